@@ -6,9 +6,9 @@ import Foundation
 ///     header    JSON: name -> { dtype, shape, data_offsets: [begin, end] }
 ///     data      all tensors, without gaps
 ///
-/// The file may come from anywhere. Nothing is taken from it before its lengths, offsets and types have been checked.
+/// The file is untrusted: all lengths, offsets and types are checked before anything is read from it.
 public struct Safetensors: Sendable {
-    /// One tensor, its numbers converted to `Float`.
+    /// One tensor, converted to `Float`.
     public struct Entry: Sendable {
         public let shape: [Int]
         public let elements: [Float]
@@ -28,9 +28,9 @@ public struct Safetensors: Sendable {
         var size: Int { self == .float32 ? 4 : 2 }
     }
 
-    /// Headers that are longer than this are refused, as by everyone who reads this format.
+    /// The maximum length of a header, as in other readers of this format.
     static let longestHeader = 100_000_000
-    /// Files that are larger than this are refused before they are read.
+    /// The maximum size of a file, checked before reading.
     static let largestFile = 1 << 30
 
     private let data: Data
@@ -39,7 +39,7 @@ public struct Safetensors: Sendable {
     /// The names of all tensors, in order.
     public var names: [String] { places.keys.sorted() }
 
-    /// Reads a file, which must be a plain one.
+    /// Reads a plain file.
     public init(contentsOf file: URL) throws(ModelError) {
         let bytes: Data
         do {
@@ -60,7 +60,7 @@ public struct Safetensors: Sendable {
         else { throw CocoaError(.fileReadUnknown) }
         let handle = try FileHandle(forReadingFrom: place)
         defer { try? handle.close() }
-        // A file that grows meanwhile is read no further, either.
+        // The limit also holds for a file that grows meanwhile.
         let bytes = try handle.read(upToCount: largestFile + 1) ?? Data()
         guard bytes.count <= largestFile else {
             throw ModelError(
@@ -70,7 +70,7 @@ public struct Safetensors: Sendable {
         return bytes
     }
 
-    /// Takes the bytes of a file.
+    /// Reads the bytes of a file.
     public init(_ data: Data) throws(ModelError) {
         let bytes = Data(data)  // indices from 0
         guard bytes.count >= 8 else { throw Self.malformed("the file ends before its header", "\(bytes.count) bytes") }
@@ -86,7 +86,7 @@ public struct Safetensors: Sendable {
         } catch {
             throw Self.malformed("the header is not a table of tensors", "\(error)")
         }
-        // The decoder keeps one of several members of a name, and reads more encodings than this format has.
+        // The decoder accepts duplicate names and other text encodings, which this format forbids.
         guard text.first == UInt8(ascii: "{"), !text.contains(0), memberCount(ofObject: text) == header.memberCount
         else {
             throw Self.malformed("the header is not a table of tensors", "a name twice, or another encoding")
@@ -100,7 +100,7 @@ public struct Safetensors: Sendable {
         self.places = places
     }
 
-    /// The tensor of this name, if it has this shape and nothing but numbers in it.
+    /// The tensor with this name, if it has this shape and only finite numbers.
     public func tensor(_ name: String, shape: [Int]) throws(ModelError) -> Entry {
         guard let place = places[name], place.shape == shape else {
             throw ModelError(
@@ -161,7 +161,7 @@ public struct Safetensors: Sendable {
         return Place(dtype: dtype, shape: shape, bytes: dataStart + begin..<dataStart + end)
     }
 
-    /// Tensors follow each other without gaps or overlaps, so that no byte hides and none has two meanings.
+    /// Tensors must be adjacent, without gaps or overlaps, so that every byte belongs to exactly one.
     private static func checkTiling(_ places: [String: Place], dataStart: Int, end: Int) throws(ModelError) {
         var reached = dataStart
         for place in places.values.sorted(by: {
@@ -219,7 +219,7 @@ private struct Header: Decodable {
     }
 }
 
-/// How many members an object of valid JSON has, those of the same name counted each.
+/// The number of members of a valid JSON object, counting duplicate names.
 private func memberCount(ofObject text: Data) -> Int {
     var count = 0
     var depth = 0
@@ -247,10 +247,10 @@ private func memberCount(ofObject text: Data) -> Int {
     return count
 }
 
-/// A text of a file as part of a message: without control codes, and not too long.
+/// Text from a file for a message: without control codes, and shortened.
 private func shown(_ text: String) -> String { ByteText.text(text.utf8.prefix(200)) }
 
-/// Swift has no `Float16` on Macs with an Intel processor.
+/// Swift has no `Float16` on Intel Macs.
 private func float(float16Bits bits: UInt16) -> Float {
     let sign = UInt32(bits & 0x8000) << 16
     let magnitude = UInt32(bits & 0x7FFF)

@@ -1,6 +1,6 @@
 import JargonLM
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Arguments: Equatable {
     var prompt = "\nkernel\n"
     var tokens = 290
@@ -10,9 +10,9 @@ struct Arguments: Equatable {
     var temperature = 0.65
     var topP = 0.95
     var report: String?
-    /// Bytes of the passage that storages are compared on. All of it takes a minute on two cores.
+    /// Bytes of the passage to compare storages on. The whole passage takes a minute on two cores.
     var passage = 640
-    /// The storages that are compared.
+    /// The storages to compare.
     var table = StorageChoice.compared
     var listsDevices = false
     var wantsHelp = false
@@ -42,7 +42,7 @@ struct Arguments: Equatable {
         """
 }
 
-/// An argument that cannot be used.
+/// An invalid argument.
 struct BadArgument: Error, Equatable {
     let message: String
 }
@@ -115,7 +115,7 @@ extension Arguments {
     }
 }
 
-/// A backslash and an n become a new line; two backslashes become one.
+/// Converts a backslash and an n to a newline, and two backslashes to one.
 func unescaped(_ text: String) -> String {
     var result = ""
     var isEscaped = false

@@ -2,7 +2,7 @@ import Foundation
 import JargonLM
 import MLXNativeKernels
 
-/// The demo: writes a text, then compares storages, then writes the report.
+/// The demo: writes a text, compares storages, then writes the report.
 struct DecodeDemo {
     private let arguments: Arguments
     private let model: LanguageModel
@@ -50,7 +50,7 @@ struct DecodeDemo {
             """)
     }
 
-    /// Shows the prompt and streams what the model makes of it. Gives all bytes, and a line about them.
+    /// Shows the prompt and streams its continuation. Returns all bytes, and a status line about them.
     private mutating func write() throws -> ([UInt8], String) {
         var sampler = try Sampler(temperature: arguments.temperature, topP: arguments.topP, seed: arguments.seed)
         let session = try DecodeSession(model, storage: arguments.storage, on: device)
@@ -87,7 +87,7 @@ struct DecodeDemo {
             + "\(dispatches) dispatches per token"
     }
 
-    /// Reads the same passage with every storage. Gives the largest first.
+    /// Reads the same passage with every storage. Returns the largest storage first.
     private func compare(_ gathering: inout ReportGathering) throws -> [PassageScore] {
         let all = try Data(contentsOf: modelFolder().appendingPathComponent("passage.txt"))
         let passage = Array(all.prefix(arguments.passage + 1))
@@ -107,7 +107,7 @@ struct DecodeDemo {
         return scores.sorted { $0.bytesPerToken > $1.bytesPerToken }
     }
 
-    /// What the report shows.
+    /// Collects the contents of the report.
     private func gather(
         _ gathering: ReportGathering, _ text: [UInt8], _ outcome: String, _ scores: [PassageScore]
     ) throws -> ReportData {

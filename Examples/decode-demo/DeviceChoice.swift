@@ -1,7 +1,7 @@
 import JargonLM
 import MLXNativeKernels
 
-/// The device that an argument names: a kind, or a number in the list of all. Without one, the best.
+/// The device that an argument selects: a kind, or a number in the list of all devices. Without an argument, the best.
 func chosenDevice(_ name: String?) throws -> KernelDevice {
     guard let name else { return try bestDevice { complain("\($0)\nThe kernels run on the processor instead.") } }
     let all = KernelDevice.all

@@ -1,7 +1,7 @@
 import JargonLM
 import MLXNativeKernels
 
-/// What each storage costs, as a table of at most 100 columns.
+/// The cost of each storage, as a table of at most 100 columns.
 func storageTable(_ scores: [PassageScore], on device: KernelDevice, bold: (String) -> String) -> String {
     guard let base = PassageScore.base(of: scores) else { return "" }
     let contexts = PassageScore.contexts
@@ -40,7 +40,7 @@ func storageTable(_ scores: [PassageScore], on device: KernelDevice, bold: (Stri
     return ([title] + lines.prefix(2).map { bold(line($0)) } + rows.map(line) + [note]).joined(separator: "\n")
 }
 
-/// Three digits, or two after the point.
+/// Three digits, or two decimal places.
 private func megabytesText(_ bytes: Int) -> String {
     let number = Double(bytes) / 1e6
     return decimalText(number, digits: number >= 100 ? 0 : number >= 10 ? 1 : 2)

@@ -5,7 +5,7 @@ import XCTest
 
 @testable import decode_demo
 
-/// The demo as a process, as a person would run it.
+/// Runs the demo as a process, like a user.
 final class DecodeDemoTests: XCTestCase {
     private struct Run {
         let status: Int32
@@ -21,7 +21,7 @@ final class DecodeDemoTests: XCTestCase {
             candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) },
             "decode-demo is not beside the tests: \(candidates)")
         process.arguments = arguments
-        // What it says about a GPU that lacks something, or about slow compilations, is not what these tests are about.
+        // These tests ignore messages about missing GPU features and slow compilations.
         process.environment = ProcessInfo.processInfo.environment.merging(
             ["MNK_DEVICE": try bestDevice().kind.rawValue, "MNK_METAL_MESSAGES": "0"]) { $1 }
         return process
@@ -35,7 +35,7 @@ final class DecodeDemoTests: XCTestCase {
         process.standardOutput = output
         process.standardError = complaint
         try process.run()
-        // A run's output fits a pipe's buffer, so that reading one after the other cannot block.
+        // The output of a run fits in a pipe's buffer, so reading one pipe after the other cannot block.
         let texts = [output, complaint].map { pipe in
             String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         }
@@ -82,7 +82,7 @@ final class DecodeDemoTests: XCTestCase {
         let head = try XCTUnwrap(rows.firstIndex { $0.first == "storage" && $0.contains("over") }, table)
         XCTAssertEqual(rows[head].suffix(7), ["bits", "over", "±", "dispatches", "Swift", "store", "attend"])
         XCTAssertEqual(rows[head + 1].suffix(3), ["/byte", "f16", "/token"], "the base has the most bits")
-        // The largest first. A row ends with a count of kernels and three shares of two words each.
+        // Largest first. A row ends with the dispatches and three shares of two words each.
         let measured = rows[(head + 2)..<(head + 5)].map { ($0, Array($0.dropLast(7).suffix(2))) }
         XCTAssertEqual(measured.map { $0.0.prefix(2) }, [["f16", "4096"], ["k5v4", "1184"], ["4-bit", "1056"]])
         XCTAssertEqual(measured[0].1, ["0.0000", "0.0000"])
@@ -97,7 +97,7 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssertFalse(places.contains(nil))
     }
 
-    func testStorageAndSeedAreTaken() throws {
+    func testUsesStorageAndSeed() throws {
         func text(_ arguments: String...) throws -> String {
             let run = try self.run("--tokens", "30", "--no-table", "--seed", arguments[0], "--storage", arguments[1])
             XCTAssertEqual(run.status, 0, run.complaint)
@@ -110,7 +110,7 @@ final class DecodeDemoTests: XCTestCase {
         _ = try text("3", "2-bit")
     }
 
-    func testListsDevicesAndHelps() throws {
+    func testListsDevicesAndPrintsHelp() throws {
         let list = try run("--list-devices")
         XCTAssertEqual(list.status, 0)
         assertContains(list.output, ["0  host"])
@@ -122,7 +122,7 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssert(help.output.split(separator: "\n").allSatisfy { $0.count <= 120 })
     }
 
-    func testBadArgumentsEndWithTwo() throws {
+    func testBadArgumentsExitWithTwo() throws {
         for (arguments, part) in [
             (["--tokens"], "--tokens needs a value"), (["--tokens", "x"], "not x"),
             (["--tokens", "-1"], "from 0 to 1024"),
@@ -141,7 +141,7 @@ final class DecodeDemoTests: XCTestCase {
         }
     }
 
-    func testAReportThatCannotBeWrittenEndsWithOne() throws {
+    func testUnwritableReportExitsWithOne() throws {
         let pipe = FileManager.default.temporaryDirectory.appendingPathComponent("report-\(UUID())").path
         mkfifo(pipe, 0o600)
         defer { unlink(pipe) }
@@ -153,8 +153,8 @@ final class DecodeDemoTests: XCTestCase {
         }
     }
 
-    func testCtrlCEndsWithAWholeLine() throws {
-        // The first bytes come when the signal is already listened for.
+    func testCtrlCEndsWithACompleteLine() throws {
+        // The demo handles the signal before it writes its first bytes.
         try interrupt(["--tokens", "1000", "--no-table"], after: "model")
     }
 
@@ -164,7 +164,7 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssertFalse(text.contains("held-out"), text)
     }
 
-    func testAnInterruptionEndsTheGathering() throws {
+    func testInterruptionEndsReportCollection() throws {
         let gathering = ReportGathering(isWanted: true)
         var parts: [Double] = []
         XCTAssertThrowsError(
@@ -179,7 +179,7 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssertEqual(parts, [0, 0.125, 0.25])
     }
 
-    /// Presses Ctrl-C once the output has this text. Gives all output.
+    /// Presses Ctrl-C once the output contains this text. Returns all output.
     @discardableResult
     private func interrupt(_ arguments: [String], after part: String) throws -> String {
         let process = try process(arguments)
@@ -205,7 +205,7 @@ final class DecodeDemoTests: XCTestCase {
         return String(decoding: text, as: UTF8.self)
     }
 
-    func testOutputThatCannotBeWrittenEndsWithOne() throws {
+    func testUnwritableOutputExitsWithOne() throws {
         for arguments in [["--help"], ["--list-devices"], ["--tokens", "4", "--no-table"]] {
             guard let full = FileHandle(forWritingAtPath: "/dev/full") else {
                 throw XCTSkip("only Linux has /dev/full")
@@ -223,7 +223,7 @@ final class DecodeDemoTests: XCTestCase {
         }
     }
 
-    /// Runs the demo with streams that a shell closes.
+    /// Runs the demo with streams closed by a shell.
     private func run(redirection: String, _ arguments: [String]) throws -> Run {
         let demo = try process([])
         let shell = Process()
@@ -246,7 +246,7 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssertEqual(try run(redirection: ">&- 2>&-", ["--help"]).status, 1)
     }
 
-    func testAReaderWhoLeavesIsToldNothing() throws {
+    func testClosedPipePrintsNoError() throws {
         let output = Pipe()
         try output.fileHandleForReading.close()
         let process = try process(["--tokens", "4", "--no-table"])

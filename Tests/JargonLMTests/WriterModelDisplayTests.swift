@@ -4,7 +4,7 @@ import XCTest
 
 @testable import JargonLM
 
-/// What views show.
+/// Texts and drawings for views.
 @MainActor
 final class WriterModelDisplayTests: XCTestCase {
     private nonisolated static let sizes = Configuration(
@@ -41,7 +41,7 @@ final class WriterModelDisplayTests: XCTestCase {
         XCTAssertEqual(shades[1], 1 - 0.85 * 7 / 8, accuracy: 1e-12, "the oldest")
     }
 
-    func testSlotsLieOnARing() {
+    func testSlotsFormARing() {
         let size = CGSize(width: 200, height: 100)
         let slots = (0..<4).map { RingSlot(id: $0, count: 4, content: .empty) }
         for slot in slots {

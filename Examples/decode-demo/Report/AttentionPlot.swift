@@ -1,12 +1,12 @@
 import Foundation
 
-/// Where one head looks, as a triangle of shades over the text.
+/// The attention of one head, as a triangle of shaded cells over the text.
 struct AttentionPlot {
     let attention: ReportAttention
 
-    /// More tokens than these are no longer readable; the newest are shown.
+    /// More tokens than this are unreadable; the plot shows the newest.
     static let mostTokens = 128
-    /// The strongest cells tell their numbers when pointed at. All would make the page several times as large.
+    /// The strongest cells have tooltips. Tooltips for all would make the page several times larger.
     static let mostTooltips = 1200
     static let shades = 10
 
@@ -40,8 +40,8 @@ struct AttentionPlot {
         return weight.isFinite && weight > 0 ? min(weight, 1) : nil
     }
 
-    /// The weight that has the darkest shade: one that few cells pass, in steps of 5 %. The first rows, where a token
-    /// has little to choose from, do not count.
+    /// The weight with the darkest shade: one that few cells exceed, in steps of 5 %. The first rows do not count,
+    /// because their tokens have few positions to attend to.
     private var darkest: Double {
         let rows = attention.tokens.count - first
         let weights = (min(8, rows / 2)..<rows).flatMap { row in (0...row).compactMap { weight(row, $0) } }.sorted()
@@ -79,7 +79,7 @@ struct AttentionPlot {
 
     private func place(_ token: Int) -> Int { attention.firstPosition &+ first &+ token }
 
-    /// Shades go by the square root, so that small weights can be seen.
+    /// Shades follow the square root, so that small weights are visible.
     private func shade(_ weight: Double?, _ darkest: Double) -> Int? {
         guard let weight else { return nil }
         let shade = Int(((weight / darkest).squareRoot() * Double(Self.shades)).rounded()) - 1
@@ -100,7 +100,7 @@ struct AttentionPlot {
             "the token looked at", x: Self.left + side / 2, y: Self.top + side + 34, "label", .middle)
     }
 
-    /// In the corner that a triangle leaves free.
+    /// In the corner outside the triangle.
     private func drawLegend(_ svg: inout SVG) {
         let x = Self.width - 290
         let step = 24.0

@@ -1,7 +1,7 @@
-/// A report as one page that needs nothing else: no scripts, and nothing fetched.
+/// A report as one self-contained page: no scripts, and no external resources.
 func reportPage(_ data: ReportData) -> String {
     let bound = RateBound(data.rows)
-    // The policy forbids a browser to fetch or run anything, whatever a text may hold.
+    // The policy forbids the browser to fetch or run anything, whatever the texts contain.
     return """
         <!DOCTYPE html>
         <html lang="en">
@@ -46,7 +46,7 @@ private func facts(_ data: ReportData) -> String {
         + lines.map { "<dt>\($0.0)</dt><dd>\(escaped($0.1))</dd>\n" }.joined() + "</dl>"
 }
 
-/// What the rows say in short: the smallest storages, beside the base.
+/// The main results: the smallest storages, compared with the baseline.
 private func tiles(_ rows: [ReportRow], _ bound: RateBound) -> String {
     guard let base = bound.base, base.bytesPerToken > 0 else { return "" }
     let others = rows.filter { !bound.isBase($0) && $0.bytesPerToken > 0 && bound.added($0) != nil }

@@ -3,10 +3,10 @@ struct ReportTable {
     let rows: [ReportRow]
     let bound: RateBound
 
-    /// Every length of context that a row has a size for, the shortest first.
+    /// All context lengths for which a row has a size, shortest first.
     private var contexts: [Int] { Set(rows.flatMap { $0.cacheSizes.map(\.context) }).sorted() }
 
-    /// One unit for a column, so that its numbers can be compared.
+    /// One unit per column, so that its numbers are comparable.
     private func memory(_ context: Int) -> ReadableUnit {
         let sizes = rows.flatMap(\.cacheSizes).filter { $0.context == context }
         return .memory(upTo: sizes.map(\.bytes).max() ?? 0)
