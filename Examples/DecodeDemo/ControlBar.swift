@@ -39,7 +39,7 @@ struct ControlBar: View {
         Button("Continue", systemImage: "forward.fill") { model.continue() }
             .keyboardShortcut(.return, modifiers: [.command, .shift])
             .disabled(!model.canContinue)
-            .help("Go on with the text that was stopped (Shift-Command-Return)")
+            .help("Continue the stopped text (Shift-Command-Return)")
     }
 
     private var status: some View {

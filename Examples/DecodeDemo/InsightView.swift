@@ -28,7 +28,7 @@ struct InsightView: View {
 
     private var gauge: some View {
         Gauge(value: model.cacheFraction) {
-            Text("Bytes that positions take, of all slots")
+            Text("Bytes in use, of all slots")
         } currentValueLabel: {
             Text(model.cacheText).monospacedDigit()
         }

@@ -58,7 +58,7 @@ struct PromptView: View {
             }
             .labelsHidden()
         }
-        .help("How keys and values are kept; for the next text")
+        .help("Storage of keys and values for the next text")
     }
 
     private var temperature: some View {
@@ -74,7 +74,7 @@ struct PromptView: View {
                 .monospacedDigit()
                 .accessibilityHidden(true)
         }
-        .help("How freely bytes are drawn; 0 takes the best one each time")
+        .help("Randomness of sampling; 0 always takes the most likely byte")
     }
 }
 
@@ -98,6 +98,6 @@ struct TextStream: View {
         }
         .frame(maxWidth: .infinity, maxHeight: .infinity)
         .accessibilityElement(children: .contain)
-        .accessibilityLabel("Written text")
+        .accessibilityLabel("Generated text")
     }
 }

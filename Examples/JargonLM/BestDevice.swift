@@ -16,3 +16,8 @@ public func bestDevice(whenUnsupported: (KernelError) -> Void = { _ in }) throws
         return host
     }
 }
+
+/// The device's name. For the Host device it adds that timings are not a GPU's.
+public func deviceDescription(_ device: KernelDevice) -> String {
+    device.kind == .host ? "\(device.name): CPU, not a GPU" : device.name
+}

@@ -41,13 +41,15 @@ public struct Configuration: Sendable, Hashable {
             ("hidden", hidden), ("window", window), ("context", context),
         ] where size < 1 || size > most {
             throw ModelError(
-                code: .invalidArgument, what: "no model has this \(name)", got: "\(size)", expected: "1 to \(most)",
-                fix: "Give the sizes of the model.")
+                code: .invalidArgument, what: "the model's \(name) is out of range", got: "\(size)",
+                expected: "1 to \(most)",
+                fix: "Pass the sizes of the model.")
         }
         guard heads.isMultiple(of: kvHeads) else {
             throw ModelError(
-                code: .invalidArgument, what: "heads of queries do not share those of keys evenly",
-                got: "\(heads) over \(kvHeads)", expected: "a multiple", fix: "Give the sizes of the model.")
+                code: .invalidArgument, what: "query heads do not divide evenly among key/value heads",
+                got: "\(heads) over \(kvHeads)", expected: "a multiple of the key/value heads",
+                fix: "Pass the sizes of the model.")
         }
     }
 }

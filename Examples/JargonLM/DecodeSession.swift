@@ -116,7 +116,7 @@ public final class DecodeSession {
         guard isWhole else {
             throw ModelError(
                 code: .interrupted, what: "the device failed within an earlier token", got: "a token after it",
-                expected: "a session that is reset", fix: "Call reset() and read the text again.")
+                expected: "a session after reset()", fix: "Call reset() and read the text again.")
         }
         let context = model.configuration.context
         guard text.count <= context - position else {

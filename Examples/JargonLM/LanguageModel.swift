@@ -126,5 +126,6 @@ public func modelFolder() throws(ModelError) -> URL {
     }
     throw ModelError(
         code: .fileNotFound, what: "the model is not among the resources", got: "\(places.map(\.path))",
-        expected: "a folder \(name) in one of them", fix: "Build the package whole, and keep its resources beside it.")
+        expected: "a folder \(name) in one of them",
+        fix: "Build the whole package, and keep its resources next to the executable.")
 }

@@ -61,11 +61,11 @@ public struct PassageScore: Sendable {
     ) throws {
         guard passage.count >= 2 else {
             throw ModelError(
-                code: .invalidArgument, what: "a passage has nothing to predict", got: "\(passage.count) bytes",
+                code: .invalidArgument, what: "the passage is too short to predict", got: "\(passage.count) bytes",
                 expected: "2 or more", fix: "Use a longer passage.")
         }
         let session = try DecodeSession(model, storage: storage, measuresOps: measuresOps, on: device)
-        var given = Given(layers: session.caches.count)
+        var inputs = StoredInputs(layers: session.caches.count)
         var bits: [Double] = []
         var likeliest: [UInt8] = []
         var greedy = Sampler.greedy
@@ -73,7 +73,7 @@ public struct PassageScore: Sendable {
             let logits = try session.logits(after: token)
             bits.append(bitsOf(next, logits))
             likeliest.append(greedy.choose(logits))
-            given.add(session)
+            inputs.add(session)
             try observe(session)
         }
         self.storage = storage
@@ -83,7 +83,7 @@ public struct PassageScore: Sendable {
         bytesPerToken = session.bytesPerToken
         let sizes = model.configuration
         elementsPerToken = 2 * sizes.layers * sizes.kvHeads * sizes.headDim
-        error = try given.error(in: session)
+        error = try inputs.error(in: session)
         cacheBytes = Dictionary(
             uniqueKeysWithValues: Self.contexts.map { ($0, session.cacheBytes(atContext: $0)) })
     }
@@ -97,7 +97,7 @@ func bitsOf(_ byte: UInt8, _ logits: [Float]) -> Double {
 }
 
 /// Keys and values before they were stored; keys are not rotated.
-private struct Given {
+private struct StoredInputs {
     private var keys: [[Float]]
     private var values: [[Float]]
 
@@ -124,8 +124,8 @@ private struct Given {
                 (rotated, try session.stored(.keys, byLayer: layer)),
                 (values[layer], try session.stored(.values, byLayer: layer)),
             ]
-            for (given, kept) in stored {
-                for (number, again) in zip(given.suffix(kept.count), kept) {
+            for (inputs, kept) in stored {
+                for (number, again) in zip(inputs.suffix(kept.count), kept) {
                     lost += Double(number - again) * Double(number - again)
                     all += Double(number) * Double(number)
                 }

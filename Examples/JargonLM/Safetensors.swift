@@ -49,7 +49,7 @@ public struct Safetensors: Sendable {
         } catch {
             throw ModelError(
                 code: .fileNotFound, what: "the model's file cannot be read", got: file.path,
-                expected: "a readable file of weights", fix: "Name a file that is there and may be read.")
+                expected: "a readable file of weights", fix: "Pass the path of an existing, readable file.")
         }
         try self.init(bytes)
     }
@@ -104,7 +104,7 @@ public struct Safetensors: Sendable {
     public func tensor(_ name: String, shape: [Int]) throws(ModelError) -> Entry {
         guard let place = places[name], place.shape == shape else {
             throw ModelError(
-                code: .wrongTensor, what: "tensor \(shown(name)) is not the model's",
+                code: .wrongTensor, what: "tensor \(shown(name)) does not match the model",
                 got: places[name].map { "\($0.shape)" } ?? "no such tensor", expected: "\(shape)",
                 fix: "Use the weights that belong to this model.")
         }
@@ -138,13 +138,13 @@ public struct Safetensors: Sendable {
     ) throws(ModelError) -> Place {
         guard let dtype = Dtype(rawValue: entry.dtype) else {
             throw ModelError(
-                code: .unsupported, what: "tensor \(shown(name)) has a type that is not read here",
+                code: .unsupported, what: "tensor \(shown(name)) has an unsupported type",
                 got: shown(entry.dtype),
                 expected: "F32, F16 or BF16", fix: "Convert the weights.")
         }
         guard entry.offsets.count == 2, entry.offsets[0] <= entry.offsets[1],
             let begin = Int(exactly: entry.offsets[0]), let end = Int(exactly: entry.offsets[1]), end <= dataLength
-        else { throw malformed("tensor \(shown(name)) lies outside of the file", "offsets \(entry.offsets)") }
+        else { throw malformed("tensor \(shown(name)) is outside the file", "offsets \(entry.offsets)") }
         var size = dtype.size
         var shape: [Int] = []
         for extent in entry.shape {
@@ -156,7 +156,7 @@ public struct Safetensors: Sendable {
         }
         guard size == end - begin else {
             throw malformed(
-                "tensor \(shown(name)) has more or fewer bytes than its shape", "\(end - begin), not \(size)")
+                "tensor \(shown(name)) has the wrong number of bytes for its shape", "\(end - begin), not \(size)")
         }
         return Place(dtype: dtype, shape: shape, bytes: dataStart + begin..<dataStart + end)
     }
@@ -179,7 +179,7 @@ public struct Safetensors: Sendable {
 
     private static func malformed(_ what: String, _ got: String) -> ModelError {
         ModelError(
-            code: .malformed, what: what, got: shown(got), expected: "a whole safetensors file",
+            code: .malformed, what: what, got: shown(got), expected: "a complete safetensors file",
             fix: "Download the file again.")
     }
 }

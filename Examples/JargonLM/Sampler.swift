@@ -16,12 +16,12 @@ public struct Sampler: Sendable {
     public init(temperature: Double = 0.7, topP: Double = 0.95, seed: UInt64 = 1) throws(ModelError) {
         guard temperature >= 0, temperature.isFinite else {
             throw ModelError(
-                code: .invalidArgument, what: "the temperature cannot be used", got: "\(temperature)",
-                expected: "0 or more", fix: "Use 0 for the best byte each time, 1 for the model's own odds.")
+                code: .invalidArgument, what: "the temperature is out of range", got: "\(temperature)",
+                expected: "0 or more", fix: "Use 0 for the most likely byte, 1 for the model's distribution.")
         }
         guard topP > 0, topP <= 1 else {
             throw ModelError(
-                code: .invalidArgument, what: "topP is no part of all bytes", got: "\(topP)",
+                code: .invalidArgument, what: "topP is out of range", got: "\(topP)",
                 expected: "more than 0, at most 1", fix: "Use 1 to draw from all bytes.")
         }
         self.temperature = temperature

@@ -7,7 +7,7 @@ extension WriterModel {
 
     /// "0.7"
     public var temperatureText: String { String(format: "%.1f", temperature) }
-    public var deviceText: String { deviceName.isEmpty ? "not made yet" : deviceName }
+    public var deviceText: String { deviceName.isEmpty ? "not loaded yet" : deviceName }
     /// "123 tokens/s"
     public var speedText: String { tokensPerSecond > 0 ? String(format: "%.0f tokens/s", tokensPerSecond) : "none yet" }
     /// "300 of 1024"
@@ -29,7 +29,7 @@ extension WriterModel {
     /// "256 of 256 slots, positions 300 to 555"
     public var ringText: String {
         let held = slots.compactMap { $0 }
-        guard let first = held.min(), let last = held.max() else { return "no slot is taken" }
+        guard let first = held.min(), let last = held.max() else { return "no slots in use" }
         let positions = first == last ? "position \(first)" : "positions \(first) to \(last)"
         return "\(held.count) of \(slots.count) slots, \(positions)"
     }
@@ -41,7 +41,7 @@ extension WriterModel {
         }
         let back = position - 1 - heaviest.id
         let place = back == 0 ? "the newest token" : back == 1 ? "1 token back" : "\(back) tokens back"
-        return "most at \"\(heaviest.character)\", \(place)"
+        return "mostly on \"\(heaviest.character)\", \(place)"
     }
 }
 

@@ -94,7 +94,7 @@ public final class WriterModel {
         case .loading: "Loading the model"
         case .writing: "\(Int(tokensPerSecond.rounded())) tokens/s, position \(position) of \(context)"
         case .stopped: "Stopped at position \(position) of \(context)"
-        case .finished: "The context of \(context) is full"
+        case .finished: "The context of \(context) tokens is full"
         case .failed(let why): why
         }
     }
@@ -150,10 +150,10 @@ public final class WriterModel {
         let task = loading ?? Task.detached { [source] in try source() }
         loading = task
         do {
-            let made = try await task.value
-            deviceName = made.1.name
-            context = made.0.configuration.context
-            return made
+            let (model, device) = try await task.value
+            deviceName = deviceDescription(device)
+            context = model.configuration.context
+            return (model, device)
         } catch {
             loading = nil
             throw error

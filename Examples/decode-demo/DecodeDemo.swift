@@ -43,9 +43,9 @@ struct DecodeDemo {
         let sizes = model.configuration
         try terminal.line(
             """
-            model    jargon-lm: \(sizes.layers) layers, \(sizes.heads) query heads over \(sizes.kvHeads), \
-            head dim \(sizes.headDim), window \(sizes.window) in every second layer
-            device   \(deviceText(device))
+            model    jargon-lm: \(sizes.layers) layers, \(sizes.heads) query and \(sizes.kvHeads) KV heads, \
+            head dim \(sizes.headDim), window \(sizes.window) in every other layer
+            device   \(deviceDescription(device))
             storage  \(arguments.storage.name)
             """)
     }
@@ -82,9 +82,10 @@ struct DecodeDemo {
         let costs = session.costs
         let speed = decimalText(costs.seconds > 0 ? Double(costs.tokens) / costs.seconds : 0, digits: 0)
         let dispatches = decimalText(Double(costs.dispatches) / Double(max(costs.tokens, 1)), digits: 1)
-        return "\(speed) tokens/s · position \(session.position) of \(model.configuration.context) · "
+        let place = device.kind == .host ? " (CPU)" : ""
+        return "\(speed) tokens/s\(place) · position \(session.position) of \(model.configuration.context) · "
             + "cache \(bytesText(session.bytesInUse)) of \(bytesText(session.cacheBytes)) (\(session.storage.name)) · "
-            + "\(dispatches) dispatches per token"
+            + "\(dispatches) dispatches/token"
     }
 
     /// Reads the same passage with every storage. Returns the largest storage first.
@@ -100,7 +101,9 @@ struct DecodeDemo {
                 try PassageScore(of: passage, by: model, storage: storage, on: device) { session in
                     try interruption.check()
                     let part = Double(session.position) / Double(passage.count - 1)
-                    bar.show("reading with \(storage.name)", (Double(scores.count) + part) / Double(storages.count))
+                    bar.show(
+                        "reading the passage with \(storage.name)",
+                        (Double(scores.count) + part) / Double(storages.count))
                     if scores.isEmpty { gathering.watchRing(session) }
                 })
         }
@@ -117,7 +120,7 @@ struct DecodeDemo {
             prompt: prompt, text: text, writing: outcome, scores: scores, model: model, device: device
         ) { part in
             try interruption.check()
-            bar.show("gathering the report", part)
+            bar.show("collecting the report", part)
         }
     }
 }

@@ -57,7 +57,7 @@ struct ReportFile {
     private static func refusal(_ got: String) -> ModelError {
         ModelError(
             code: .invalidArgument, what: "the report cannot be written", got: got,
-            expected: "a plain file that can be written, or a new one in a folder that can be written to",
-            fix: "Name another place with --report.")
+            expected: "a writable plain file, or a new file in a writable folder",
+            fix: "Pass another file with --report.")
     }
 }

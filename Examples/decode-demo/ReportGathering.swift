@@ -28,11 +28,11 @@ struct ReportGathering {
         let base = PassageScore.base(of: scores)
         return ReportData(
             title: "Decoding with jargon-lm",
-            device: deviceText(device),
+            device: deviceDescription(device),
             model: "jargon-lm, \(decimalText(Double(model.parameterCount) / 1e6, digits: 2)) M parameters, "
-                + "\(sizes.layers) layers, \(sizes.heads) query heads over \(sizes.kvHeads) of keys and values, "
+                + "\(sizes.layers) layers, \(sizes.heads) query heads and \(sizes.kvHeads) key/value heads, "
                 + "head dim \(sizes.headDim)",
-            passage: "\(scores.first?.bits.count ?? 0) bytes of held-out text, each predicted from those before it",
+            passage: "\(scores.first?.bits.count ?? 0) bytes of held-out text, each predicted from the bytes before it",
             system: "\(ProcessInfo.processInfo.operatingSystemVersionString), "
                 + "\(ProcessInfo.processInfo.activeProcessorCount) cores",
             prompt: String(decoding: prompt, as: UTF8.self),

@@ -57,7 +57,7 @@ final class SafetensorsTests: XCTestCase {
     func testRefusesBrokenTensors() {
         let four: [UInt8] = [0, 0, 0, 0]
         assertRefused(file(#"{"a":\#(tensor("I8", "[4]"))}"#, data: four), .unsupported, "type")
-        assertRefused(file(#"{"a":\#(tensor("F16", "[3]"))}"#, data: four), .malformed, "more or fewer bytes")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[3]"))}"#, data: four), .malformed, "wrong number of bytes")
         assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "0", "6"))}"#, data: four), .malformed, "outside")
         assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "4", "0"))}"#, data: four), .malformed, "outside")
         assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "-4", "0"))}"#, data: four), .malformed, "not a table")

@@ -27,7 +27,7 @@ final class WriterModelTests: XCTestCase {
         XCTAssertFalse(model.canStart)
         await model.settled()
         XCTAssertEqual(model.phase, .finished)
-        XCTAssertEqual(model.status, "The context of 40 is full")
+        XCTAssertEqual(model.status, "The context of 40 tokens is full")
         XCTAssert(model.text.hasPrefix("abc"), model.text)
         XCTAssertEqual(model.position, 40)
         XCTAssertEqual(model.context, 40)

@@ -27,8 +27,8 @@ struct AttentionPlot {
         drawLegend(&svg)
         return svg.element(
             id: "attention", title: "Attention of head \(attention.head) of layer \(attention.layer)",
-            description: "A triangle of \(count) rows. Each row is a token, each column a token before it or itself; "
-                + "the darker a cell, the more the row's token looks at the column's.")
+            description: "A triangle of \(count) rows. Each row is a token, each column that token or an earlier one; "
+                + "the darker a cell, the more the row's token attends to the column's.")
     }
 
     /// The weight of a cell; `nil` if there is none.
@@ -95,9 +95,9 @@ struct AttentionPlot {
             svg.text(
                 label, x: Self.left + middle, y: Self.top + side + size + 3, "token", .middle, size: size)
         }
-        svg.text("the token that looks", x: 14, y: Self.top + side / 2, "label", .middle, isUpward: true)
+        svg.text("attending token", x: 14, y: Self.top + side / 2, "label", .middle, isUpward: true)
         svg.text(
-            "the token looked at", x: Self.left + side / 2, y: Self.top + side + 34, "label", .middle)
+            "attended token", x: Self.left + side / 2, y: Self.top + side + 34, "label", .middle)
     }
 
     /// In the corner outside the triangle.

@@ -84,7 +84,7 @@ struct CostPlot {
         drawPoints(&svg, across, up, bounds, legend)
         let list = points.map { "\($0.name): \(groupedText($0.bytesPerToken)) bytes, \($0.label)" }
         return svg.element(
-            id: id, title: "\(title) against bytes per token", description: list.joined(separator: "; ") + ".")
+            id: id, title: "\(title) by bytes per token", description: list.joined(separator: "; ") + ".")
     }
 
     /// Whole decades around the positive values. Values far below the others go to the strip, so that the others keep

@@ -27,7 +27,7 @@ struct ReportTable {
 
             """
         if !contexts.isEmpty {
-            html += "<th scope=\"colgroup\" colspan=\"\(contexts.count)\" class=\"group\">cache at a context of</th>\n"
+            html += "<th scope=\"colgroup\" colspan=\"\(contexts.count)\" class=\"group\">cache size at context</th>\n"
         }
         html += """
             <th scope="col" rowspan="2">squared error</th>
@@ -50,7 +50,7 @@ struct ReportTable {
         let sizes = contexts.map { context in
             row.cacheSizes.first { $0.context == context }.map { memory(context).number(Double($0.bytes)) } ?? noNumber
         }
-        let added = bound.isBase(row) ? "base" : bound.added(row).map(signedText) ?? noNumber
+        let added = bound.isBase(row) ? "baseline" : bound.added(row).map(signedText) ?? noNumber
         let cells =
             [decimalText(row.bitsPerElement, digits: 3), groupedText(row.bytesPerToken)] + sizes
             + [

@@ -33,7 +33,7 @@ struct RingPlot {
         return svg.element(
             id: "ring", title: "Slots of the ring of layer \(ring.layer) over time",
             description: "\(samples.count) columns from the first token to the last, \(slots.count) slots from top to "
-                + "bottom. The newest token's slot moves down, and starts again at the top when the ring is full.")
+                + "bottom. The newest token's slot moves down, and returns to the top when the ring is full.")
     }
 
     private func drawCells(_ svg: inout SVG, _ samples: [ReportRing.Sample], _ slots: [Int]) {
