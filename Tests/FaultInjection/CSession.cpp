@@ -24,10 +24,10 @@ Status run(const char* name, Body body) {
 template <typename Handle, typename Body>
 Status make(const char* name, Handle*& kept, void (*release)(Handle*), Body body) {
   mnk_error* error = nullptr;
-  Handle* made = call(name, [&] { return body(&error); });
-  if (!made) return failure(error);
+  Handle* handle = call(name, [&] { return body(&error); });
+  if (!handle) return failure(error);
   call("release", [&] { release(kept); });
-  kept = made;
+  kept = handle;
   return {};
 }
 
@@ -56,12 +56,12 @@ class CSession final : public Session {
 
   Status compile() override {
     mnk_library* library = nullptr;
-    const Status made = make("mnk_library_make_from_text", library, mnk_library_release, [&](mnk_error_out error) {
+    const Status status = make("mnk_library_make_from_text", library, mnk_library_release, [&](mnk_error_out error) {
       return mnk_library_make_from_text(device_, kKernelText, "a label that is longer than any string", error);
     });
     drop("mnk_library_release", library, mnk_library_release);
     call("mnk_device_clear_kernels", [&] { mnk_device_clear_kernels(device_); });
-    return made;
+    return status;
   }
   Status makeTensor(Name name) override {
     const About& about = kAbout[name];
@@ -100,9 +100,9 @@ class CSession final : public Session {
   Status plan(Op op) override {
     COps ops(tensors_);
     mnk_plan* plan = nullptr;
-    const Status made = make("mnk_…_make_plan", plan, mnk_plan_release,
-                             [&](mnk_error_out error) { return ops.plan(op, device_, error); });
-    if (!made.succeeded) return made;
+    const Status status = make("mnk_…_make_plan", plan, mnk_plan_release,
+                               [&](mnk_error_out error) { return ops.plan(op, device_, error); });
+    if (!status.succeeded) return status;
     call("mnk_plan_dispatch", [&] { return mnk_plan_dispatch(plan, 0).bytes_read + *mnk_plan_text(plan); });
     drop("mnk_plan_release", plan, mnk_plan_release);
     return {};

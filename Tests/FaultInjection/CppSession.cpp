@@ -96,8 +96,8 @@ class CppSession final : public Session {
   }
 
   Status plan(Op op) override {
-    return withOp(op, [&](const auto& made) {
-      auto planned = call("plan", [&] { return mnk::plan(made); });
+    return withOp(op, [&](const auto& typedOp) {
+      auto planned = call("plan", [&] { return mnk::plan(typedOp); });
       if (!planned) return failure(planned.error());
       return callForValue("Plan::text", [&] { return planned->text(); });
     });
@@ -111,8 +111,8 @@ class CppSession final : public Session {
     return statusOf(call("CommandEncoder::measureOps", [&] { return encoder_->measureOps(); }));
   }
   Status encode(Op op) override {
-    return withOp(op, [&](const auto& made) {
-      return statusOf(call("CommandEncoder::encode", [&] { return encoder_->encode(made); }));
+    return withOp(op, [&](const auto& typedOp) {
+      return statusOf(call("CommandEncoder::encode", [&] { return encoder_->encode(typedOp); }));
     });
   }
   Status commit(std::atomic<int>& finished) override {

@@ -151,19 +151,19 @@ using namespace mnk::objc_test;
   MNKTensor *keys = [self numbers:@[ @2, @1, @32 ] seed:6], *values = [self numbers:@[ @2, @1, @32 ] seed:7];
   MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:0 valueBits:6];
   storage.planes = MNKQuantizedPlanesValues;
-  __block MNKAttentionCache *made = nil;
+  __block MNKAttentionCache *converted = nil;
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
     if (![step appendKeys:keys values:values toCache:cache error:error]) return NO;
-    made = [step quantizeCache:cache asStorage:storage error:error];
-    return made != nil;
+    converted = [step quantizeCache:cache asStorage:storage error:error];
+    return converted != nil;
   }];
-  XCTAssertEqual(made.nextPosition, 2u);
-  XCTAssertEqual(made.descriptor.quantized.planes, MNKQuantizedPlanesValues);
-  XCTAssertEqual(made.descriptor.elementType, cache.descriptor.elementType);
-  XCTAssertNil(made.quantizedView.keys.scales);
-  XCTAssertNotNil(made.quantizedView.values.scales);
-  XCTAssertEqual(made.quantizedView.keys.codes.elementType, cache.descriptor.elementType);
-  XCTAssertEqual(made.quantizedView.values.codec.bits, 6u);
+  XCTAssertEqual(converted.nextPosition, 2u);
+  XCTAssertEqual(converted.descriptor.quantized.planes, MNKQuantizedPlanesValues);
+  XCTAssertEqual(converted.descriptor.elementType, cache.descriptor.elementType);
+  XCTAssertNil(converted.quantizedView.keys.scales);
+  XCTAssertNotNil(converted.quantizedView.values.scales);
+  XCTAssertEqual(converted.quantizedView.keys.codes.elementType, cache.descriptor.elementType);
+  XCTAssertEqual(converted.quantizedView.values.codec.bits, 6u);
 }
 
 - (void)testAQuantizedCache {

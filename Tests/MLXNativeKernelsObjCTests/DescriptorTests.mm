@@ -327,9 +327,9 @@ using namespace mnk::objc_test;
   };
   for (const auto &change : changes) {
     NSArray *before = [make() valueForKey:@"description"];
-    NSArray<MNKOperation *> *made = make();
+    NSArray<MNKOperation *> *operations = make();
     change(YES);
-    XCTAssertEqualObjects([made valueForKey:@"description"], before);
+    XCTAssertEqualObjects([operations valueForKey:@"description"], before);
     XCTAssertNotEqualObjects([make() valueForKey:@"description"], before);
     change(NO);
   }

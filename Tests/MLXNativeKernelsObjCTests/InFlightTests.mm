@@ -165,12 +165,12 @@ using test::FakeDevice;
         },
         [&] {
           NSError *__autoreleasing failure = nil;
-          MNKSummary *made = [device runWithError:&failure
-                                            block:^BOOL(MNKCommandEncoder *step, NSError **e) {
-                                              return [step encodeOperation:transform error:e];
-                                            }];
+          MNKSummary *result = [device runWithError:&failure
+                                              block:^BOOL(MNKCommandEncoder *step, NSError **e) {
+                                                return [step encodeOperation:transform error:e];
+                                              }];
           error = failure;
-          return made;
+          return result;
         });
     XCTAssertNil(summary);
     XCTAssertNil(wrongIn(error, self.fault));

@@ -19,15 +19,15 @@ std::string textOf(NSString *text) {
 // The parts of an error, or a description of what is missing.
 Error coreOf(NSError *error) {
   const auto part = [&](NSString *key) { return textOf([error.userInfo[key] description]); };
-  Error made{.code = static_cast<ErrorCode>(error.code),
-             .op = part(MNKErrorOpKey),
-             .what = part(MNKErrorWhatKey),
-             .got = part(MNKErrorGotKey),
-             .expected = part(MNKErrorExpectedKey),
-             .fix = part(MNKErrorFixKey),
-             .retryable = static_cast<bool>([error.userInfo[MNKErrorIsRetryableKey] boolValue])};
-  if (NSString *wrong = wrongIn(error, made)) made.what = textOf(wrong);
-  return made;
+  Error result{.code = static_cast<ErrorCode>(error.code),
+               .op = part(MNKErrorOpKey),
+               .what = part(MNKErrorWhatKey),
+               .got = part(MNKErrorGotKey),
+               .expected = part(MNKErrorExpectedKey),
+               .fix = part(MNKErrorFixKey),
+               .retryable = static_cast<bool>([error.userInfo[MNKErrorIsRetryableKey] boolValue])};
+  if (NSString *wrong = wrongIn(error, result)) result.what = textOf(wrong);
+  return result;
 }
 
 struct ObjCAPI {

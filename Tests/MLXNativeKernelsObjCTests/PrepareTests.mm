@@ -77,11 +77,11 @@ using namespace mnk::objc_test;
 
 - (void)testDefaultsMatchTheCore {
   const mnk::Preparation preparation;
-  MNKPreparation *made = [[MNKPreparation alloc] initWithCaches:@[]];
-  XCTAssertEqual(made.queryHeads, preparation.queryHeads);
-  XCTAssertEqual(made.rows, preparation.rows);
-  XCTAssertEqual(made.elementType, static_cast<MNKElementType>(preparation.dtype));
-  XCTAssertEqual(made.tuning, static_cast<MNKTuning>(preparation.tuning));
+  MNKPreparation *defaults = [[MNKPreparation alloc] initWithCaches:@[]];
+  XCTAssertEqual(defaults.queryHeads, preparation.queryHeads);
+  XCTAssertEqual(defaults.rows, preparation.rows);
+  XCTAssertEqual(defaults.elementType, static_cast<MNKElementType>(preparation.dtype));
+  XCTAssertEqual(defaults.tuning, static_cast<MNKTuning>(preparation.tuning));
 }
 
 - (void)testStepsWorkAfterPreparing {
@@ -155,24 +155,26 @@ using namespace mnk::objc_test;
   MNKRotaryEmbedding *rotary = [[MNKRotaryEmbedding alloc] init];
   rotary.sections = @[ @1, @2, @3, @4, @5 ];
   const std::vector<std::pair<NSString *, std::function<void(MNKPreparation *)>>> changes{
-      {@"the rows do not fit a cache", [](MNKPreparation *made) { made.rows = 0; }},
-      {@"the rows do not fit a cache", [](MNKPreparation *made) { made.rows = 257; }},
-      {@"the number for rows is out of range", [](MNKPreparation *made) { made.rows = NSUIntegerMax; }},
-      {@"the number for queryHeads is out of range", [](MNKPreparation *made) { made.queryHeads = NSUIntegerMax; }},
-      {@"", [](MNKPreparation *made) { made.queryHeads = 3; }},
-      {@"no kernels for tokens of this dtype", [](MNKPreparation *made) { made.elementType = MNKElementTypeUInt8; }},
-      {@"is unknown", [](MNKPreparation *made) { made.elementType = static_cast<MNKElementType>(77); }},
-      {@"the way of tuning is unknown", [](MNKPreparation *made) { made.tuning = static_cast<MNKTuning>(2); }},
-      {@"the number for window is out of range", [=](MNKPreparation *made) { made.options = wide; }},
-      {@"too many sections", [=](MNKPreparation *made) { made.rotary = rotary; }},
+      {@"the rows do not fit a cache", [](MNKPreparation *changed) { changed.rows = 0; }},
+      {@"the rows do not fit a cache", [](MNKPreparation *changed) { changed.rows = 257; }},
+      {@"the number for rows is out of range", [](MNKPreparation *changed) { changed.rows = NSUIntegerMax; }},
+      {@"the number for queryHeads is out of range",
+       [](MNKPreparation *changed) { changed.queryHeads = NSUIntegerMax; }},
+      {@"", [](MNKPreparation *changed) { changed.queryHeads = 3; }},
+      {@"no kernels for tokens of this dtype",
+       [](MNKPreparation *changed) { changed.elementType = MNKElementTypeUInt8; }},
+      {@"is unknown", [](MNKPreparation *changed) { changed.elementType = static_cast<MNKElementType>(77); }},
+      {@"the way of tuning is unknown", [](MNKPreparation *changed) { changed.tuning = static_cast<MNKTuning>(2); }},
+      {@"the number for window is out of range", [=](MNKPreparation *changed) { changed.options = wide; }},
+      {@"too many sections", [=](MNKPreparation *changed) { changed.rotary = rotary; }},
       {@"a cache is of another device",
-       [=](MNKPreparation *made) {
-         made.caches = @[ cache, foreign ];
+       [=](MNKPreparation *changed) {
+         changed.caches = @[ cache, foreign ];
        }},
-      {@"another class was passed for a cache", [](MNKPreparation *made) { made.caches = (NSArray *)@[ @1 ]; }},
-      {@"nil was passed for the caches", [](MNKPreparation *made) { made.caches = absentObject(); }},
+      {@"another class was passed for a cache", [](MNKPreparation *changed) { changed.caches = (NSArray *)@[ @1 ]; }},
+      {@"nil was passed for the caches", [](MNKPreparation *changed) { changed.caches = absentObject(); }},
       {@"the URL names no file",
-       [](MNKPreparation *made) { made.tuningFileURL = [NSURL URLWithString:@"https://example.com/tuning"]; }},
+       [](MNKPreparation *changed) { changed.tuningFileURL = [NSURL URLWithString:@"https://example.com/tuning"]; }},
   };
   for (const auto &[what, change] : changes) {
     MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:@[ cache ]];

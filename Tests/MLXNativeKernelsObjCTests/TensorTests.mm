@@ -150,7 +150,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(different.count, 2u);
 }
 
-static MNKTensor *made(TensorTests *self, NSArray *shape, MNKElementType type, NSError **error) {
+static MNKTensor *makeTensor(TensorTests *self, NSArray *shape, MNKElementType type, NSError **error) {
   *error = nil;
   return [MNKTensor zerosWithShape:shape elementType:type device:self.device error:error];
 }
@@ -158,13 +158,13 @@ static MNKTensor *made(TensorTests *self, NSArray *shape, MNKElementType type, N
 - (void)testInvalidTensorsAreRefused {
   NSError *error = nil;
   const float number = 1;
-  XCTAssertNil((made(self, @[ @2 ], static_cast<MNKElementType>(9), &error)));
+  XCTAssertNil((makeTensor(self, @[ @2 ], static_cast<MNKElementType>(9), &error)));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"the element type is unknown"));
-  XCTAssertNil((made(self, @[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], MNKElementTypeFloat32, &error)));
+  XCTAssertNil((makeTensor(self, @[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], MNKElementTypeFloat32, &error)));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"too many extents"));
-  XCTAssertNil((made(self, absentObject(), MNKElementTypeFloat32, &error)));
+  XCTAssertNil((makeTensor(self, absentObject(), MNKElementTypeFloat32, &error)));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"nil was passed for the shape"));
-  XCTAssertNil((made(self, @[ @(UINT64_MAX), @2 ], MNKElementTypeFloat32, &error)));
+  XCTAssertNil((makeTensor(self, @[ @(UINT64_MAX), @2 ], MNKElementTypeFloat32, &error)));
   XCTAssertEqual(error.code, MNKErrorInvalidArgument);
   error = nil;
   XCTAssertNil([MNKTensor zerosWithShape:@[ @2 ] elementType:MNKElementTypeFloat32 device:absentObject() error:&error]);
@@ -203,14 +203,14 @@ static MNKTensor *made(TensorTests *self, NSArray *shape, MNKElementType type, N
   ];
   for (id extent in extents) {
     NSError *error = nil;
-    XCTAssertNil((made(self, @[ @2, extent ], MNKElementTypeUInt8, &error)), @"%@", extent);
+    XCTAssertNil((makeTensor(self, @[ @2, extent ], MNKElementTypeUInt8, &error)), @"%@", extent);
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"an extent of the shape"), @"%@", extent);
     MNKTensor *ready = [self zeros:@[ @2 ]];
     XCTAssertNil([ready reshapedTo:@[ extent ] error:&error]);
     XCTAssertNil([ready reshapedTo:@[ extent ] error:nil]);
   }
   NSError *error = nil;
-  XCTAssertNotNil((made(self, @[ @2.0, @YES ], MNKElementTypeUInt8, &error)));
+  XCTAssertNotNil((makeTensor(self, @[ @2.0, @YES ], MNKElementTypeUInt8, &error)));
 }
 
 - (void)testMismatchedReadsWritesAndViewsAreRefused {

@@ -72,14 +72,15 @@ final class PrepareTests: AttentionTestCase {
         let host = try KernelDevice.host()
         let cache = try measuredCache(on: host)
         let tokens = (0..<256).map { _ in Token(key: numbers(kvHeads * headDim), value: numbers(kvHeads * headDim)) }
-        func made(_ rows: [Float], _ heads: Int) throws -> Tensor {
+        func hostTensor(_ rows: [Float], _ heads: Int) throws -> Tensor {
             try Tensor(rows, shape: [rows.count / heads / headDim, heads, headDim], on: host)
         }
-        let q = try made(numbers(heads * headDim), heads)
+        let q = try hostTensor(numbers(heads * headDim), heads)
         let out = try Tensor.zeros(shape: [1, heads, headDim], on: host)
         try host.encode {
             try $0.append(
-                keys: made(tokens.flatMap(\.key), kvHeads), values: made(tokens.flatMap(\.value), kvHeads), to: cache)
+                keys: hostTensor(tokens.flatMap(\.key), kvHeads), values: hostTensor(tokens.flatMap(\.value), kvHeads),
+                to: cache)
         }
         try await host.prepare(
             for: [cache], queryHeads: heads, dtype: .float32, tuning: .measure, tuningFile: path("tuning"))

@@ -73,9 +73,9 @@ final class QuantizedCacheTests: DeviceTestCase {
             dimensions, storage: storage, calibration: calibration, whenFull: .overwriteOldest(keepingFirst: 1),
             isStorageOnly: true, on: device)
         for cache in [dense, expected] { try append(0..<6, to: cache, sequence: 1) }
-        var made: AttentionCache?
-        try device.encode { made = try $0.quantize(dense, as: storage, calibration: calibration) }.wait()
-        let quantized = try XCTUnwrap(made)
+        var result: AttentionCache?
+        try device.encode { result = try $0.quantize(dense, as: storage, calibration: calibration) }.wait()
+        let quantized = try XCTUnwrap(result)
         XCTAssertEqual(quantized.nextPosition(ofSequence: 1), 6)
         XCTAssertEqual(quantized.storage, storage)
         XCTAssertEqual(try contents(quantized), try contents(expected))

@@ -19,8 +19,8 @@ constexpr uint64_t kDim = 8;
 constexpr uint32_t kSequences = 2;
 
 uint64_t programCount() {
-  const char* given = std::getenv("MNK_TEST_FULL");
-  return given != nullptr && std::string_view(given) == "1" ? 100'000 : 2'000;
+  const char* value = std::getenv("MNK_TEST_FULL");
+  return value != nullptr && std::string_view(value) == "1" ? 100'000 : 2'000;
 }
 
 // The position in each slot: the newest of those that map to it.
@@ -246,9 +246,9 @@ class Program {
       firstRow += rowCounts[i];
     }
     const bool isOne = sequences.size() == 1 && random_.below(2) == 0;
-    const AttentionOptions how = attentionOptions(options);
-    const auto attended = isOne ? cache_.attend(encoder, view(queries), {.into = out}, how, sequences[0])
-                                : cache_.attend(encoder, view(queries), {.into = out}, how, sequences, rowCounts);
+    const AttentionOptions attention = attentionOptions(options);
+    const auto attended = isOne ? cache_.attend(encoder, view(queries), {.into = out}, attention, sequences[0])
+                                : cache_.attend(encoder, view(queries), {.into = out}, attention, sequences, rowCounts);
     EXPECT_EQ(bool(attended), isHeld);
     if (mustSucceed) EXPECT(isHeld);
     if (attended) expected_.insert(expected_.end(), expected.begin(), expected.end());

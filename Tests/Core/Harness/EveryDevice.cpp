@@ -14,8 +14,8 @@ namespace mnk::test {
 namespace {
 
 bool environmentAsksForChecks() {
-  const char* given = std::getenv("MNK_HOST_CHECKING");
-  return given != nullptr && std::string_view(given) != "" && std::string_view(given) != "off";
+  const char* value = std::getenv("MNK_HOST_CHECKING");
+  return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "off";
 }
 
 std::vector<DeviceUnderTest> makeDevices() {

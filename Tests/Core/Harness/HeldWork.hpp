@@ -64,9 +64,9 @@ inline Result<void> fill(const Tensor& tensor, float value) {
 }
 
 inline Tensor floats(const std::shared_ptr<Device>& device, uint64_t count, float value = 0) {
-  const Tensor made = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count}))));
-  REQUIRE(fill(made, value));
-  return made;
+  const Tensor tensor = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count}))));
+  REQUIRE(fill(tensor, value));
+  return tensor;
 }
 
 inline Result<std::vector<float>> valuesOf(const Tensor& tensor) {

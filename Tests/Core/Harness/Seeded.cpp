@@ -9,8 +9,8 @@ namespace {
 
 uint64_t defaultSeed() {
   static const uint64_t value = [] {
-    const char* given = std::getenv("MNK_TEST_SEED");
-    return given ? std::strtoull(given, nullptr, 0) : uint64_t{20260101};
+    const char* text = std::getenv("MNK_TEST_SEED");
+    return text ? std::strtoull(text, nullptr, 0) : uint64_t{20260101};
   }();
   return value;
 }

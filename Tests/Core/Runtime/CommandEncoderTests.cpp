@@ -123,10 +123,10 @@ TEST(CommandEncoder, TheDeviceGetsLabelPipelineAndThreadgroupShape) {
   REQUIRE(encoder.commit());
   const auto recorded = s.device->committed().at(0);
   EXPECT_EQ(recorded.label, "a step");
-  const auto& [chosen, given] = std::tie(recorded.dispatches.at(0), recorded.dispatches.at(1));
+  const auto& [chosen, requested] = std::tie(recorded.dispatches.at(0), recorded.dispatches.at(1));
   EXPECT(chosen.threadgroup == (Size3{48, 1, 1}));
-  EXPECT(given.threadgroup == (Size3{4, 3, 2}));
-  EXPECT(chosen.pipeline == given.pipeline);
+  EXPECT(requested.threadgroup == (Size3{4, 3, 2}));
+  EXPECT(chosen.pipeline == requested.pipeline);
   EXPECT(chosen.dispatch.buffers.at(0).buffer == s.a.buffer());
   EXPECT_EQ(chosen.dispatch.buffers.at(1).length, 64u);
 }

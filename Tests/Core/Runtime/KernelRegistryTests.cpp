@@ -99,13 +99,13 @@ TEST(KernelRegistry, NamingTheShippedLibraryIsTheDefault) {
 TEST(KernelRegistry, EightThreadsShareOnePipeline) {
   for (int round = 0; round < 20; ++round) {
     const auto device = FakeDevice::make();
-    std::vector<std::shared_ptr<Pipeline>> made(kThreads);
+    std::vector<std::shared_ptr<Pipeline>> pipelines(kThreads);
     onThreads([&](size_t i) {
       const auto constants = i % 2 ? std::vector<FunctionConstant>{{0, true}, {1, false}}
                                    : std::vector<FunctionConstant>{{1, false}, {0, true}};
-      if (auto pipeline = device->registry().pipeline(key("f", constants))) made[i] = *pipeline;
+      if (auto pipeline = device->registry().pipeline(key("f", constants))) pipelines[i] = *pipeline;
     });
-    for (const auto& pipeline : made) EXPECT(pipeline && pipeline == made[0]);
+    for (const auto& pipeline : pipelines) EXPECT(pipeline && pipeline == pipelines[0]);
     EXPECT_EQ(device->tried(Call::makePipeline), 1u);
     EXPECT_EQ(device->tried(Call::makeShippedLibrary), 1u);
   }

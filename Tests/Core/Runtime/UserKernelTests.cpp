@@ -68,10 +68,10 @@ struct Kernels {
     return dispatch;
   }
   Dispatch scale(const Tensor& in, const Tensor& out, float factor) const {
-    Dispatch made = dispatch("scale", static_cast<uint32_t>(in.shape().elementCount()));
-    made.buffers = {Binding::whole(0, in, Access::read), Binding::whole(1, out, Access::write)};
-    made.inlines = {InlineBytes::of(2, factor)};
-    return made;
+    Dispatch scaling = dispatch("scale", static_cast<uint32_t>(in.shape().elementCount()));
+    scaling.buffers = {Binding::whole(0, in, Access::read), Binding::whole(1, out, Access::write)};
+    scaling.inlines = {InlineBytes::of(2, factor)};
+    return scaling;
   }
   Tensor tensor(uint64_t count) const {
     return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count}))));
@@ -79,9 +79,9 @@ struct Kernels {
   Tensor ramp(uint64_t count) const {
     std::vector<float> values(count);
     std::iota(values.begin(), values.end(), 0.f);
-    const Tensor made = tensor(count);
-    REQUIRE(made.write(std::as_bytes(std::span(values))));
-    return made;
+    const Tensor result = tensor(count);
+    REQUIRE(result.write(std::as_bytes(std::span(values))));
+    return result;
   }
 };
 

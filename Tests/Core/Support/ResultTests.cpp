@@ -80,8 +80,8 @@ TEST(Result, HoldsAValueOrAnError) {
 }
 
 TEST(Result, ReturnsAMoveOnlyValue) {
-  Result<std::unique_ptr<int>> made = std::make_unique<int>(3);
-  const std::unique_ptr<int> taken = *std::move(made);
+  Result<std::unique_ptr<int>> result = std::make_unique<int>(3);
+  const std::unique_ptr<int> taken = *std::move(result);
   EXPECT_EQ(*taken, 3);
 }
 
@@ -106,9 +106,9 @@ TEST(Result, IsCopiedMovedAndAssignedInEitherState) {
 }
 
 TEST(Result, TryPropagatesErrors) {
-  const auto halfOf = [](Result<std::unique_ptr<int>> made, Result<void> checked) -> Result<int> {
+  const auto halfOf = [](Result<std::unique_ptr<int>> parsed, Result<void> checked) -> Result<int> {
     MNK_TRY(std::move(checked));
-    MNK_TRY(auto number, std::move(made));
+    MNK_TRY(auto number, std::move(parsed));
     return *number / 2;
   };
   EXPECT_EQ(*halfOf(std::make_unique<int>(6), {}), 3);
