@@ -117,7 +117,7 @@ using namespace mnk::objc_test;
 }
 
 - (void)testReportsAMissingCompiler {
-  if (!self.isHost) XCTSkip(@"Metal compiles by itself");
+  if (!self.isHost) XCTSkip(@"Metal needs no external compiler");
   MNKHostOptions *options = [[MNKHostOptions alloc] init];
   options.compiler = @"/no/such/compiler";
   NSError *error = nil;

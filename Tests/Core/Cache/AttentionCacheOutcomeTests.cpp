@@ -116,7 +116,7 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
   EXPECT_ERROR(cache.append(next, tokens(device, 2), tokens(device, 2), sequences), (suspect));
   REQUIRE(append(cache, next, 1, 0));
 
-  EXPECT_ERROR(cache.truncate(3, 1), (suspect));  // would keep what the failed step should have written
+  EXPECT_ERROR(cache.truncate(3, 1), (suspect));  // would keep outputs of the failed step
   EXPECT(cache.isSuspect(1));
   REQUIRE(cache.truncate(2, 1));
   EXPECT(!cache.isSuspect(1));
@@ -165,7 +165,7 @@ TEST(AttentionCacheOutcome, AStoppedKernelMakesSequencesSuspect) {
   });
 }
 
-// An encoder that began before the fault was known must not be committed on top of it.
+// An encoder that began before the fault was known must not be committed after it.
 TEST(AttentionCacheOutcome, AFaultWhileAnEncoderRecordsConflicts) {
   const auto device = FakeDevice::make();
   device->holdCompletions();

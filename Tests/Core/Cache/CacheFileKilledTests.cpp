@@ -65,7 +65,7 @@ void killASave(const std::string& program, const CacheFolder& folder, const std:
     isOver = ::waitpid(child, &status, WNOHANG) == child;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  EXPECT(!isOver);  // it only ends where saving fails
+  EXPECT(!isOver);  // the process exits only if saving fails
   if (isOver) throw Stop{};
   std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
   for (int i = 0; hasNames && folder.fileCount() < 2 && i < 100000; ++i) std::this_thread::yield();
@@ -92,7 +92,7 @@ void killSaves(const std::string& name, bool hasNames) {
     std::vector<float> keys(2 * kKilledSaveWidth);
     REQUIRE(loaded.view().keys.read(std::as_writable_bytes(std::span(keys))));
     EXPECT_EQ(std::count(keys.begin(), keys.end(), kKilledSaveElement), static_cast<int64_t>(stored));
-    EXPECT(folder.fileCount() <= 2);  // what earlier saves left, the last has removed
+    EXPECT(folder.fileCount() <= 2);  // the last save has removed files of earlier ones
   }
   if (hasNames) EXPECT(hasLeft);
   REQUIRE(makeCache(device).save(folder.path(name)));

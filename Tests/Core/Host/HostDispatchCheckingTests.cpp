@@ -120,7 +120,7 @@ TEST(HostDispatchChecking, FindsRacesBetweenOverlappingBindings) {
     return submitTogether(
         device, {copyDispatch(device, {both, from, 64, {{0, 64}}, {}}, {both, to, 64, {}, {{0, 64}}}, 4)}, false);
   };
-  EXPECT(copy(0, 0));  // in place: every thread keeps to its own bytes
+  EXPECT(copy(0, 0));  // in place: every thread accesses only its own bytes
   EXPECT(copy(0, 64));
   EXPECT_ERROR(copy(0, 16), {.code = ErrorCode::deviceFault, .got = "no simdgroup_barrier(mem_device) between"});
 }

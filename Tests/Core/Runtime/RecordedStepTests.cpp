@@ -168,7 +168,7 @@ TEST(RecordedStep, RotaryPositionsAdvanceWithCommittedRuns) {
     REQUIRE(step.run());
     EXPECT_EQ(firstPosition(s.device->committed().back()), expected);
   }
-  EXPECT_ERROR(step.run(), (kFull));  // and nothing moves on
+  EXPECT_ERROR(step.run(), (kFull));  // and positions do not advance
   REQUIRE(s.cache.truncate(2));
   step.setRuns(2);
   REQUIRE(step.run());

@@ -163,7 +163,7 @@ TEST(RegionSet, CombinesTokensOfManySequences) {
         set.add(rows);
         EXPECT(set.meets(rows));
       }
-      EXPECT(set.count() <= kSequences + 8);  // what encloses each of them has gaps between
+      EXPECT(set.count() <= kSequences + 8);  // the bounds of each have gaps in between
     }
   }
 }

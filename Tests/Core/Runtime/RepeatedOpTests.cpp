@@ -130,7 +130,7 @@ TEST(RepeatedOp, MatchesAFreshPlan) {
   }
   EXPECT(encoded > 1000);
   EXPECT(refused > 100);
-  EXPECT(forms > cases / 4);  // many cases are kept
+  EXPECT(forms > cases / 4);  // many cases are cached
 }
 
 // A growing sequence passes through several split counts; the second time all their plans are known.
@@ -297,7 +297,7 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
   }
   EXPECT(encoded > 400);
   EXPECT(refused > 10);
-  EXPECT(known < encoded);  // though many are two ops
+  EXPECT(known < encoded);  // although many steps are two ops
 }
 
 // A form that is full must not drop further choices: another split count would have the same form.

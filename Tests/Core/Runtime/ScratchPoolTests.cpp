@@ -60,7 +60,7 @@ TEST(ScratchPool, DoesNotKeepItsDeviceAlive) {
     known = device;
     auto acquired = REQUIRE(device->scratch().acquire(device, 1));
     device.reset();
-    EXPECT(!known.expired());  // the loan holds it
+    EXPECT(!known.expired());  // the scratch allocation retains it
     acquired.reset();
   }
   EXPECT(known.expired());

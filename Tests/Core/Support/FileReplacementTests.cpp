@@ -126,7 +126,7 @@ TEST(FileReplacement, KeepsThePermissionsOfTheOldFile) {
   withEitherTemporary([] {
     const CacheFolder folder;
     REQUIRE(replace(folder.path()));
-    EXPECT_EQ(permissionsOf(folder.path()), 0600u);  // holds what users have written
+    EXPECT_EQ(permissionsOf(folder.path()), 0600u);  // holds user data
     for (const mode_t mode : {0644u, 0660u, 0400u}) {
       EXPECT_EQ(::chmod(folder.path().c_str(), mode), 0);
       REQUIRE(replace(folder.path()));
