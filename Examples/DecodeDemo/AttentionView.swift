@@ -1,8 +1,8 @@
 import JargonLM
 import SwiftUI
 
-/// The newest tokens, shaded by how much each weighs for what comes next. The heaviest are underlined, too, so that
-/// color is not all that tells them.
+/// The newest tokens, shaded by their weight for the next one. The heaviest are also underlined, so that color is not
+/// the only cue.
 struct AttentionView: View {
     let model: WriterModel
     @ScaledMetric private var cell = 14.0

@@ -1,7 +1,7 @@
 import JargonLM
 import SwiftUI
 
-/// The text on one side, what is seen of the caches on the other, and the buttons below. Each window has its own writer.
+/// The text on one side, the caches on the other, and the buttons below. Each window has its own writer.
 struct ContentView: View {
     @State private var model = WriterModel()
     @Environment(\.scenePhase) private var scenePhase
@@ -25,7 +25,7 @@ struct ContentView: View {
             .frame(minWidth: 620, minHeight: 480)
         #endif
         .onDisappear { model.stop() }
-        // The system forbids GPU work in the background. What is stopped can be continued.
+        // The system forbids GPU work in the background. A stopped text can continue.
         .onChange(of: scenePhase) {
             if scenePhase == .background { model.stop() }
         }

@@ -1,7 +1,7 @@
 import JargonLM
 import SwiftUI
 
-/// The buttons, and one line about what the writer is doing.
+/// The buttons, and one line of status.
 struct ControlBar: View {
     let model: WriterModel
 
@@ -13,11 +13,11 @@ struct ControlBar: View {
                 status.lineLimit(1)
             }
             VStack(alignment: .leading, spacing: 8) {
-                // A long line is broken; only the buttons have to fit.
+                // A long line wraps; only the buttons have to fit.
                 status.frame(minWidth: 0, idealWidth: 0, maxWidth: .infinity, alignment: .leading)
                 HStack { buttons }
             }
-            // Where texts are as large as they get.
+            // For the largest text sizes.
             VStack(alignment: .leading, spacing: 8) {
                 status
                 buttons
@@ -39,7 +39,7 @@ struct ControlBar: View {
         Button("Continue", systemImage: "forward.fill") { model.continue() }
             .keyboardShortcut(.return, modifiers: [.command, .shift])
             .disabled(!model.canContinue)
-            .help("Go on with the text that was stopped (Shift-Command-Return)")
+            .help("Continue the stopped text (Shift-Command-Return)")
     }
 
     private var status: some View {

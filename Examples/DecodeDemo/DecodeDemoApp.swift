@@ -1,6 +1,6 @@
 import SwiftUI
 
-/// A small language model that decodes through the kernels, and what happens in its caches meanwhile.
+/// A small language model that decodes with the kernels, and a view of its caches.
 @main
 struct DecodeDemoApp: App {
     var body: some Scene {

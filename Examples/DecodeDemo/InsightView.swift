@@ -1,7 +1,7 @@
 import JargonLM
 import SwiftUI
 
-/// What is seen of the device and of the caches while the model writes.
+/// The device and the caches while the model writes.
 struct InsightView: View {
     let model: WriterModel
 
@@ -28,7 +28,7 @@ struct InsightView: View {
 
     private var gauge: some View {
         Gauge(value: model.cacheFraction) {
-            Text("Bytes that positions take, of all slots")
+            Text("Bytes in use, of all slots")
         } currentValueLabel: {
             Text(model.cacheText).monospacedDigit()
         }
@@ -38,7 +38,7 @@ struct InsightView: View {
         .accessibilityValue(model.cacheText)
     }
 
-    /// A heading with what belongs to it.
+    /// A heading with its content.
     private struct Titled<Content: View>: View {
         let title: LocalizedStringKey
         let content: Content

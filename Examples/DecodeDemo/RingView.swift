@@ -1,7 +1,7 @@
 import JargonLM
 import SwiftUI
 
-/// The slots of a windowed layer's cache. The newest position takes the slot of the oldest one, so the ring turns.
+/// The slots of a windowed layer's cache. The newest position overwrites the oldest one's slot, so the ring turns.
 struct RingView: View {
     let model: WriterModel
 
@@ -31,7 +31,7 @@ struct RingView: View {
     }
 }
 
-/// System colors, which follow the light and the dark appearance.
+/// System colors, which follow the light and dark appearance.
 private func color(of slot: RingSlot) -> Color {
     switch slot.content {
     case .empty: .secondary.opacity(0.15)

@@ -1,7 +1,7 @@
 import JargonLM
 import SwiftUI
 
-/// The prompt with its options, and the text that grows from it.
+/// The prompt with its options, and the generated text.
 struct WritingView: View {
     let model: WriterModel
 
@@ -14,7 +14,7 @@ struct WritingView: View {
     }
 }
 
-/// What the next text starts from, and how it is written.
+/// The prompt and the options of the next text.
 struct PromptView: View {
     @Bindable var model: WriterModel
     @ScaledMetric private var editorHeight = 72.0
@@ -48,7 +48,7 @@ struct PromptView: View {
 
     private var storage: some View {
         HStack {
-            // A phone leaves out a picker's own label.
+            // A phone hides a picker's own label.
             Text("Cache storage")
                 .accessibilityHidden(true)
             Picker("Cache storage", selection: $model.storage) {
@@ -58,7 +58,7 @@ struct PromptView: View {
             }
             .labelsHidden()
         }
-        .help("How keys and values are kept; for the next text")
+        .help("Storage of keys and values for the next text")
     }
 
     private var temperature: some View {
@@ -74,11 +74,11 @@ struct PromptView: View {
                 .monospacedDigit()
                 .accessibilityHidden(true)
         }
-        .help("How freely bytes are drawn; 0 takes the best one each time")
+        .help("Randomness of sampling; 0 always takes the most likely byte")
     }
 }
 
-/// Text that can be selected, and that shows its end while it grows.
+/// Selectable text that scrolls to its end while it grows.
 struct TextStream: View {
     let text: String
 
@@ -98,6 +98,6 @@ struct TextStream: View {
         }
         .frame(maxWidth: .infinity, maxHeight: .infinity)
         .accessibilityElement(children: .contain)
-        .accessibilityLabel("Written text")
+        .accessibilityLabel("Generated text")
     }
 }

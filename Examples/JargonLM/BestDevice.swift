@@ -1,10 +1,10 @@
 import MLXNativeKernels
 import MLXNativeKernelsHost
 
-/// The default device or, where the GPU lacks what the kernels need, as in a simulator or a virtual machine, the Host
-/// device.
+/// The default device, or the Host device if the GPU lacks features that the kernels need, as in a simulator or a
+/// virtual machine.
 ///
-/// - Parameter whenUnsupported: Called with what the GPU lacks when the Host device takes its place.
+/// - Parameter whenUnsupported: Called with the GPU's error if the Host device replaces it.
 /// - Throws: ``KernelError`` if there is neither.
 public func bestDevice(whenUnsupported: (KernelError) -> Void = { _ in }) throws -> KernelDevice {
     do {
@@ -15,4 +15,9 @@ public func bestDevice(whenUnsupported: (KernelError) -> Void = { _ in }) throws
         whenUnsupported(error)
         return host
     }
+}
+
+/// The device's name. For the Host device it adds that timings are not a GPU's.
+public func deviceDescription(_ device: KernelDevice) -> String {
+    device.kind == .host ? "\(device.name): CPU, not a GPU" : device.name
 }

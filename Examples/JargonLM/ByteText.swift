@@ -1,22 +1,22 @@
 /// Text that arrives byte by byte.
 ///
-/// Bytes of one character are held back until it is whole. What is no text, control codes among it, becomes a mark, so
-/// that no model can steer a terminal.
+/// Holds back the bytes of a character until it is complete. Invalid bytes and control codes become a replacement
+/// character, so that no model can control a terminal.
 public struct ByteText: Sendable {
     private var pending: [UInt8] = []
 
     public init() {}
 
-    /// What can be shown after this byte; often one character, sometimes none, at times several.
+    /// The text that this byte completes: often one character, sometimes none or several.
     public mutating func append(_ byte: UInt8) -> String {
         pending.append(byte)
         return take(isEnd: false)
     }
 
-    /// What was held back.
+    /// The text of the bytes held back.
     public mutating func finish() -> String { take(isEnd: true) }
 
-    /// All of these bytes as text.
+    /// The text of all these bytes.
     public static func text(_ bytes: some Sequence<UInt8>) -> String {
         var text = ByteText()
         return bytes.reduce(into: "") { $0 += text.append($1) } + text.finish()
@@ -34,7 +34,7 @@ public struct ByteText: Sendable {
         return shown
     }
 
-    /// Bytes of the character that begins so; 1 for a byte that begins none.
+    /// The length of the character that this byte begins; 1 for an invalid first byte.
     private static func length(_ first: UInt8) -> Int {
         switch first {
         case 0xC2...0xDF: 2

@@ -1,53 +1,55 @@
 /// The sizes of a model.
 public struct Configuration: Sendable, Hashable {
-    /// Kinds of tokens: every byte is one.
+    /// The size of the vocabulary: every byte is a token.
     public let vocabulary = 256
-    /// Numbers of a token between layers.
+    /// Elements of a token between layers.
     public var width = 256
     /// Layers.
     public var layers = 4
-    /// Heads of queries.
+    /// Query heads.
     public var heads = 8
-    /// Heads of keys and values; each serves as many heads of queries.
+    /// Key/value heads; each serves the same number of query heads.
     public var kvHeads = 2
     /// Elements of one head.
     public var headDim = 128
-    /// Numbers between the two halves of a feed-forward block.
+    /// Elements between the two halves of a feed-forward block.
     public var hidden = 640
-    /// Positions that every second layer sees, its own included, from the first layer on; the others see all.
+    /// Positions that every other layer sees, including its own, starting with the first layer; the others see all.
     public var window = 256
-    /// Positions that a text may have.
+    /// The maximum length of a text.
     public var context = 1024
     /// The base of rotary angles.
     public var rotaryBase = 10_000.0
-    /// What keeps a norm from dividing by zero.
+    /// Added to a norm's divisor, which must not be zero.
     public var normEpsilon: Float = 1e-5
 
     /// The sizes of jargon-lm.
     public static let jargonLM = Configuration()
 
-    /// Whether a layer sees the newest positions alone.
+    /// Whether a layer sees only the newest positions.
     public func isWindowed(layer: Int) -> Bool { layer.isMultiple(of: 2) }
 
-    /// Slots of a layer's cache. A windowed layer forgets what it no longer sees.
+    /// Slots of a layer's cache. A windowed layer drops positions that it no longer sees.
     public func capacity(ofLayer layer: Int) -> Int { isWindowed(layer: layer) ? min(window, context) : context }
 
-    /// Throws ``ModelError`` for sizes that no model has.
+    /// Throws ``ModelError`` for sizes out of range.
     func check() throws(ModelError) {
-        // Products of two of them fit a number then, with room for the size of an element.
+        // Keeps the product of any two sizes and an element's size within an integer.
         let most = 1 << 20
         for (name, size) in [
             ("width", width), ("layers", layers), ("heads", heads), ("kvHeads", kvHeads), ("headDim", headDim),
             ("hidden", hidden), ("window", window), ("context", context),
         ] where size < 1 || size > most {
             throw ModelError(
-                code: .invalidArgument, what: "no model has this \(name)", got: "\(size)", expected: "1 to \(most)",
-                fix: "Give the sizes of the model.")
+                code: .invalidArgument, what: "the model's \(name) is out of range", got: "\(size)",
+                expected: "1 to \(most)",
+                fix: "Pass the sizes of the model.")
         }
         guard heads.isMultiple(of: kvHeads) else {
             throw ModelError(
-                code: .invalidArgument, what: "heads of queries do not share those of keys evenly",
-                got: "\(heads) over \(kvHeads)", expected: "a multiple", fix: "Give the sizes of the model.")
+                code: .invalidArgument, what: "query heads do not divide evenly among key/value heads",
+                got: "\(heads) over \(kvHeads)", expected: "a multiple of the key/value heads",
+                fix: "Pass the sizes of the model.")
         }
     }
 }

@@ -1,6 +1,6 @@
 import MLXNativeKernels
 
-/// What a session's tokens have cost.
+/// The cost of a session's tokens.
 public struct DecodeCosts: Sendable {
     /// The ops that run as kernels.
     public enum Op: String, Sendable, CaseIterable {
@@ -12,15 +12,15 @@ public struct DecodeCosts: Sendable {
         init(kind: String) { self = kind == "RotaryAppend" ? .store : .attend }
     }
 
-    /// One op's part.
+    /// The cost of one op.
     public struct Part: Sendable {
-        /// Time on the device; 0 where it was not measured.
+        /// Time on the device; 0 if it was not measured.
         public var seconds = 0.0
-        /// Kernels that were launched.
+        /// Kernel launches.
         public var dispatches = 0
     }
 
-    /// Tokens that were read.
+    /// Tokens read.
     public var tokens = 0
     /// All dispatches.
     public var dispatches = 0
@@ -28,28 +28,28 @@ public struct DecodeCosts: Sendable {
     public var submissions = 0
     /// Bytes that kernels read and wrote.
     public var bytesMoved = 0
-    /// What matrix products and all else between command buffers took.
+    /// Time for matrix products and all other work between command buffers.
     public var processorSeconds = 0.0
-    /// From encoding to the end of the wait, for all work on the device.
+    /// Time from encoding to the end of the wait, for all work on the device.
     public var deviceWall = 0.0
-    /// The parts of ops.
+    /// The cost of each op.
     public var parts: [Op: Part] = [:]
 
     public init() {}
 
-    /// Seconds of all tokens.
+    /// The time of all tokens.
     public var seconds: Double { processorSeconds + deviceWall }
 
-    /// One part of all seconds.
+    /// A share of the total time.
     public struct Share: Sendable {
         public let name: String
-        /// Whether kernels took it, rather than the processor.
+        /// Whether kernels took the time, rather than the processor.
         public let isKernel: Bool
         public let seconds: Double
     }
 
-    /// What the seconds went into, in the order in which a layer does it. What is no kernel is Swift: matrix products,
-    /// moving numbers to and from the device, submitting work and waiting for it.
+    /// The total time by part, in the order of a layer's work. Everything outside kernels is Swift: matrix products,
+    /// moving data to and from the device, submitting work and waiting for it.
     public var shares: [Share] {
         let kernels = parts.values.reduce(0) { $0 + $1.seconds }
         return [Share(name: "Swift", isKernel: false, seconds: max(seconds - kernels, 0))]

@@ -1,9 +1,9 @@
 import Foundation
 import MLXNativeKernels
 
-/// What can be seen of a session: which position each slot holds, and where a head looks.
+/// Inspects a session: the position in each slot, and the attention of a head.
 extension DecodeSession {
-    /// The position that each slot of a layer's cache holds, `nil` where it holds none.
+    /// The position in each slot of a layer's cache; `nil` if the slot is empty.
     public func slots(ofLayer layer: Int) -> [Int?] {
         let cache = caches[layer]
         var slots = [Int?](repeating: nil, count: cache.dimensions.capacity)
@@ -19,10 +19,10 @@ extension DecodeSession {
         return cache.nextPosition - cache.count..<cache.nextPosition
     }
 
-    /// How much each position weighs in what heads of a layer attended to for the newest token, head by head; 0 where the
-    /// layer no longer sees it.
+    /// The attention weights of the newest token for each position, by head of a layer; 0 for positions that the layer
+    /// no longer sees.
     ///
-    /// Kernels keep no weights. They are worked out here, from the keys that the cache holds and the newest queries.
+    /// Kernels do not store weights. This recomputes them from the cached keys and the newest queries.
     public func attention(layer: Int, heads: Range<Int>) throws -> [[Float]] {
         let sizes = model.configuration
         let seen = held(byLayer: layer)
@@ -46,7 +46,7 @@ extension DecodeSession {
         }
     }
 
-    /// Vectors of one token after another, from a position on, as kernels rotate them.
+    /// Rotates the vectors of consecutive tokens, starting at a position, with the kernel.
     func rotated(_ vectors: [Float], heads: Int, from position: Int) throws -> [Float] {
         let headDim = model.configuration.headDim
         let tensor = try Tensor.zeros(shape: [vectors.count / (heads * headDim), heads, headDim], on: device)
@@ -59,7 +59,7 @@ extension DecodeSession {
 
     enum Plane { case keys, values }
 
-    /// Keys or values that a layer's cache holds, as it gives them back: position by position, in each head by head.
+    /// The keys or values of a layer's cache after dequantization: by position, then by head.
     func stored(_ plane: Plane, byLayer layer: Int) throws -> [Float] {
         let sizes = model.configuration
         let cache = caches[layer]

@@ -1,39 +1,39 @@
 import Foundation
 import MLXNativeKernels
 
-/// A text that a model is reading or writing, with the caches of all its layers.
+/// A text that a model reads or writes, with the caches of all its layers.
 ///
-/// Each token, or all tokens of a prompt, are one call of `logits(after:)`. In every layer the processor multiplies by
-/// weights, and the device rotates queries and keys, stores keys and values, and attends: one command buffer for each
-/// layer, because the next multiplication needs what attention gave.
+/// One call of `logits(after:)` reads one token, or all tokens of a prompt. In every layer the processor multiplies by
+/// weights, and the device rotates queries and keys, stores keys and values, and attends: one command buffer per layer,
+/// because the next multiplication needs the result of attention.
 ///
-/// A session belongs to one thread at a time.
+/// Use a session from one thread at a time.
 public final class DecodeSession {
-    /// Whose weights are used.
+    /// The model with the weights.
     public let model: LanguageModel
-    /// Where kernels run.
+    /// The device that runs the kernels.
     public let device: KernelDevice
-    /// How keys and values are kept.
+    /// The storage of keys and values.
     public let storage: StorageChoice
-    /// One cache for each layer. Windowed layers have rings of as many slots as their window has positions.
+    /// One cache per layer. A windowed layer has a ring with one slot for each position of its window.
     public let caches: [AttentionCache]
-    /// What tokens have cost so far.
+    /// The cost of all tokens so far.
     public private(set) var costs = DecodeCosts()
-    /// The tokens that were read, oldest first.
+    /// The tokens read so far, oldest first.
     public private(set) var tokens: [UInt8] = []
-    /// The scores of bytes that may follow the newest token; empty before the first.
+    /// The scores of all bytes after the newest token; empty before the first token.
     public private(set) var newestLogits: [Float] = []
 
-    /// Whether all layers have read the same tokens. They have not after a failure within a token.
+    /// Whether all layers have read the same tokens. A failure within a token makes them differ.
     private var isWhole = true
-    /// What a single token hands to each layer's kernels.
+    /// The operands for a single token.
     private let single: Operands
     let rotary: RotaryEmbedding
     private let measuresOps: Bool
-    /// What the newest token gave to each layer's kernels, before they rotate it.
+    /// The newest token's inputs to each layer's kernels, before rotation.
     private(set) var newest: [Newest]
 
-    /// What every layer hands to its kernels; reused, because a layer waits for its work.
+    /// The operands of a layer's kernels; all layers share them, because each waits for its work.
     private struct Operands {
         let queries, keys, values, output: Tensor
 
@@ -49,13 +49,13 @@ public final class DecodeSession {
         var queries: [Float] = []
         var keys: [Float] = []
         var values: [Float] = []
-        /// What attention made of them.
+        /// The result of attention.
         var attended: [Float] = []
     }
 
-    /// A session that has read nothing.
+    /// A session without tokens.
     ///
-    /// - Parameter measuresOps: Whether ``costs`` have the time of each op; measuring takes some.
+    /// - Parameter measuresOps: Whether ``costs`` include the time of each op; measuring itself takes time.
     public init(
         _ model: LanguageModel, storage: StorageChoice = .f16, measuresOps: Bool = false, on device: KernelDevice
     ) throws(KernelError) {
@@ -82,33 +82,33 @@ public final class DecodeSession {
         newest = Array(repeating: Newest(), count: sizes.layers)
     }
 
-    /// The position that the next token gets.
+    /// The position of the next token.
     public var position: Int { tokens.count }
 
-    /// Bytes of keys and values of one position, in all layers.
+    /// Bytes of one position's keys and values, in all layers.
     public var bytesPerToken: Int { caches.reduce(0) { $0 + $1.bytesPerToken } }
 
-    /// Bytes of the positions that are held now, in all layers.
+    /// Bytes of the positions now in the caches, in all layers.
     public var bytesInUse: Int { caches.reduce(0) { $0 + $1.bytesPerToken * $1.count } }
 
-    /// Bytes of all slots, taken or not.
+    /// Bytes of all slots, used or not.
     public var cacheBytes: Int { caches.reduce(0) { $0 + $1.bytes } }
 
-    /// Bytes that caches of this model would take in all, if texts could be so long.
+    /// Bytes of this model's caches with another context length.
     public func cacheBytes(atContext context: Int) -> Int {
         var sizes = model.configuration
         sizes.context = context
         return caches.enumerated().reduce(0) { $0 + $1.element.bytesPerToken * sizes.capacity(ofLayer: $1.offset) }
     }
 
-    /// Reads a token, and scores every byte that may follow it.
+    /// Reads a token, and scores every byte that may follow.
     ///
-    /// - Throws: ``ModelError`` when the context is full, or `KernelError` where the device fails. After such a failure
-    ///   layers disagree about the text: nothing but ``reset()`` works then.
+    /// - Throws: ``ModelError`` if the context is full, or `KernelError` if the device fails. After a device failure the
+    ///   layers' caches differ, and only ``reset()`` works.
     public func logits(after token: UInt8) throws -> [Float] { try logits(after: [token]) }
 
-    /// Reads tokens at once, as those of a prompt, and scores every byte that may follow the last of them. Without
-    /// tokens, these are the newest scores.
+    /// Reads several tokens at once, such as a prompt, and scores every byte that may follow the last one. Without
+    /// tokens, returns the newest scores.
     ///
     /// - Throws: As for a single token.
     public func logits(after text: [UInt8]) throws -> [Float] {
@@ -116,7 +116,7 @@ public final class DecodeSession {
         guard isWhole else {
             throw ModelError(
                 code: .interrupted, what: "the device failed within an earlier token", got: "a token after it",
-                expected: "a session that is reset", fix: "Call reset() and read the text again.")
+                expected: "a session after reset()", fix: "Call reset() and read the text again.")
         }
         let context = model.configuration.context
         guard text.count <= context - position else {
@@ -155,7 +155,7 @@ public final class DecodeSession {
         return newestLogits
     }
 
-    /// Forgets everything that was read.
+    /// Forgets all tokens.
     public func reset() {
         for cache in caches { cache.reset() }
         tokens = []
@@ -164,7 +164,7 @@ public final class DecodeSession {
         costs = DecodeCosts()
     }
 
-    /// Rotates the layer's queries and keys, stores keys and values, and attends to all that the cache holds then.
+    /// Rotates the layer's queries and keys, stores keys and values, and attends to all positions in the cache.
     private func attend(layer: Int, _ operands: Operands) throws {
         let cache = caches[layer]
         let begin = now()
@@ -183,5 +183,5 @@ private func add(_ addend: [Float], to sum: inout [Float]) {
     for index in sum.indices { sum[index] += addend[index] }
 }
 
-/// Seconds of a clock that never goes back.
+/// Seconds of a monotonic clock.
 func now() -> Double { Double(DispatchTime.now().uptimeNanoseconds) * 1e-9 }

@@ -1,22 +1,22 @@
 import Foundation
 
-/// The weights of a transformer that reads and writes bytes, and what it computes between its attentions.
+/// The weights of a transformer that reads and writes bytes, and its computation outside attention.
 ///
-/// A token's numbers go through every layer as
+/// Each layer updates a token's vector as
 ///
 ///     x += o * attention(rotated q, k, v)       q, k, v = their matrices * norm(x)
 ///     x += down * (silu(gate * y) .* (up * y))  y = norm(x)
 ///
-/// and `embed * norm(x)` scores every byte that may come next. Rotary embedding, caches and attention are not here:
-/// ``DecodeSession`` runs them as kernels.
+/// and `embed * norm(x)` scores every byte that may come next. ``DecodeSession`` runs rotary embedding, caches and
+/// attention as kernels.
 public final class LanguageModel: Sendable {
     struct Layer: Sendable {
         let attentionNorm: [Float]
-        /// Of queries, keys and values, one below the other: what has the same factor is multiplied at once.
+        /// Queries, keys and values stacked in one matrix, because they multiply the same vector.
         let projections: Matrix
         let output: Matrix
         let feedForwardNorm: [Float]
-        /// Both, one below the other.
+        /// Gate and up stacked in one matrix.
         let gateAndUp: Matrix
         let down: Matrix
     }
@@ -27,7 +27,7 @@ public final class LanguageModel: Sendable {
     let layers: [Layer]
     let finalNorm: [Float]
 
-    /// The model that comes with this package.
+    /// The model in this package.
     public static func bundled() throws(ModelError) -> LanguageModel {
         try LanguageModel(contentsOf: modelFolder().appendingPathComponent("jargon-lm.safetensors"))
     }
@@ -37,7 +37,7 @@ public final class LanguageModel: Sendable {
         try self.init(Safetensors(contentsOf: file), configuration: configuration)
     }
 
-    /// A model of these sizes from weights that were read.
+    /// A model of these sizes from loaded weights.
     public init(_ weights: Safetensors, configuration: Configuration = .jargonLM) throws(ModelError) {
         try configuration.check()
         let sizes = configuration
@@ -72,7 +72,7 @@ public final class LanguageModel: Sendable {
         self.configuration = configuration
     }
 
-    /// How many weights there are.
+    /// The number of weights.
     public var parameterCount: Int {
         layers.reduce(embedding.count + finalNorm.count) { count, layer in
             let matrices = [layer.projections, layer.output, layer.gateAndUp, layer.down]
@@ -87,7 +87,7 @@ public final class LanguageModel: Sendable {
         return zip(vector, weight).map { $0 * factor * $1 }
     }
 
-    /// Queries, keys and values of a token, not turned yet.
+    /// Queries, keys and values of a token, before rotation.
     func projected(
         _ vector: [Float], _ layer: Layer
     ) -> (queries: [Float], keys: [Float], values: [Float]) {
@@ -107,10 +107,10 @@ public final class LanguageModel: Sendable {
     func logits(_ vector: [Float]) -> [Float] { embedding.times(normalized(vector, finalNorm)) }
 }
 
-/// The folder of the model that comes with this package: its weights, its card, a passage and results to compare with.
+/// The folder of the model in this package: its weights, its card, a passage and reference results.
 ///
-/// In an app it is a resource. A package's resources lie in a bundle beside the program, or in the app; the accessor that
-/// SwiftPM makes for them ends the program if there is none.
+/// In an app it is a resource. A package's resources are in a bundle next to the executable, or in the app; SwiftPM's
+/// own accessor ends the process if there is none.
 public func modelFolder() throws(ModelError) -> URL {
     let name = "jargon-lm"
     let bundles = [Bundle.main, Bundle(for: LanguageModel.self)]
@@ -126,5 +126,6 @@ public func modelFolder() throws(ModelError) -> URL {
     }
     throw ModelError(
         code: .fileNotFound, what: "the model is not among the resources", got: "\(places.map(\.path))",
-        expected: "a folder \(name) in one of them", fix: "Build the package whole, and keep its resources beside it.")
+        expected: "a folder \(name) in one of them",
+        fix: "Build the whole package, and keep its resources next to the executable.")
 }

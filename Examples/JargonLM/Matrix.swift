@@ -4,13 +4,13 @@ import Foundation
     import Accelerate
 #endif
 
-/// A matrix of weights, row by row.
+/// A row-major matrix of weights.
 struct Matrix: Sendable {
     let rows: Int
     let columns: Int
     private let elements: [Float]
 
-    /// Matrices of as many columns, one below the other.
+    /// Stacks matrices with the same number of columns.
     init(_ entries: Safetensors.Entry...) {
         rows = entries.reduce(0) { $0 + $1.shape[0] }
         columns = entries[0].shape[1]
@@ -42,7 +42,7 @@ struct Matrix: Sendable {
                 vDSP_Length(columns))
         }
     #else
-        /// Rows are divided among the processor's cores where that pays: one core alone waits for memory.
+        /// Divides the rows among the processor's cores if that pays off: a single core is limited by memory.
         private func multiply(
             _ matrix: UnsafeBufferPointer<Float>, _ vector: UnsafeBufferPointer<Float>,
             _ result: UnsafeMutableBufferPointer<Float>

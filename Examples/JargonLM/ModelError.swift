@@ -1,24 +1,24 @@
 import Foundation
 
-/// Why a model could not be had, or could not go on, in parts as those of a kernel's error.
+/// A failure to load or run a model, with the same parts as a kernel error.
 public struct ModelError: Error, Equatable, Sendable {
     /// The kinds of failure.
     public enum Code: String, Sendable, CaseIterable {
         /// A file is missing or cannot be read.
         case fileNotFound
-        /// A file is not what its format says.
+        /// A file does not conform to its format.
         case malformed
-        /// A file is whole, and holds something that this code cannot use.
+        /// A file is valid but has content that this code does not support.
         case unsupported
-        /// A tensor is missing, or has another shape than the model's.
+        /// A tensor is missing or has the wrong shape.
         case wrongTensor
         /// A weight is NaN or infinite.
         case notFinite
-        /// The text is as long as the model can read.
+        /// The text has reached the model's context length.
         case contextFull
-        /// The device failed within a token, so that layers disagree about the text.
+        /// The device failed within a token, so the layers' caches differ.
         case interrupted
-        /// A number that the caller gave is out of its range.
+        /// An argument is out of range.
         case invalidArgument
     }
 
@@ -28,12 +28,12 @@ public struct ModelError: Error, Equatable, Sendable {
     public let what: String
     /// What was found.
     public let got: String
-    /// What would have been right.
+    /// What was expected.
     public let expected: String
-    /// What to do about it.
+    /// How to fix it.
     public let fix: String
 
-    /// An error of these parts.
+    /// An error with these parts.
     public init(code: Code, what: String, got: String, expected: String, fix: String) {
         self.code = code
         self.what = what

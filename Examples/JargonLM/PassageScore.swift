@@ -1,34 +1,35 @@
 import Foundation
 import MLXNativeKernels
 
-/// How well a model predicts a text byte by byte, with one storage for its keys and values.
+/// How well a model predicts a text byte by byte, with one storage for keys and values.
 public struct PassageScore: Sendable {
-    /// How keys and values were kept.
+    /// The storage of keys and values.
     public let storage: StorageChoice
-    /// Bits that each byte after the first would take, `-log2` of the probability that the model gave it.
+    /// The bits of each byte after the first: `-log2` of the probability the model assigned to it.
     public let bits: [Double]
-    /// The byte that the model held likeliest in each place.
+    /// The most likely byte at each position.
     public let likeliest: [UInt8]
-    /// What the tokens cost, op by op.
+    /// The cost of the tokens, by op.
     public let costs: DecodeCosts
-    /// Bytes of one position of all layers.
+    /// Bytes of one position in all layers.
     public let bytesPerToken: Int
-    /// How many elements of keys and values these bytes hold.
+    /// Elements of keys and values in one position.
     public let elementsPerToken: Int
-    /// `|x - x'|^2 / |x|^2` over all keys and values that caches held at the end.
+    /// `|x - x'|^2 / |x|^2` over all keys and values in the caches at the end.
     public let error: Double
-    /// Bytes of all caches at these lengths of context.
+    /// Bytes of all caches by context length.
     public let cacheBytes: [Int: Int]
 
     /// The mean of ``bits``.
     public var bitsPerByte: Double { bits.isEmpty ? 0 : bits.reduce(0, +) / Double(bits.count) }
-    /// Bits of one stored element, scales included.
+    /// Bits of one stored element, including scales.
     public var bitsPerElement: Double { Double(8 * bytesPerToken) / Double(elementsPerToken) }
-    /// Kernels that were launched for one token, in the mean.
+    /// Mean dispatches per token.
     public var dispatchesPerToken: Double { Double(costs.dispatches) / Double(max(costs.tokens, 1)) }
 
-    /// How many more bits per byte than with another storage, on the same passage, and the standard error of that
-    /// number. It takes bytes as independent. They are not quite, so that another passage may differ by more.
+    /// The added bits per byte relative to another storage on the same passage, and the standard error of that
+    /// difference. The error assumes independent bytes; they are not quite independent, so another passage may differ
+    /// by more.
     public func difference(from base: PassageScore) -> (mean: Double, standardError: Double) {
         let differences = zip(bits, base.bits).map { $0 - $1 }
         let count = Double(differences.count)
@@ -38,7 +39,7 @@ public struct PassageScore: Sendable {
         return (mean, (squares / (count - 1) / count).squareRoot())
     }
 
-    /// The score that others are compared with: the one with the most bits for an element.
+    /// The baseline: the score with the most bits per element.
     public static func base(of scores: [PassageScore]) -> PassageScore? {
         scores.reduce(nil) { base, score in
             guard let base, base.bitsPerElement >= score.bitsPerElement else { return score }
@@ -46,25 +47,25 @@ public struct PassageScore: Sendable {
         }
     }
 
-    /// Lengths of context that ``cacheBytes`` has.
+    /// Context lengths in ``cacheBytes``.
     public static let contexts = [1024, 32 * 1024, 128 * 1024]
 
-    /// Reads a passage with its own session and scores each byte from those before it.
+    /// Reads a passage with a new session and scores each byte given those before it.
     ///
     /// - Parameters:
     ///   - passage: At least two bytes, and at most one more than the context.
-    ///   - observe: Called after each token with the session; throwing ends the reading.
+    ///   - observe: Called after each token with the session; throw to stop reading.
     public init(
         of passage: [UInt8], by model: LanguageModel, storage: StorageChoice, on device: KernelDevice,
         measuresOps: Bool = true, observe: (DecodeSession) throws -> Void = { _ in }
     ) throws {
         guard passage.count >= 2 else {
             throw ModelError(
-                code: .invalidArgument, what: "a passage has nothing to predict", got: "\(passage.count) bytes",
+                code: .invalidArgument, what: "the passage is too short to predict", got: "\(passage.count) bytes",
                 expected: "2 or more", fix: "Use a longer passage.")
         }
         let session = try DecodeSession(model, storage: storage, measuresOps: measuresOps, on: device)
-        var given = Given(layers: session.caches.count)
+        var inputs = StoredInputs(layers: session.caches.count)
         var bits: [Double] = []
         var likeliest: [UInt8] = []
         var greedy = Sampler.greedy
@@ -72,7 +73,7 @@ public struct PassageScore: Sendable {
             let logits = try session.logits(after: token)
             bits.append(bitsOf(next, logits))
             likeliest.append(greedy.choose(logits))
-            given.add(session)
+            inputs.add(session)
             try observe(session)
         }
         self.storage = storage
@@ -82,7 +83,7 @@ public struct PassageScore: Sendable {
         bytesPerToken = session.bytesPerToken
         let sizes = model.configuration
         elementsPerToken = 2 * sizes.layers * sizes.kvHeads * sizes.headDim
-        error = try given.error(in: session)
+        error = try inputs.error(in: session)
         cacheBytes = Dictionary(
             uniqueKeysWithValues: Self.contexts.map { ($0, session.cacheBytes(atContext: $0)) })
     }
@@ -95,8 +96,8 @@ func bitsOf(_ byte: UInt8, _ logits: [Float]) -> Double {
     return (log(sum) + highest - Double(logits[Int(byte)])) / log(2.0)
 }
 
-/// Keys and values as they were before they were stored, keys without their rotation.
-private struct Given {
+/// Keys and values before they were stored; keys are not rotated.
+private struct StoredInputs {
     private var keys: [[Float]]
     private var values: [[Float]]
 
@@ -123,8 +124,8 @@ private struct Given {
                 (rotated, try session.stored(.keys, byLayer: layer)),
                 (values[layer], try session.stored(.values, byLayer: layer)),
             ]
-            for (given, kept) in stored {
-                for (number, again) in zip(given.suffix(kept.count), kept) {
+            for (inputs, kept) in stored {
+                for (number, again) in zip(inputs.suffix(kept.count), kept) {
                     lost += Double(number - again) * Double(number - again)
                     all += Double(number) * Double(number)
                 }

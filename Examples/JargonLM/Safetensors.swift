@@ -6,9 +6,9 @@ import Foundation
 ///     header    JSON: name -> { dtype, shape, data_offsets: [begin, end] }
 ///     data      all tensors, without gaps
 ///
-/// The file may come from anywhere. Nothing is taken from it before its lengths, offsets and types have been checked.
+/// The file is untrusted: all lengths, offsets and types are checked before anything is read from it.
 public struct Safetensors: Sendable {
-    /// One tensor, its numbers converted to `Float`.
+    /// One tensor, converted to `Float`.
     public struct Entry: Sendable {
         public let shape: [Int]
         public let elements: [Float]
@@ -28,9 +28,9 @@ public struct Safetensors: Sendable {
         var size: Int { self == .float32 ? 4 : 2 }
     }
 
-    /// Headers that are longer than this are refused, as by everyone who reads this format.
+    /// The maximum length of a header, as in other readers of this format.
     static let longestHeader = 100_000_000
-    /// Files that are larger than this are refused before they are read.
+    /// The maximum size of a file, checked before reading.
     static let largestFile = 1 << 30
 
     private let data: Data
@@ -39,7 +39,7 @@ public struct Safetensors: Sendable {
     /// The names of all tensors, in order.
     public var names: [String] { places.keys.sorted() }
 
-    /// Reads a file, which must be a plain one.
+    /// Reads a plain file.
     public init(contentsOf file: URL) throws(ModelError) {
         let bytes: Data
         do {
@@ -49,7 +49,7 @@ public struct Safetensors: Sendable {
         } catch {
             throw ModelError(
                 code: .fileNotFound, what: "the model's file cannot be read", got: file.path,
-                expected: "a readable file of weights", fix: "Name a file that is there and may be read.")
+                expected: "a readable file of weights", fix: "Pass the path of an existing, readable file.")
         }
         try self.init(bytes)
     }
@@ -60,7 +60,7 @@ public struct Safetensors: Sendable {
         else { throw CocoaError(.fileReadUnknown) }
         let handle = try FileHandle(forReadingFrom: place)
         defer { try? handle.close() }
-        // A file that grows meanwhile is read no further, either.
+        // The limit also holds for a file that grows meanwhile.
         let bytes = try handle.read(upToCount: largestFile + 1) ?? Data()
         guard bytes.count <= largestFile else {
             throw ModelError(
@@ -70,7 +70,7 @@ public struct Safetensors: Sendable {
         return bytes
     }
 
-    /// Takes the bytes of a file.
+    /// Reads the bytes of a file.
     public init(_ data: Data) throws(ModelError) {
         let bytes = Data(data)  // indices from 0
         guard bytes.count >= 8 else { throw Self.malformed("the file ends before its header", "\(bytes.count) bytes") }
@@ -86,7 +86,7 @@ public struct Safetensors: Sendable {
         } catch {
             throw Self.malformed("the header is not a table of tensors", "\(error)")
         }
-        // The decoder keeps one of several members of a name, and reads more encodings than this format has.
+        // The decoder accepts duplicate names and other text encodings, which this format forbids.
         guard text.first == UInt8(ascii: "{"), !text.contains(0), memberCount(ofObject: text) == header.memberCount
         else {
             throw Self.malformed("the header is not a table of tensors", "a name twice, or another encoding")
@@ -100,11 +100,11 @@ public struct Safetensors: Sendable {
         self.places = places
     }
 
-    /// The tensor of this name, if it has this shape and nothing but numbers in it.
+    /// The tensor with this name, if it has this shape and only finite numbers.
     public func tensor(_ name: String, shape: [Int]) throws(ModelError) -> Entry {
         guard let place = places[name], place.shape == shape else {
             throw ModelError(
-                code: .wrongTensor, what: "tensor \(shown(name)) is not the model's",
+                code: .wrongTensor, what: "tensor \(shown(name)) does not match the model",
                 got: places[name].map { "\($0.shape)" } ?? "no such tensor", expected: "\(shape)",
                 fix: "Use the weights that belong to this model.")
         }
@@ -138,13 +138,13 @@ public struct Safetensors: Sendable {
     ) throws(ModelError) -> Place {
         guard let dtype = Dtype(rawValue: entry.dtype) else {
             throw ModelError(
-                code: .unsupported, what: "tensor \(shown(name)) has a type that is not read here",
+                code: .unsupported, what: "tensor \(shown(name)) has an unsupported type",
                 got: shown(entry.dtype),
                 expected: "F32, F16 or BF16", fix: "Convert the weights.")
         }
         guard entry.offsets.count == 2, entry.offsets[0] <= entry.offsets[1],
             let begin = Int(exactly: entry.offsets[0]), let end = Int(exactly: entry.offsets[1]), end <= dataLength
-        else { throw malformed("tensor \(shown(name)) lies outside of the file", "offsets \(entry.offsets)") }
+        else { throw malformed("tensor \(shown(name)) is outside the file", "offsets \(entry.offsets)") }
         var size = dtype.size
         var shape: [Int] = []
         for extent in entry.shape {
@@ -156,12 +156,12 @@ public struct Safetensors: Sendable {
         }
         guard size == end - begin else {
             throw malformed(
-                "tensor \(shown(name)) has more or fewer bytes than its shape", "\(end - begin), not \(size)")
+                "tensor \(shown(name)) has the wrong number of bytes for its shape", "\(end - begin), not \(size)")
         }
         return Place(dtype: dtype, shape: shape, bytes: dataStart + begin..<dataStart + end)
     }
 
-    /// Tensors follow each other without gaps or overlaps, so that no byte hides and none has two meanings.
+    /// Tensors must be adjacent, without gaps or overlaps, so that every byte belongs to exactly one.
     private static func checkTiling(_ places: [String: Place], dataStart: Int, end: Int) throws(ModelError) {
         var reached = dataStart
         for place in places.values.sorted(by: {
@@ -179,7 +179,7 @@ public struct Safetensors: Sendable {
 
     private static func malformed(_ what: String, _ got: String) -> ModelError {
         ModelError(
-            code: .malformed, what: what, got: shown(got), expected: "a whole safetensors file",
+            code: .malformed, what: what, got: shown(got), expected: "a complete safetensors file",
             fix: "Download the file again.")
     }
 }
@@ -219,7 +219,7 @@ private struct Header: Decodable {
     }
 }
 
-/// How many members an object of valid JSON has, those of the same name counted each.
+/// The number of members of a valid JSON object, counting duplicate names.
 private func memberCount(ofObject text: Data) -> Int {
     var count = 0
     var depth = 0
@@ -247,10 +247,10 @@ private func memberCount(ofObject text: Data) -> Int {
     return count
 }
 
-/// A text of a file as part of a message: without control codes, and not too long.
+/// Text from a file for a message: without control codes, and shortened.
 private func shown(_ text: String) -> String { ByteText.text(text.utf8.prefix(200)) }
 
-/// Swift has no `Float16` on Macs with an Intel processor.
+/// Swift has no `Float16` on Intel Macs.
 private func float(float16Bits bits: UInt16) -> Float {
     let sign = UInt32(bits & 0x8000) << 16
     let magnitude = UInt32(bits & 0x7FFF)

@@ -2,26 +2,26 @@ import Foundation
 
 /// Chooses the next byte from scores.
 ///
-/// A temperature of 0 takes the best score, the lowest byte where several are best. Otherwise scores are divided by the
-/// temperature, and a byte is drawn from the likeliest ones that together have a probability of at least `topP`.
-/// The same seed draws the same bytes.
+/// A temperature of 0 takes the highest score, and the lowest byte in a tie. Otherwise the sampler divides the scores
+/// by the temperature, and draws from the most likely bytes whose total probability is at least `topP`. The same seed
+/// draws the same bytes.
 public struct Sampler: Sendable {
-    /// 0 for the best score each time; scores are divided by any other.
+    /// The divisor of the scores; 0 always takes the highest score.
     public let temperature: Double
-    /// The probability that the bytes drawn from have together, at least.
+    /// The minimum total probability of the bytes to draw from.
     public let topP: Double
     private var state: UInt64
 
-    /// Throws ``ModelError`` for a temperature that is negative or NaN, and for a `topP` outside of 0...1.
+    /// Throws ``ModelError`` for a negative or NaN temperature, and for a `topP` outside 0...1.
     public init(temperature: Double = 0.7, topP: Double = 0.95, seed: UInt64 = 1) throws(ModelError) {
         guard temperature >= 0, temperature.isFinite else {
             throw ModelError(
-                code: .invalidArgument, what: "the temperature cannot be used", got: "\(temperature)",
-                expected: "0 or more", fix: "Use 0 for the best byte each time, 1 for the model's own odds.")
+                code: .invalidArgument, what: "the temperature is out of range", got: "\(temperature)",
+                expected: "0 or more", fix: "Use 0 for the most likely byte, 1 for the model's distribution.")
         }
         guard topP > 0, topP <= 1 else {
             throw ModelError(
-                code: .invalidArgument, what: "topP is no part of all bytes", got: "\(topP)",
+                code: .invalidArgument, what: "topP is out of range", got: "\(topP)",
                 expected: "more than 0, at most 1", fix: "Use 1 to draw from all bytes.")
         }
         self.temperature = temperature
@@ -29,7 +29,7 @@ public struct Sampler: Sendable {
         state = seed
     }
 
-    /// Always the best score.
+    /// Always takes the highest score.
     public static let greedy = Sampler()
 
     private init() {
@@ -38,7 +38,8 @@ public struct Sampler: Sendable {
         state = 0
     }
 
-    /// A byte of these scores, one for each byte. Scores that are no numbers are never chosen; 0 where all are so.
+    /// Chooses a byte given one score per byte. Never chooses a byte whose score is NaN or infinite; returns 0 if all
+    /// are.
     public mutating func choose(_ logits: [Float]) -> UInt8 {
         let candidates = logits.indices.prefix(256).filter { logits[$0].isFinite }
         guard let best = candidates.max(by: { logits[$0] < logits[$1] || (logits[$0] == logits[$1] && $0 > $1) })
@@ -61,7 +62,7 @@ public struct Sampler: Sendable {
         return UInt8(clamping: odds[count - 1].byte)
     }
 
-    /// A number from 0 up to 1, of SplitMix64.
+    /// A number in 0..<1 from SplitMix64.
     private mutating func uniform() -> Double {
         state &+= 0x9E37_79B9_7F4A_7C15
         var bits = state

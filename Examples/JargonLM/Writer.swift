@@ -1,23 +1,23 @@
 import Foundation
 import MLXNativeKernels
 
-/// What a reader sees after the prompt, or one more byte.
+/// The state after the prompt, or after one more byte.
 public struct WriterUpdate: Sendable {
-    /// What can be shown of the text since the last update.
+    /// The text added since the last update.
     public let text: String
-    /// The position that the next token gets.
+    /// The position of the next token.
     public let position: Int
-    /// Bytes of the positions that are held, and of all slots.
+    /// Bytes of the positions in the caches, and of all slots.
     public let bytesInUse, cacheBytes: Int
     /// The position in each slot of the first windowed layer's ring.
     public let slots: [Int?]
-    /// The newest tokens, and how much each of them weighs for one head of the last layer.
+    /// The newest tokens with their attention weights for one head of the last layer.
     public let attended: [(token: UInt8, weight: Float)]
-    /// Seconds that these bytes and this update took.
+    /// The time for these bytes and this update.
     public let seconds: Double
 }
 
-/// The bytes of a prompt. An empty one is read as a new line, which ends a text before this one.
+/// The bytes of a prompt. An empty prompt becomes a newline, which ends a preceding text.
 ///
 /// - Throws: ``ModelError`` for a prompt that leaves no room to write.
 public func promptTokens(_ prompt: String, context: Int) throws(ModelError) -> [UInt8] {
@@ -30,21 +30,21 @@ public func promptTokens(_ prompt: String, context: Int) throws(ModelError) -> [
     return tokens
 }
 
-/// Continues a prompt, byte by byte, on its own queue: it waits for the device, which no task should.
+/// Continues a prompt byte by byte on its own queue, because it waits for the device, which a task must not do.
 public final class Writer: @unchecked Sendable {
     private let queue = DispatchQueue(label: "writer")
     private let prompt: [UInt8]
     private let limit: Int
     private let attentionHead: Int
-    // Only on the queue:
+    // Used only on the queue:
     private let session: DecodeSession
     private var sampler: Sampler
     private var text = ByteText()
 
-    /// How many tokens of an update are shown with their weights.
+    /// The number of tokens with weights in an update.
     public static let attendedCount = 256
 
-    /// A writer that has not read its prompt.
+    /// A writer that has not yet read its prompt.
     ///
     /// - Throws: ``ModelError`` for a prompt that leaves no room to write, or `KernelError`.
     public init(

@@ -1,13 +1,13 @@
 import Foundation
 
-/// What views show of a writer, worked out so that a view has nothing to get wrong.
+/// Texts and drawings for views, computed here so that views contain no logic.
 extension WriterModel {
-    /// Temperatures that a slider offers.
+    /// The range of the temperature slider.
     public nonisolated static let temperatures = 0.0...1.5
 
     /// "0.7"
     public var temperatureText: String { String(format: "%.1f", temperature) }
-    public var deviceText: String { deviceName.isEmpty ? "not made yet" : deviceName }
+    public var deviceText: String { deviceName.isEmpty ? "not loaded yet" : deviceName }
     /// "123 tokens/s"
     public var speedText: String { tokensPerSecond > 0 ? String(format: "%.0f tokens/s", tokensPerSecond) : "none yet" }
     /// "300 of 1024"
@@ -17,7 +17,7 @@ extension WriterModel {
         cacheBytes > 0 ? "\(bytesText(bytesInUse)) of \(bytesText(cacheBytes))" : "none yet"
     }
 
-    /// The slots of the ring, in order; empty ones before anything was written.
+    /// The slots of the ring in order; all are empty before the first text.
     public var ring: [RingSlot] {
         let slots = slots.isEmpty ? Array(repeating: nil, count: Configuration.jargonLM.capacity(ofLayer: 0)) : slots
         let newest = slots.compactMap { $0 }.max()
@@ -29,26 +29,27 @@ extension WriterModel {
     /// "256 of 256 slots, positions 300 to 555"
     public var ringText: String {
         let held = slots.compactMap { $0 }
-        guard let first = held.min(), let last = held.max() else { return "no slot is taken" }
+        guard let first = held.min(), let last = held.max() else { return "no slots in use" }
         let positions = first == last ? "position \(first)" : "positions \(first) to \(last)"
         return "\(held.count) of \(slots.count) slots, \(positions)"
     }
 
-    /// Where the newest token looked most: `most at "k", 12 tokens back`.
+    /// The token with the highest weight: `mostly on "k", 12 tokens back`.
     public var attentionText: String {
         guard let heaviest = attention.max(by: { $0.weight < $1.weight }), heaviest.weight > 0 else {
             return "none yet"
         }
         let back = position - 1 - heaviest.id
         let place = back == 0 ? "the newest token" : back == 1 ? "1 token back" : "\(back) tokens back"
-        return "most at \"\(heaviest.character)\", \(place)"
+        return "mostly on \"\(heaviest.character)\", \(place)"
     }
 }
 
 extension WriterModel.WeighedToken {
-    /// How opaque the color behind it is. The root brings out light tokens, and the text stays legible on the heaviest.
+    /// The opacity of the background. The square root makes small weights visible, and text stays legible on the
+    /// largest.
     public var shade: Double { 0.6 * weight.squareRoot() }
-    /// At least half as heavy as the heaviest.
+    /// Whether the weight is at least half the largest.
     public var isHeavy: Bool { weight >= 0.5 }
 }
 
@@ -56,7 +57,7 @@ extension WriterModel.WeighedToken {
 public struct RingSlot: Identifiable, Equatable, Sendable {
     public enum Content: Equatable, Sendable {
         case empty
-        /// How opaque its color is: nearly 1 for a position that is new, little for one that is soon forgotten.
+        /// The opacity of the slot: nearly 1 for a new position, low for one that is about to be overwritten.
         case held(shade: Double)
         case newest
 
@@ -68,14 +69,14 @@ public struct RingSlot: Identifiable, Equatable, Sendable {
     }
 
     public let id: Int
-    /// Slots of the whole ring.
+    /// The number of slots in the ring.
     public let count: Int
     public let content: Content
 
-    /// Corners of its part of the ring, in a drawing of this size whose y axis points down.
+    /// The corners of the slot in a drawing of this size, whose y axis points down.
     public func corners(in size: CGSize) -> [CGPoint] {
         let outer = min(size.width, size.height) / 2
-        // A tenth of each slot stays free, so that neighbors are distinguishable.
+        // Leaves a gap of a tenth of a slot between neighbors.
         let edges = [Double(id) + 0.05, Double(id) + 0.95].map { $0 / Double(max(count, 1)) * 2 * .pi }
         func point(_ angle: Double, _ radius: Double) -> CGPoint {
             CGPoint(x: size.width / 2 + radius * sin(angle), y: size.height / 2 - radius * cos(angle))

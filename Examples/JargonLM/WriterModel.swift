@@ -2,66 +2,66 @@ import Foundation
 import MLXNativeKernels
 import Observation
 
-/// What an app shows of a writer, and what its buttons do. Views contain no logic.
+/// The state and actions of an app's writer. Views contain no logic.
 @MainActor @Observable
 public final class WriterModel {
-    /// Where the writer is.
+    /// The state of the writer.
     public enum Phase: Equatable, Sendable {
-        /// Nothing was asked for yet.
+        /// No text has been started.
         case idle
-        /// The model is being read, or the device is being made.
+        /// The model and the device are being loaded.
         case loading
         /// Bytes are being written.
         case writing
-        /// Stopped by the reader; can go on.
+        /// Stopped by the user; can continue.
         case stopped
         /// The context is full.
         case finished
-        /// Something failed, and this says what.
+        /// Something failed; the text describes it.
         case failed(String)
     }
 
-    /// One token of the text with what it weighs in the newest attention.
+    /// One token of the text with its weight in the newest attention.
     public struct WeighedToken: Identifiable, Equatable, Sendable {
         /// Its position.
         public let id: Int
-        /// One character; a byte that is not one is shown as a symbol.
+        /// One character; a symbol for a byte that is not a printable character.
         public let character: String
-        /// From 0 to 1, where 1 is the heaviest token now.
+        /// From 0 to 1, relative to the largest weight.
         public let weight: Double
     }
 
-    /// Makes the device and the model; another one can be given for tests.
+    /// Loads the model and the device; tests pass another function.
     public typealias Source = @Sendable () throws -> (LanguageModel, KernelDevice)
 
-    /// What the next text begins with.
+    /// The prompt of the next text.
     public var prompt = "\nkernel\n"
-    /// How the next text keeps keys and values.
+    /// The storage of keys and values for the next text.
     public var storage = StorageChoice.f16
-    /// How freely the next text is written; see ``Sampler``.
+    /// The sampling temperature of the next text; see ``Sampler``.
     public var temperature = 0.65
-    /// The part of all odds that bytes are drawn from; see ``Sampler``.
+    /// The total probability of the bytes to draw from; see ``Sampler``.
     public var topP = 0.95
-    /// What the next text is drawn with. Each start counts it up, so that every text is another one.
+    /// The seed of the next text. Each start increments it, so that every text differs.
     public var seed: UInt64 = 5
 
-    /// Where the writer is.
+    /// The state of the writer.
     public private(set) var phase = Phase.idle
-    /// The prompt, and what was made of it so far.
+    /// The prompt and its continuation so far.
     public private(set) var text = ""
-    /// The name of the device; empty before it is made.
+    /// The name of the device; empty before loading.
     public private(set) var deviceName = ""
-    /// The position that the next token gets.
+    /// The position of the next token.
     public private(set) var position = 0
-    /// Positions that a text may have.
+    /// The maximum length of a text.
     public private(set) var context = Configuration.jargonLM.context
-    /// A mean over the newest tokens.
+    /// A moving average.
     public private(set) var tokensPerSecond = 0.0
-    /// Bytes of the positions that are held.
+    /// Bytes of the positions in the caches.
     public private(set) var bytesInUse = 0
     /// Bytes of all slots.
     public private(set) var cacheBytes = 0
-    /// The position in each slot of a ring.
+    /// The position in each slot of the ring.
     public private(set) var slots: [Int?] = []
     /// The newest tokens with their weights.
     public private(set) var attention: [WeighedToken] = []
@@ -71,30 +71,30 @@ public final class WriterModel {
     private var writer: Writer?
     private var work: Task<Void, Never>?
 
-    /// A model that has written nothing, and reads its weights when it starts.
+    /// A model without text, which loads the weights when it starts.
     public nonisolated init(source: @escaping Source = WriterModel.bundled) { self.source = source }
 
-    /// The model of this package, on the best device here.
+    /// The model in this package, on the best device.
     public nonisolated static let bundled: Source = { (try LanguageModel.bundled(), try bestDevice()) }
 
-    /// Choices for a picker.
+    /// The choices for a picker.
     public var storages: [StorageChoice] { StorageChoice.all }
     /// Whether a text can be started.
     public var canStart: Bool { phase != .loading && phase != .writing }
     /// Whether there is something to stop.
     public var canStop: Bool { phase == .loading || phase == .writing }
-    /// Whether a stopped text can go on.
+    /// Whether a stopped text can continue.
     public var canContinue: Bool { phase == .stopped }
-    /// How much of all slots is taken, from 0 to 1.
+    /// The fraction of all slots in use, from 0 to 1.
     public var cacheFraction: Double { cacheBytes > 0 ? Double(bytesInUse) / Double(cacheBytes) : 0 }
-    /// One line for people.
+    /// One line of status.
     public var status: String {
         switch phase {
         case .idle: "Ready"
         case .loading: "Loading the model"
         case .writing: "\(Int(tokensPerSecond.rounded())) tokens/s, position \(position) of \(context)"
         case .stopped: "Stopped at position \(position) of \(context)"
-        case .finished: "The context of \(context) is full"
+        case .finished: "The context of \(context) tokens is full"
         case .failed(let why): why
         }
     }
@@ -131,7 +131,7 @@ public final class WriterModel {
         phase = writer == nil ? .idle : .stopped
     }
 
-    /// Goes on where it was stopped.
+    /// Continues the stopped text.
     public func `continue`() {
         guard canContinue, let writer else { return }
         let before = work
@@ -142,18 +142,18 @@ public final class WriterModel {
         phase = .writing
     }
 
-    /// Waits until nothing is being written.
+    /// Waits until the current text ends or stops.
     public func settled() async { await work?.value }
 
-    /// Loads once, however often it is called; again after a failure.
+    /// Loads once, and again after a failure.
     private func load() async throws -> (LanguageModel, KernelDevice) {
         let task = loading ?? Task.detached { [source] in try source() }
         loading = task
         do {
-            let made = try await task.value
-            deviceName = made.1.name
-            context = made.0.configuration.context
-            return made
+            let (model, device) = try await task.value
+            deviceName = deviceDescription(device)
+            context = model.configuration.context
+            return (model, device)
         } catch {
             loading = nil
             throw error
@@ -166,7 +166,7 @@ public final class WriterModel {
         do {
             while !Task.isCancelled {
                 let update = try await writer.next()
-                // A text that was started meanwhile has its own writer.
+                // A text started meanwhile has its own writer.
                 guard self.writer === writer else { return }
                 guard let update else {
                     phase = .finished
@@ -186,7 +186,7 @@ public final class WriterModel {
         bytesInUse = update.bytesInUse
         cacheBytes = update.cacheBytes
         slots = update.slots
-        // A mean that forgets, so that the number can be read.
+        // A moving average, so that the number is readable.
         let speed = update.seconds > 0 ? Double(written) / update.seconds : 0
         tokensPerSecond = tokensPerSecond == 0 ? speed : 0.9 * tokensPerSecond + 0.1 * speed
         let heaviest = update.attended.map(\.weight).max() ?? 0

@@ -1,6 +1,6 @@
 import JargonLM
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Arguments: Equatable {
     var prompt = "\nkernel\n"
     var tokens = 290
@@ -10,39 +10,41 @@ struct Arguments: Equatable {
     var temperature = 0.65
     var topP = 0.95
     var report: String?
-    /// Bytes of the passage that storages are compared on. All of it takes a minute on two cores.
+    /// Bytes of the passage to compare storages on. The whole passage takes a minute on two cores.
     var passage = 640
-    /// The storages that are compared.
+    /// The storages to compare.
     var table = StorageChoice.compared
     var listsDevices = false
     var wantsHelp = false
 
     static let help = """
-        Writes text with a small language model whose rotary embedding, caches and attention run as this package's
-        kernels, then compares what its keys and values cost in each storage.
+        Writes text with a small language model whose rotary embedding, caches and attention run as this
+        package's kernels, then compares the cost of keys and values in each storage.
 
         usage: decode-demo [options]
 
-          --prompt TEXT      what the text begins with; \\n is a new line ("\\nkernel\\n")
-          --tokens N         bytes to write, 0 to 1024 (290); the text ends where the model's context does
-          --storage S        how keys and values are kept: \(StorageChoice.all.map(\.name).joined(separator: ", "))
-                             or, for keys of 5 bits and values of 4, k5v4 (4-bit; "-bit" can be left out)
-          --device D         a kind or a number of --list-devices (the first)
-          --seed N           the same seed writes the same text (5)
-          --temperature T    0 takes the likeliest byte each time; 1 draws by the model's odds (0.65)
-          --top-p P          draws from the likeliest bytes of this probability together (0.95)
-          --table S,S,…      the storages that are compared (\(StorageChoice.compared.map(\.name).joined(separator: ",")))
-          --passage N        how many bytes they are compared on, 1 to 1024 (640)
-          --no-table         only writes text
-          --report FILE      writes a page with plots, over a plain file or to a new one
-          --list-devices     what the kernels can run on here
-          --help             this text
+          --prompt TEXT      the text to continue; \\n is a newline ("\\nkernel\\n")
+          --tokens N         bytes to write, 0 to 1024 (290), but no more than the model's context holds
+          --storage S        storage of keys and values (4-bit):
+                             \(StorageChoice.all.map(\.name).joined(separator: ", ")),
+                             or k5v4 for 5-bit keys and 4-bit values; "-bit" is optional
+          --device D         a kind or number from --list-devices (the first)
+          --seed N           random seed; the same seed writes the same text (5)
+          --temperature T    0 takes the most likely byte, 1 samples the model's distribution (0.65)
+          --top-p P          samples from the most likely bytes with this total probability (0.95)
+          --table S,S,…      storages to compare
+                             (\(StorageChoice.compared.map(\.name).joined(separator: ",")))
+          --passage N        bytes to compare them on, 1 to 1024 (640)
+          --no-table         writes text only
+          --report FILE      writes an HTML page with plots to a new file, or over a plain one
+          --list-devices     lists the devices that can run the kernels
+          --help             prints this help
 
-        exit status: 0 done, 1 something failed, 2 bad arguments, 130 interrupted
+        exit status: 0 success, 1 failure, 2 invalid arguments, 130 interrupted
         """
 }
 
-/// An argument that cannot be used.
+/// An invalid argument.
 struct BadArgument: Error, Equatable {
     let message: String
 }
@@ -52,10 +54,10 @@ extension Arguments {
         var rest = words[...]
         while let option = rest.popFirst() {
             switch option {
-            case "--prompt": prompt = unescaped(try Self.value(option, rest.popFirst(), "a text"))
+            case "--prompt": prompt = unescaped(try Self.value(option, rest.popFirst(), "text"))
             case "--tokens": tokens = try Self.number(option, rest.popFirst(), 0...1024)
             case "--storage": storage = try Self.storage(option, rest.popFirst())
-            case "--device": device = try Self.value(option, rest.popFirst(), "a kind of device or its number")
+            case "--device": device = try Self.value(option, rest.popFirst(), "a device kind or number")
             case "--seed": seed = try Self.number(option, rest.popFirst(), 0...UInt64.max)
             case "--temperature": temperature = try Self.number(option, rest.popFirst(), 0...100)
             case "--top-p": topP = try Self.number(option, rest.popFirst(), 0.0001...1)
@@ -65,11 +67,11 @@ extension Arguments {
             case "--no-table": table = []
             case "--list-devices": listsDevices = true
             case "--help", "-h": wantsHelp = true
-            default: throw BadArgument(message: "\(option) is not an option")
+            default: throw BadArgument(message: "unknown option \(option)")
             }
         }
         if report != nil && table.isEmpty {
-            throw BadArgument(message: "--report needs storages to compare; leave --no-table out")
+            throw BadArgument(message: "--report needs storages to compare; remove --no-table")
         }
     }
 
@@ -94,15 +96,15 @@ extension Arguments {
     }
 
     private static func storages(_ option: String, _ word: String?) throws(BadArgument) -> [StorageChoice] {
-        let word = try value(option, word, "storages with commas between them")
+        let word = try value(option, word, "storages separated by commas")
         var storages: [StorageChoice] = []
         for part in word.split(separator: ",", omittingEmptySubsequences: false) {
             guard !part.isEmpty else {
-                throw BadArgument(message: "\(option) takes storages with commas between them, not \"\(word)\"")
+                throw BadArgument(message: "\(option) takes storages separated by commas, not \"\(word)\"")
             }
             let next = try storage(option, String(part))
             guard !storages.contains(next) else {
-                throw BadArgument(message: "\(option) takes each storage once, and \(next.name) is there twice")
+                throw BadArgument(message: "\(option) lists \(next.name) twice")
             }
             storages.append(next)
         }
@@ -115,7 +117,7 @@ extension Arguments {
     }
 }
 
-/// A backslash and an n become a new line; two backslashes become one.
+/// Converts a backslash and an n to a newline, and two backslashes to one.
 func unescaped(_ text: String) -> String {
     var result = ""
     var isEscaped = false

@@ -2,7 +2,7 @@ import Foundation
 import JargonLM
 import MLXNativeKernels
 
-/// The demo: writes a text, then compares storages, then writes the report.
+/// The demo: writes a text, compares storages, then writes the report.
 struct DecodeDemo {
     private let arguments: Arguments
     private let model: LanguageModel
@@ -43,14 +43,14 @@ struct DecodeDemo {
         let sizes = model.configuration
         try terminal.line(
             """
-            model    jargon-lm: \(sizes.layers) layers, \(sizes.heads) query heads over \(sizes.kvHeads), \
-            head dim \(sizes.headDim), window \(sizes.window) in every second layer
-            device   \(deviceText(device))
+            model    jargon-lm: \(sizes.layers) layers, \(sizes.heads) query and \(sizes.kvHeads) KV heads, \
+            head dim \(sizes.headDim), window \(sizes.window) in every other layer
+            device   \(deviceDescription(device))
             storage  \(arguments.storage.name)
             """)
     }
 
-    /// Shows the prompt and streams what the model makes of it. Gives all bytes, and a line about them.
+    /// Shows the prompt and streams its continuation. Returns all bytes, and a status line about them.
     private mutating func write() throws -> ([UInt8], String) {
         var sampler = try Sampler(temperature: arguments.temperature, topP: arguments.topP, seed: arguments.seed)
         let session = try DecodeSession(model, storage: arguments.storage, on: device)
@@ -82,12 +82,13 @@ struct DecodeDemo {
         let costs = session.costs
         let speed = decimalText(costs.seconds > 0 ? Double(costs.tokens) / costs.seconds : 0, digits: 0)
         let dispatches = decimalText(Double(costs.dispatches) / Double(max(costs.tokens, 1)), digits: 1)
-        return "\(speed) tokens/s · position \(session.position) of \(model.configuration.context) · "
+        let place = device.kind == .host ? " (CPU)" : ""
+        return "\(speed) tokens/s\(place) · position \(session.position) of \(model.configuration.context) · "
             + "cache \(bytesText(session.bytesInUse)) of \(bytesText(session.cacheBytes)) (\(session.storage.name)) · "
-            + "\(dispatches) dispatches per token"
+            + "\(dispatches) dispatches/token"
     }
 
-    /// Reads the same passage with every storage. Gives the largest first.
+    /// Reads the same passage with every storage. Returns the largest storage first.
     private func compare(_ gathering: inout ReportGathering) throws -> [PassageScore] {
         let all = try Data(contentsOf: modelFolder().appendingPathComponent("passage.txt"))
         let passage = Array(all.prefix(arguments.passage + 1))
@@ -100,14 +101,16 @@ struct DecodeDemo {
                 try PassageScore(of: passage, by: model, storage: storage, on: device) { session in
                     try interruption.check()
                     let part = Double(session.position) / Double(passage.count - 1)
-                    bar.show("reading with \(storage.name)", (Double(scores.count) + part) / Double(storages.count))
+                    bar.show(
+                        "reading the passage with \(storage.name)",
+                        (Double(scores.count) + part) / Double(storages.count))
                     if scores.isEmpty { gathering.watchRing(session) }
                 })
         }
         return scores.sorted { $0.bytesPerToken > $1.bytesPerToken }
     }
 
-    /// What the report shows.
+    /// Collects the contents of the report.
     private func gather(
         _ gathering: ReportGathering, _ text: [UInt8], _ outcome: String, _ scores: [PassageScore]
     ) throws -> ReportData {
@@ -117,7 +120,7 @@ struct DecodeDemo {
             prompt: prompt, text: text, writing: outcome, scores: scores, model: model, device: device
         ) { part in
             try interruption.check()
-            bar.show("gathering the report", part)
+            bar.show("collecting the report", part)
         }
     }
 }

@@ -1,13 +1,13 @@
 import Dispatch
 import Foundation
 
-/// Ctrl-C, noticed between two tokens, so that the terminal is left as it was found.
+/// Handles Ctrl-C between two tokens, so that the terminal is restored.
 final class Interruption: @unchecked Sendable {
-    /// The reader pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     struct Interrupted: Error {}
 
     private let lock = NSLock()
-    private var arrived = false  // only under the lock
+    private var arrived = false  // guarded by the lock
     private let source: any DispatchSourceSignal
 
     init() {

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Where text goes: a stream of the process, or what a test reads.
+/// The destination of text: a standard stream, or a test.
 typealias Sink = (String) throws(OutputFailure) -> Void
 
 /// Text that could not be written.
 struct OutputFailure: Error {
-    /// The system's number for the reason.
+    /// The value of errno.
     let code: Int32
 
     /// The reader of the output closed the pipe.
@@ -13,7 +13,7 @@ struct OutputFailure: Error {
     var message: String { "the output cannot be written: \(String(cString: strerror(code)))" }
 }
 
-/// Text for a stream of the process, which may be full, closed or left by its reader.
+/// Writes text to a standard stream, which may be full or closed, or whose reader may have exited.
 func sink(_ handle: FileHandle) -> Sink {
     { text throws(OutputFailure) in
         do {
@@ -25,10 +25,10 @@ func sink(_ handle: FileHandle) -> Sink {
     }
 }
 
-/// Makes writes to streams that are closed or left fail, where they would end the process or go astray: a file that is
-/// opened later would get a closed stream's number, and its texts.
+/// Makes writes to closed streams and pipes fail instead of ending the process or writing elsewhere: a file opened
+/// later would otherwise get a closed stream's descriptor, and its text.
 func keepStreamsApart() {
     signal(SIGPIPE, SIG_IGN)
-    // Numbers are given out from the lowest. What can be read alone cannot be written by mistake.
+    // Descriptors are assigned from the lowest, and writes to a read-only one fail.
     for descriptor in 0...2 where fcntl(Int32(descriptor), F_GETFD) == -1 { _ = open("/dev/null", O_RDONLY) }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A bar on the error stream for work that takes longer than a second; nothing where that is no terminal.
+/// A progress bar on standard error for work that takes longer than a second; only on a terminal.
 struct ProgressBar {
     private let window: Window
     private let write: Sink
@@ -37,6 +37,6 @@ struct ProgressBar {
         if drawn != nil { draw("") }
     }
 
-    /// A bar that cannot be drawn is not worth an error.
+    /// Ignores errors: a missing bar is harmless.
     private func draw(_ line: String) { try? write("\r\u{1B}[K\(line)") }
 }

@@ -1,13 +1,13 @@
 import Foundation
 import JargonLM
 
-/// The file that a report goes to: a new one, or a plain one that is written over in its place and keeps its mode.
+/// The file of a report: a new one, or an existing plain file that is overwritten in place and keeps its mode.
 struct ReportFile {
     let name: String
-    /// What the name leads to, behind all links.
+    /// The name with all links resolved.
     private let path: String
 
-    /// A report takes a minute to gather: whether it can be written is known before that.
+    /// Collecting a report takes a minute, so this first checks that the file can be written.
     init(_ name: String) throws(ModelError) {
         guard let path = Self.target(of: name) else { throw Self.refusal(name) }
         var info = stat()
@@ -21,7 +21,7 @@ struct ReportFile {
     }
 
     func write(_ text: String) throws(ModelError) {
-        // What stands there may be another thing by now: it is looked at again, and only then cut.
+        // The file may have been replaced meanwhile, so this checks it again before truncating it.
         let descriptor = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else { throw Self.refusal(name) }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -36,7 +36,7 @@ struct ReportFile {
         }
     }
 
-    /// Follows links, also one to a file that is not there yet; `nil` where no file can be.
+    /// Follows links, including one to a file that does not exist yet; `nil` if the name cannot be a file.
     private static func target(of name: String) -> String? {
         var path = name
         for _ in 0..<40 {
@@ -57,7 +57,7 @@ struct ReportFile {
     private static func refusal(_ got: String) -> ModelError {
         ModelError(
             code: .invalidArgument, what: "the report cannot be written", got: got,
-            expected: "a plain file that can be written, or a new one in a folder that can be written to",
-            fix: "Name another place with --report.")
+            expected: "a writable plain file, or a new file in a writable folder",
+            fix: "Pass another file with --report.")
     }
 }

@@ -2,9 +2,9 @@ import Foundation
 import JargonLM
 import MLXNativeKernels
 
-/// Looks at sessions while they run, and puts what a report shows together.
+/// Observes running sessions and collects the contents of a report.
 struct ReportGathering {
-    /// Tokens of an attention map, and every how many tokens a ring is looked at.
+    /// The number of tokens in an attention map, and the number of tokens between two samples of a ring.
     private static let attentionTokens = 72
     private static let ringStep = 8
 
@@ -13,13 +13,13 @@ struct ReportGathering {
 
     init(isWanted: Bool) { self.isWanted = isWanted }
 
-    /// Remembers what the slots of the first layer, which is windowed, hold now.
+    /// Records the contents of the first layer's slots; this layer is windowed.
     mutating func watchRing(_ session: DecodeSession) {
         guard isWanted, session.position.isMultiple(of: Self.ringStep) else { return }
         ring.append(.init(newest: session.position - 1, slots: session.slots(ofLayer: 0)))
     }
 
-    /// What the report shows. `observe` receives the completed fraction and stops the work by throwing.
+    /// The contents of the report. `observe` receives the completed fraction and stops the work by throwing.
     func data(
         prompt: [UInt8], text: [UInt8], writing: String, scores: [PassageScore], model: LanguageModel,
         device: KernelDevice, observe: (Double) throws -> Void
@@ -28,11 +28,11 @@ struct ReportGathering {
         let base = PassageScore.base(of: scores)
         return ReportData(
             title: "Decoding with jargon-lm",
-            device: deviceText(device),
+            device: deviceDescription(device),
             model: "jargon-lm, \(decimalText(Double(model.parameterCount) / 1e6, digits: 2)) M parameters, "
-                + "\(sizes.layers) layers, \(sizes.heads) query heads over \(sizes.kvHeads) of keys and values, "
+                + "\(sizes.layers) layers, \(sizes.heads) query heads and \(sizes.kvHeads) key/value heads, "
                 + "head dim \(sizes.headDim)",
-            passage: "\(scores.first?.bits.count ?? 0) bytes of held-out text, each predicted from those before it",
+            passage: "\(scores.first?.bits.count ?? 0) bytes of held-out text, each predicted from the bytes before it",
             system: "\(ProcessInfo.processInfo.operatingSystemVersionString), "
                 + "\(ProcessInfo.processInfo.activeProcessorCount) cores",
             prompt: String(decoding: prompt, as: UTF8.self),
@@ -43,7 +43,7 @@ struct ReportGathering {
             ring: ReportRing(layer: 0, capacity: sizes.capacity(ofLayer: 0), samples: ring))
     }
 
-    /// Reads the text again, and asks one head of the last layer, which sees all, where it looks.
+    /// Reads the text again, and returns the attention of one head of the last layer, which sees all positions.
     private func attention(
         _ text: [UInt8], _ model: LanguageModel, _ device: KernelDevice, _ observe: (Double) throws -> Void
     ) throws -> ReportAttention {
@@ -62,7 +62,7 @@ struct ReportGathering {
             tokens: session.tokens.map { ByteText.text([$0]) }, weights: heads[head])
     }
 
-    /// How far a head looks back on the whole: the most telling one is shown.
+    /// The mean distance that a head attends back; the head with the largest is shown.
     private func reach(_ rows: [[Double]]) -> Double {
         rows.enumerated().reduce(0) { sum, row in
             sum + row.element.enumerated().reduce(0) { $0 + Double(row.offset - $1.offset) * $1.element }

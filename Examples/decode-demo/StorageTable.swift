@@ -1,7 +1,7 @@
 import JargonLM
 import MLXNativeKernels
 
-/// What each storage costs, as a table of at most 100 columns.
+/// The cost of each storage, as a table of at most 100 columns.
 func storageTable(_ scores: [PassageScore], on device: KernelDevice, bold: (String) -> String) -> String {
     guard let base = PassageScore.base(of: scores) else { return "" }
     let contexts = PassageScore.contexts
@@ -29,18 +29,18 @@ func storageTable(_ scores: [PassageScore], on device: KernelDevice, bold: (Stri
         A held-out passage of \(base.bits.count) bytes, predicted byte by byte; fewer bits are better.
 
         """
-    let place = device.kind == .host ? ", on the Host device and not on a GPU" : ""
+    let place = device.kind == .host ? ", measured on the CPU and not on a GPU" : ""
     let note = """
 
-        cache: MB of keys and values at these lengths of context; K is 1024 tokens.
+        cache: MB of keys and values at these context lengths; K is 1024 tokens.
         ±: the standard error of the difference over the passage's bytes.
         Swift, store, attend: shares of a token's time\(place).
-        store rotates queries and keys too; Swift is matrix products and all else outside of kernels.
+        store also rotates queries and keys; Swift is matrix products and all other work outside kernels.
         """
     return ([title] + lines.prefix(2).map { bold(line($0)) } + rows.map(line) + [note]).joined(separator: "\n")
 }
 
-/// Three digits, or two after the point.
+/// Three digits, or two decimal places.
 private func megabytesText(_ bytes: Int) -> String {
     let number = Double(bytes) / 1e6
     return decimalText(number, digits: number >= 100 ? 0 : number >= 10 ? 1 : 2)

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Where the demo writes. Control codes go to terminals alone.
+/// The demo's output. Only terminals get control codes.
 ///
-/// On a terminal, text streams with a status line below it. The cursor's column is counted here, so lines are broken
-/// here too. A window that is too narrow for that gets the text as it is.
+/// On a terminal, text streams with a status line below it. This type tracks the cursor's column, so it also breaks
+/// lines. A window that is too narrow for this gets plain text.
 struct Terminal {
     private let window: Window
     private let write: Sink
@@ -11,7 +11,7 @@ struct Terminal {
     private var columns: Int
     private var column = 0
     private var statusDrawn = -Double.infinity
-    /// Lines are broken here. Once they were not, the cursor's column is no longer known.
+    /// Whether this type breaks lines. Once it does not, the cursor's column is unknown.
     private var isSteered: Bool
 
     init() { self.init(Window(of: STDOUT_FILENO), sink(.standardOutput)) }
@@ -27,16 +27,16 @@ struct Terminal {
         isSteered = window.isTerminal && columns >= Window.leastColumns
     }
 
-    /// Text that goes on where the last one ended.
+    /// Continues the streamed text.
     mutating func stream(_ text: String) throws(OutputFailure) {
         guard isSteered else { return try write(text) }
         var shown = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             let isBreak = scalar == "\n"
             let width = decode_demo.columns(of: scalar)
-            // The last column stays free: terminals differ in where the cursor is after it.
+            // The last column stays empty: terminals place the cursor differently after it.
             if isBreak || (width > 0 && column + width >= columns) {
-                // What is erased is the status line, which is due again at once.
+                // This erases the status line, which must be drawn again at once.
                 shown.append(contentsOf: "\n\u{1B}[K".unicodeScalars)
                 column = 0
                 statusDrawn = -.infinity
@@ -49,7 +49,7 @@ struct Terminal {
         try write(String(shown))
     }
 
-    /// Whether it is time to draw the status line again: a few times each second, and never without a terminal.
+    /// Whether to draw the status line again: a few times per second, and only on a terminal.
     var wantsStatus: Bool { isSteered && clock() - statusDrawn > 0.1 }
 
     /// Draws the status line below the text.
@@ -62,7 +62,7 @@ struct Terminal {
         try write("\n\u{1B}[K\(line)\u{1B}[1A\r" + (column > 0 ? "\u{1B}[\(column)C" : ""))
     }
 
-    /// Ends streamed text, and its status line.
+    /// Ends streamed text, and clears its status line.
     mutating func endStream() throws(OutputFailure) {
         try write(isSteered ? "\n\u{1B}[K" : "\n")
         column = 0

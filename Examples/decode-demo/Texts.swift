@@ -10,9 +10,9 @@ func percentage(_ part: Double, of all: Double) -> String {
 }
 
 extension String {
-    /// Spaces before it, up to this width.
+    /// Pads with spaces on the left to this width.
     func aligned(to width: Int) -> String { String(repeating: " ", count: max(0, width - count)) + self }
     var trimmingTrailingSpaces: String { String(reversed().drop { $0 == " " }.reversed()) }
-    /// Spaces after it, up to this width.
+    /// Pads with spaces on the right to this width.
     func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
 }

@@ -1,17 +1,17 @@
 import Foundation
 
-/// What a stream is shown in.
+/// The window that shows a stream.
 struct Window {
-    /// Below these, lines are left to the terminal and nothing is drawn beside the text.
+    /// In a narrower window, the terminal breaks lines and no status line is drawn.
     static let leastColumns = 20
-    /// Where a terminal does not tell its own.
+    /// The width of a terminal that does not report its own.
     private static let usualColumns = 80
 
-    /// Whether control codes are understood.
+    /// Whether the stream accepts control codes.
     let isTerminal: Bool
     /// Whether text may be bold or reversed.
     let hasColor: Bool
-    /// As they are now: people resize windows.
+    /// The current width, which changes when the window is resized.
     let columns: () -> Int
 
     init(isTerminal: Bool, hasColor: Bool = true, columns: @escaping () -> Int) {
@@ -39,7 +39,7 @@ struct Window {
     }
 }
 
-/// Columns that a character takes: 0 for a mark on the one before it, 2 for a wide one, 1 for one that is not known.
+/// The columns of a character: 0 for a combining mark, 2 for a wide character, 1 if unknown.
 func columns(of scalar: Unicode.Scalar) -> Int {
     if scalar.isASCII { return 1 }
     let width = systemWidth?(scalar.value) ?? -1
@@ -58,12 +58,12 @@ func clipped(_ text: String, to room: Int) -> String {
     return String(result)
 }
 
-/// The system's `wcwidth`, found by its name because Swift on Linux does not show it, with a locale that it can use.
+/// The system's `wcwidth`, looked up by name because Swift on Linux does not import it, with a suitable locale.
 private let systemWidth: (@convention(c) (UInt32) -> Int32)? = {
     guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "wcwidth") else { return nil }
     let width = unsafeBitCast(symbol, to: (@convention(c) (UInt32) -> Int32).self)
     setlocale(LC_CTYPE, "")
-    // A locale that knows no wide characters, such as C, gives way: texts are UTF-8 here.
+    // Replaces a locale without wide characters, such as C: texts here are UTF-8.
     if width(0x6F22) != 2 { setlocale(LC_CTYPE, "C.UTF-8") }
     return width
 }()

@@ -3,7 +3,7 @@ import JargonLM
 import MLXNativeKernels
 import MLXNativeKernelsHost
 
-/// Prints the error to standard error.
+/// Prints an error to standard error.
 func complain(_ message: String) { try? sink(.standardError)("decode-demo: \(message)\n") }
 
 func explain(_ error: any Error) -> String {

@@ -1,4 +1,4 @@
-// The descriptors of all ops in C, over the same tensors.
+// The C descriptors of all ops, over the same tensors.
 #pragma once
 #include "MLXNativeKernels/mnk.h"
 #include "Session.hpp"

@@ -5,7 +5,7 @@ namespace mnk::inject {
 
 namespace {
 
-// What a call stored, or an error without a reason where it stored nothing.
+// The error that a call stored, or a placeholder if it stored none.
 Status failure(mnk_error* error) {
   Status status{false, static_cast<ErrorCode>(mnk_error_get_code(error)), mnk_error_message(error)};
   if (!error) status.message = "no error was stored";
@@ -20,18 +20,18 @@ Status run(const char* name, Body body) {
   return call(name, [&] { return body(&error); }) ? Status() : failure(error);
 }
 
-// A call that returns an object: it takes the place of the one that is kept.
+// A call that returns an object, which replaces `kept`.
 template <typename Handle, typename Body>
 Status make(const char* name, Handle*& kept, void (*release)(Handle*), Body body) {
   mnk_error* error = nullptr;
-  Handle* made = call(name, [&] { return body(&error); });
-  if (!made) return failure(error);
+  Handle* handle = call(name, [&] { return body(&error); });
+  if (!handle) return failure(error);
   call("release", [&] { release(kept); });
-  kept = made;
+  kept = handle;
   return {};
 }
 
-// A text that the caller releases; none means that there was no memory.
+// Releases a text that the caller owns; null means that memory was exhausted.
 Status copied(char* text) {
   if (!text) return {false, ErrorCode::outOfMemory, "no text"};
   mnk_text_release(text);
@@ -56,12 +56,12 @@ class CSession final : public Session {
 
   Status compile() override {
     mnk_library* library = nullptr;
-    const Status made = make("mnk_library_make_from_text", library, mnk_library_release, [&](mnk_error_out error) {
+    const Status status = make("mnk_library_make_from_text", library, mnk_library_release, [&](mnk_error_out error) {
       return mnk_library_make_from_text(device_, kKernelText, "a label that is longer than any string", error);
     });
     drop("mnk_library_release", library, mnk_library_release);
     call("mnk_device_clear_kernels", [&] { mnk_device_clear_kernels(device_); });
-    return made;
+    return status;
   }
   Status makeTensor(Name name) override {
     const About& about = kAbout[name];
@@ -100,9 +100,9 @@ class CSession final : public Session {
   Status plan(Op op) override {
     COps ops(tensors_);
     mnk_plan* plan = nullptr;
-    const Status made = make("mnk_…_make_plan", plan, mnk_plan_release,
-                             [&](mnk_error_out error) { return ops.plan(op, device_, error); });
-    if (!made.succeeded) return made;
+    const Status status = make("mnk_…_make_plan", plan, mnk_plan_release,
+                               [&](mnk_error_out error) { return ops.plan(op, device_, error); });
+    if (!status.succeeded) return status;
     call("mnk_plan_dispatch", [&] { return mnk_plan_dispatch(plan, 0).bytes_read + *mnk_plan_text(plan); });
     drop("mnk_plan_release", plan, mnk_plan_release);
     return {};

@@ -18,7 +18,7 @@ Status statusOf(const Result<T>& result) {
   return result ? Status() : failure(result.error());
 }
 
-// Moves what a call made to where it is kept.
+// Moves the result of a call into `kept`.
 template <typename T, typename Kept>
 Status keep(Result<T> result, Kept& kept) {
   if (!result) return failure(result.error());
@@ -26,7 +26,7 @@ Status keep(Result<T> result, Kept& kept) {
   return {};
 }
 
-// For functions that return plain values, which may throw this exception and no other.
+// For functions that return plain values, which may throw only this exception.
 template <typename Body>
 Status callForValue(const char* name, Body&& body) {
   try {
@@ -96,8 +96,8 @@ class CppSession final : public Session {
   }
 
   Status plan(Op op) override {
-    return withOp(op, [&](const auto& made) {
-      auto planned = call("plan", [&] { return mnk::plan(made); });
+    return withOp(op, [&](const auto& typedOp) {
+      auto planned = call("plan", [&] { return mnk::plan(typedOp); });
       if (!planned) return failure(planned.error());
       return callForValue("Plan::text", [&] { return planned->text(); });
     });
@@ -111,8 +111,8 @@ class CppSession final : public Session {
     return statusOf(call("CommandEncoder::measureOps", [&] { return encoder_->measureOps(); }));
   }
   Status encode(Op op) override {
-    return withOp(op, [&](const auto& made) {
-      return statusOf(call("CommandEncoder::encode", [&] { return encoder_->encode(made); }));
+    return withOp(op, [&](const auto& typedOp) {
+      return statusOf(call("CommandEncoder::encode", [&] { return encoder_->encode(typedOp); }));
     });
   }
   Status commit(std::atomic<int>& finished) override {

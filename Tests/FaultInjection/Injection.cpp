@@ -107,7 +107,7 @@ void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_
 void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   return allocate(bytes, static_cast<size_t>(alignment));
 }
-// The forms with a size or nothrow call these.
+// The sized and nothrow forms call these.
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
@@ -145,7 +145,7 @@ void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) no
   std::free(memory);
 }
 
-// The linker sends the program's calls of mmap and munmap here: no sanitizer reports a mapping that is lost.
+// The linker redirects the program's calls of mmap and munmap here, because no sanitizer reports a lost mapping.
 extern "C" {
 void* __real_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset);
 int __real_munmap(void* address, size_t bytes);

@@ -1,21 +1,21 @@
-// Makes chosen allocations of the library fail: its own `operator new` calls, counted from the start of a run. Those of
-// the test program and of the software Metal succeed and are not counted.
+// Makes selected allocations of the library fail: its own `operator new` calls, counted from the start of a run.
+// Allocations of the test program and of the software Metal succeed and are not counted.
 #pragma once
 #include <cstdint>
 
 namespace mnk::inject {
 
-// Which threads other than the test's own run code of the library.
+// Which threads, besides the test's, run library code.
 enum class Threads : uint8_t { all, handlersOfMetal };
 
-// From now on allocations number first ..< first + count fail. The calling thread is the test's.
+// From now on, allocations number first ..< first + count fail. The calling thread is the test's.
 void begin(uint64_t first, uint64_t count, Threads threads);
 // Memory is available again.
 void stop();
 uint64_t seen();    // allocations since begin
-uint64_t failed();  // those of them that failed
+uint64_t failed();  // failed allocations since begin
 
-// The calling thread runs the library until the end of the scope.
+// The calling thread runs library code until the end of the scope.
 class Armed {
  public:
   Armed();
@@ -24,7 +24,7 @@ class Armed {
   Armed& operator=(const Armed&) = delete;
 };
 
-// Small mappings that were made by the program and are still there. Stacks of lanes are larger.
+// Small mappings that the program has made and not released. Lane stacks are larger.
 int64_t smallMappings();
 
 }  // namespace mnk::inject

@@ -15,7 +15,7 @@ namespace {
 
 using Step = std::function<Status()>;
 
-// Where Metal can wrap it.
+// Aligned to pages, so that Metal can wrap it.
 alignas(16384) float wrappedMemory[16384 / sizeof(float)];
 
 class Scenario {
@@ -92,7 +92,7 @@ class Scenario {
     require([&] { return session_.makeCache(isQuantized); });
     hasCache_ = true;
     positions_ = {};
-    const std::string tuning = setting_.folder + "/tuning";  // which is not written: the cache is too short to measure
+    const std::string tuning = setting_.folder + "/tuning";  // not written: the cache is too short to measure
     require([&] { return session_.prepare(tuning.c_str()); });
     submit({[&] { return session_.append(0); }, [&] { return session_.attend(0); }});
     moveTo({3, 0, 0});
@@ -129,7 +129,7 @@ class Scenario {
     hasCache_ = false;
   }
 
-  // A step of a rotation from a number on, and of a call that rotates, appends and attends.
+  // A recorded step with a rotation at numbered positions and a call that rotates, appends and attends.
   void useStep(const std::string& of) {
     record({[&] { return session_.encode(Op::rope); }, [&] { return session_.appendAndAttend(1, true); }});
     checkPositions();
@@ -145,12 +145,12 @@ class Scenario {
     session_.setRuns(0);
     moveTo({4, 1, 7}, 0);
     runStep();
-    compareRun(", recorded step");  // from where it started
+    compareRun(", recorded step");  // from its first position
     require([&] { return session_.truncate(1, 1); });
     moveTo({4, 1, 7}, 1);
   }
 
-  // A call that ends with `wanted`, at the latest when there is memory.
+  // Requires that a call ends as expected, at the latest once memory is available.
   void requireEnd(const Step& step, bool succeeds, ErrorCode code) {
     const auto isWanted = [&](const Status& status) {
       return status.succeeded == succeeds && (succeeds || status.code == code);
@@ -167,7 +167,7 @@ class Scenario {
   void require(const Step& step) { requireEnd(step, true, {}); }
   void requireBrokenRule(const Step& step) { requireEnd(step, false, ErrorCode::invalidArgument); }
 
-  // From here on memory is available.
+  // Checks an out-of-memory error. Memory is available afterwards.
   void noteOutOfMemory(const Status& status) {
     ++tally_.failed;
     const uint64_t failed = failedAllocations();
@@ -181,7 +181,7 @@ class Scenario {
     }
   }
 
-  // Records and runs, again where the work failed or an encoder holds part of a call.
+  // Records and runs; retries if the work failed or the encoder holds part of a call.
   void submit(
       const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
     for (int attempt = 0; attempt < 2; ++attempt) {
@@ -197,7 +197,7 @@ class Scenario {
     throw Wrong("the work failed again when there was memory");
   }
 
-  // Records a step, again where an encoder holds part of a call.
+  // Records a step; retries if the encoder holds part of a call.
   void record(const std::vector<Step>& encodes) {
     for (int attempt = 0; attempt < 2; ++attempt) {
       require([&] { return session_.makeRecording(); });
@@ -214,7 +214,7 @@ class Scenario {
     throw Wrong("a step failed again when there was memory");
   }
 
-  // Commits and waits. False where the work itself failed.
+  // Commits and waits. Returns false if the work itself failed.
   bool finishes(const Step& commit) {
     const int before = finished_;
     requireCommit(commit);
@@ -224,7 +224,7 @@ class Scenario {
     return isDone;
   }
 
-  // False where the encoder cannot go on.
+  // Returns false if the encoder cannot continue.
   bool encodeAll(const std::vector<Step>& encodes) {
     for (const Step& encode : encodes) {
       Status status = encode();
@@ -254,7 +254,7 @@ class Scenario {
     });
   }
 
-  // False where the work itself failed.
+  // Returns false if the work itself failed.
   bool waits() {
     Status status = session_.wait();
     if (status.succeeded) {
@@ -268,7 +268,7 @@ class Scenario {
     return session_.wait().succeeded;
   }
 
-  // A failed step leaves sequences suspect; they are cut where they stood.
+  // A failed step leaves sequences suspect; this truncates them to their previous positions.
   void recover() {
     for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
       if (session_.position(sequence) == positions_[sequence] && !session_.isSuspect(sequence)) continue;
@@ -306,7 +306,7 @@ class Scenario {
     }
   }
 
-  // For what a thread of the device does.
+  // Waits for events on a device's thread.
   static void eventually(const char* what, const std::function<bool()>& holds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     while (std::chrono::steady_clock::now() < end) {
@@ -323,7 +323,7 @@ class Scenario {
   const Setting& setting_;
   Numbers& expected_;
   Tally& tally_;
-  // Outlived by no work: the session waits for all that it commits.
+  // No work outlives these: the session waits for everything it commits.
   std::atomic<int> finished_ = 0, released_ = 0;
   int commits_ = 0, wraps_ = 0;
   bool hasCache_ = false;

@@ -1,5 +1,5 @@
-// What a user does, from tensors to a saved cache, with the checks that hold whichever allocation fails: a call
-// succeeds, or reports outOfMemory and has changed nothing, and then succeeds when it is made again.
+// A typical use of the library, from tensors to a saved cache, with checks that hold whichever allocation fails: a call
+// succeeds, or reports outOfMemory without changing anything and succeeds when it is repeated.
 #pragma once
 #include <map>
 #include <stdexcept>
@@ -9,7 +9,7 @@
 
 namespace mnk::inject {
 
-// What a check found.
+// A failed check.
 struct Wrong : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -18,10 +18,10 @@ struct Tally {
   uint64_t succeeded = 0, failed = 0;
 };
 
-// The numbers that a run without failures read, by name.
+// The numbers read in a run without failures, by name.
 using Numbers = std::map<std::string, std::vector<float>>;
 
-// Each is its own scenario, so that few steps follow or precede the allocation that fails.
+// Each part is a separate scenario, so that few steps precede and follow the failing allocation.
 enum class Part : uint8_t { library, ops, denseCache, quantizedCache };
 inline constexpr const char* kPartNames[] = {"library", "ops", "dense", "quantized"};
 
@@ -29,10 +29,10 @@ struct Setting {
   Part part = Part::ops;
   bool isMetal = false;
   bool isCold = false;  // the scenario makes the device, and with it libraries and pipelines
-  std::string folder;   // an empty one for files
+  std::string folder;   // an empty folder for files
 };
 
-// Leaves nothing but the device of a setting that is not cold. The first run fills the numbers in.
+// Leaves nothing behind except the device of a setting that is not cold. The first run fills in the numbers.
 void runScenario(Session& session, const Setting& setting, Numbers& expected, Tally& tally);
 
 }  // namespace mnk::inject

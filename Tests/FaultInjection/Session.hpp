@@ -1,5 +1,5 @@
-// One user of the library, through the C++ or the C API: tensors, an encoder and a cache by name. Every function makes
-// one call of the library, in which allocations may fail, and reports how it ended.
+// A client of the C++ or the C API, with named tensors, an encoder and a cache. Each function makes one call of the
+// library, in which allocations may fail, and returns its outcome.
 #pragma once
 #include <array>
 #include <atomic>
@@ -13,14 +13,14 @@
 
 namespace mnk::inject {
 
-// How a call ended.
+// The outcome of a call.
 struct Status {
   bool succeeded = true;
   ErrorCode code = {};
   std::string message = {};
 };
 
-// Names the call that runs, for reports.
+// The name of the current call, for reports.
 inline std::atomic<const char*> currentCall = "nothing";
 
 template <typename Body>
@@ -32,7 +32,7 @@ auto call(const char* name, Body&& body) {
 
 // Sizes: heads of queries and of the cache, elements of a vector, tokens of a step, slots.
 inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kCodeBytes = 32, kSequences = 3;
-inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // of a step
+inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // in a step
 
 enum Name : uint8_t {
   // [tokens, heads, headDim]; the first three are filled with numbers.
@@ -126,7 +126,7 @@ class Session {
   virtual ~Session() = default;
 
   virtual Status makeDevice(bool isMetal) = 0;
-  // Compiles kernel text, then lets the device forget it.
+  // Compiles kernel text, then clears the device's registry.
   virtual Status compile() = 0;
   virtual Status makeTensor(Name name) = 0;
   // `released` counts how often the memory was released.
@@ -143,7 +143,7 @@ class Session {
   virtual Status commit(std::atomic<int>& finished) = 0;
   virtual Status wait() = 0;
   virtual void dropEncoder() = 0;
-  // A step, of an encoder that records it.
+  // A step, recorded by an encoder.
   virtual Status makeRecording() = 0;
   virtual Status makeStep() = 0;
   virtual Status encodeStep() = 0;
@@ -163,12 +163,12 @@ class Session {
   virtual Status truncate(uint64_t position, uint32_t sequence) = 0;
   virtual Status text() = 0;
   virtual Status save(const char* path) = 0;
-  virtual Status load(const char* path) = 0;  // takes the place of the cache
+  virtual Status load(const char* path) = 0;  // replaces the cache
   virtual uint64_t position(uint32_t sequence) = 0;
   virtual bool isSuspect(uint32_t sequence) = 0;
   virtual void dropCache() = 0;
 
-  // All that it holds but for the device, then the device.
+  // Releases everything except the device, then the device.
   virtual void dropTensors() = 0;
   virtual void dropDevice() = 0;
 };

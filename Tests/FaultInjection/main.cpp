@@ -1,7 +1,7 @@
-// Runs a scenario once for each of the library's allocations with that one failing, then with several in a row:
+// Runs a scenario once for each of the library's allocations, making that one fail, then with several failing in a row:
 //   inject [--device host|metal] [--api c++|c] [--cold | --warm] [--part library|ops|dense|quantized]
 //     [--burst N] [--stride N] [--point N]
-// A failure prints the options that run it again alone.
+// A failure prints the options that reproduce it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sanitizer/common_interface_defs.h>
@@ -29,7 +29,7 @@ struct Options {
   std::optional<uint64_t> burst, stride, point;
 };
 
-// What runs now, as options; for a process that is about to end.
+// The current run as options, for the report of a terminating process.
 char running[256] = "nothing";
 
 [[noreturn]] void reportTermination() {
@@ -54,13 +54,13 @@ bool settlesAt(Counter counter, int64_t expected) {
   return false;
 }
 
-// A part of the scenario on a device, through an API.
+// One part of the scenario on a device, through one API.
 class Suite {
  public:
   Suite(bool isC, Setting setting)
       : isC_(isC), setting_(std::move(setting)), session_(isC ? makeCSession() : makeCppSession()) {
     if (!setting_.isCold) (void)session_->makeDevice(setting_.isMetal);
-    // The second finds the memory that the device keeps, such as scratch memory.
+    // The second run uses memory that the device retains, such as scratch memory.
     for (int i = 0; i < 2; ++i) runScenario(*session_, setting_, numbers_, ignored_);
   }
   ~Suite() {
@@ -68,7 +68,7 @@ class Suite {
     session_->dropDevice();
   }
 
-  // False where the scenario has no such allocation.
+  // Returns false if the scenario does not reach this allocation.
   bool run(uint64_t point, uint64_t burst) {
     std::snprintf(running, sizeof running, "%s --burst %llu --point %llu", name().c_str(),
                   static_cast<unsigned long long>(burst), static_cast<unsigned long long>(point));
@@ -106,7 +106,7 @@ class Suite {
     if (__lsan_do_recoverable_leak_check() != 0) reportFailure("memory has leaked in one of the last 100 runs");
   }
 
-  // As options.
+  // The options that select this suite.
   std::string name() const {
     return fmt::format("--device {} --api {} {} --part {}", setting_.isMetal ? "metal" : "host", isC_ ? "c" : "c++",
                        setting_.isCold ? "--cold" : "--warm", kPartNames[static_cast<size_t>(setting_.part)]);
@@ -122,7 +122,7 @@ class Suite {
                  running);
   }
 
-  // Scratch memory that the device keeps may be kept where it was not before.
+  // Mappings that the device may retain beyond those before the run.
   static constexpr int64_t kKeptMappings = 0;
 
   bool isC_;
@@ -169,8 +169,8 @@ void runSuite(const Options& options, bool isC, const Setting& setting, Total& t
   Suite suite(isC, setting);
   for (const uint64_t burst : {1, 2, 3, 8}) {
     if (options.burst.value_or(burst) != burst) continue;
-    // Each variant takes some of the points, and other ones than the rest: the core below both APIs is the same. What
-    // compiles at each run, or makes a device, takes fewer.
+    // Each variant tests other points, because both APIs share the core. Variants that compile in each run, or make a
+    // device, test fewer.
     const uint64_t between = setting.isCold ? 61 : setting.part == Part::library ? 17 : 7;
     const uint64_t stride = options.stride.value_or(burst == 1 ? between : 3 * between);
     const uint64_t first = options.point.value_or((2 * isC + 3 * setting.isMetal + burst) % stride);

@@ -5,7 +5,7 @@ import XCTest
 
 @testable import decode_demo
 
-/// The demo as a process, as a person would run it.
+/// Runs the demo as a process, like a user.
 final class DecodeDemoTests: XCTestCase {
     private struct Run {
         let status: Int32
@@ -21,7 +21,7 @@ final class DecodeDemoTests: XCTestCase {
             candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) },
             "decode-demo is not beside the tests: \(candidates)")
         process.arguments = arguments
-        // What it says about a GPU that lacks something, or about slow compilations, is not what these tests are about.
+        // These tests ignore messages about missing GPU features and slow compilations.
         process.environment = ProcessInfo.processInfo.environment.merging(
             ["MNK_DEVICE": try bestDevice().kind.rawValue, "MNK_METAL_MESSAGES": "0"]) { $1 }
         return process
@@ -35,7 +35,7 @@ final class DecodeDemoTests: XCTestCase {
         process.standardOutput = output
         process.standardError = complaint
         try process.run()
-        // A run's output fits a pipe's buffer, so that reading one after the other cannot block.
+        // The output of a run fits in a pipe's buffer, so reading one pipe after the other cannot block.
         let texts = [output, complaint].map { pipe in
             String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         }
@@ -70,19 +70,19 @@ final class DecodeDemoTests: XCTestCase {
         assertContains(
             run.output,
             [
-                "A held-out passage of 20 bytes, predicted byte by byte", "store rotates queries and keys too",
+                "A held-out passage of 20 bytes, predicted byte by byte", "store also rotates queries and keys",
                 "±: the standard error of the difference over the passage's bytes.",
             ])
         let table = run.output.components(separatedBy: "report:")[0]
         XCTAssert(table.split(separator: "\n").allSatisfy { $0.count <= 100 }, table)
         XCTAssertEqual(
-            table.contains("not on a GPU.") && table.contains(": the processor, not a GPU\n"),
+            table.contains("not on a GPU.") && table.contains(": CPU, not a GPU\n"),
             try bestDevice().kind == .host, table)
         let rows = table.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
         let head = try XCTUnwrap(rows.firstIndex { $0.first == "storage" && $0.contains("over") }, table)
         XCTAssertEqual(rows[head].suffix(7), ["bits", "over", "±", "dispatches", "Swift", "store", "attend"])
         XCTAssertEqual(rows[head + 1].suffix(3), ["/byte", "f16", "/token"], "the base has the most bits")
-        // The largest first. A row ends with a count of kernels and three shares of two words each.
+        // Largest first. A row ends with the dispatches and three shares of two words each.
         let measured = rows[(head + 2)..<(head + 5)].map { ($0, Array($0.dropLast(7).suffix(2))) }
         XCTAssertEqual(measured.map { $0.0.prefix(2) }, [["f16", "4096"], ["k5v4", "1184"], ["4-bit", "1056"]])
         XCTAssertEqual(measured[0].1, ["0.0000", "0.0000"])
@@ -91,13 +91,13 @@ final class DecodeDemoTests: XCTestCase {
             XCTAssertGreaterThan(try XCTUnwrap(Double(difference[1])), 0, "\(row)")
         }
         let page = try String(contentsOf: file, encoding: .utf8)
-        assertContains(page, ["<!DOCTYPE html>", "k5v4", "Where one head looks", "</html>"])
+        assertContains(page, ["<!DOCTYPE html>", "k5v4", "Attention of one head", "</html>"])
         let places = ["f16", "k5v4", "4-bit"].map { page.range(of: "<th scope=\"row\">\($0)</th>")?.lowerBound }
         XCTAssertEqual(places.compactMap { $0 }, places.compactMap { $0 }.sorted())
         XCTAssertFalse(places.contains(nil))
     }
 
-    func testStorageAndSeedAreTaken() throws {
+    func testUsesStorageAndSeed() throws {
         func text(_ arguments: String...) throws -> String {
             let run = try self.run("--tokens", "30", "--no-table", "--seed", arguments[0], "--storage", arguments[1])
             XCTAssertEqual(run.status, 0, run.complaint)
@@ -110,7 +110,7 @@ final class DecodeDemoTests: XCTestCase {
         _ = try text("3", "2-bit")
     }
 
-    func testListsDevicesAndHelps() throws {
+    func testListsDevicesAndPrintsHelp() throws {
         let list = try run("--list-devices")
         XCTAssertEqual(list.status, 0)
         assertContains(list.output, ["0  host"])
@@ -119,19 +119,20 @@ final class DecodeDemoTests: XCTestCase {
         for option in [
             "--prompt", "--tokens", "--storage", "--device", "--seed", "--temperature", "--report", "--list-devices",
         ] { assertContains(help.output, [option]) }
-        XCTAssert(help.output.split(separator: "\n").allSatisfy { $0.count <= 120 })
+        XCTAssert(help.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
     }
 
-    func testBadArgumentsEndWithTwo() throws {
+    func testBadArgumentsExitWithTwo() throws {
         for (arguments, part) in [
             (["--tokens"], "--tokens needs a value"), (["--tokens", "x"], "not x"),
             (["--tokens", "-1"], "from 0 to 1024"),
             (["--storage", "9"], "--storage takes one of"), (["--passage", "0"], "from 1 to 1024"),
             (["--temperature", "nan"], "--temperature takes"),
-            (["--device", "abacus"], "--list-devices, not abacus"), (["--what"], "--what is not an option"),
+            (["--device", "abacus"], "--list-devices, not abacus"), (["--what"], "unknown option --what"),
             (["--table", "f16,x"], "--table takes one of"), (["--report", "r", "--no-table"], "needs storages"),
             (["--table", ""], "--table takes storages"), (["--table", ","], "--table takes storages"),
-            (["--table", "f16,,4"], "--table takes storages"), (["--table", "4,f16,4-bit"], "4-bit is there twice"),
+            (["--table", "f16,,4"], "--table takes storages"),
+            (["--table", "4,f16,4-bit"], "--table lists 4-bit twice"),
             (["--prompt", String(repeating: "x", count: 1024), "--no-table"], "--prompt: "),
         ] {
             let run = try run(process(arguments))
@@ -141,7 +142,7 @@ final class DecodeDemoTests: XCTestCase {
         }
     }
 
-    func testAReportThatCannotBeWrittenEndsWithOne() throws {
+    func testUnwritableReportExitsWithOne() throws {
         let pipe = FileManager.default.temporaryDirectory.appendingPathComponent("report-\(UUID())").path
         mkfifo(pipe, 0o600)
         defer { unlink(pipe) }
@@ -153,18 +154,18 @@ final class DecodeDemoTests: XCTestCase {
         }
     }
 
-    func testCtrlCEndsWithAWholeLine() throws {
-        // The first bytes come when the signal is already listened for.
+    func testCtrlCEndsWithACompleteLine() throws {
+        // The demo handles the signal before it writes its first bytes.
         try interrupt(["--tokens", "1000", "--no-table"], after: "model")
     }
 
     func testCtrlCEndsTheTable() throws {
         let text = try interrupt(
-            ["--tokens", "4", "--passage", "400", "--table", "f16"], after: "dispatches per token")
+            ["--tokens", "4", "--passage", "400", "--table", "f16"], after: "dispatches/token")
         XCTAssertFalse(text.contains("held-out"), text)
     }
 
-    func testAnInterruptionEndsTheGathering() throws {
+    func testInterruptionEndsReportCollection() throws {
         let gathering = ReportGathering(isWanted: true)
         var parts: [Double] = []
         XCTAssertThrowsError(
@@ -179,7 +180,7 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssertEqual(parts, [0, 0.125, 0.25])
     }
 
-    /// Presses Ctrl-C once the output has this text. Gives all output.
+    /// Presses Ctrl-C once the output contains this text. Returns all output.
     @discardableResult
     private func interrupt(_ arguments: [String], after part: String) throws -> String {
         let process = try process(arguments)
@@ -205,7 +206,7 @@ final class DecodeDemoTests: XCTestCase {
         return String(decoding: text, as: UTF8.self)
     }
 
-    func testOutputThatCannotBeWrittenEndsWithOne() throws {
+    func testUnwritableOutputExitsWithOne() throws {
         for arguments in [["--help"], ["--list-devices"], ["--tokens", "4", "--no-table"]] {
             guard let full = FileHandle(forWritingAtPath: "/dev/full") else {
                 throw XCTSkip("only Linux has /dev/full")
@@ -223,7 +224,7 @@ final class DecodeDemoTests: XCTestCase {
         }
     }
 
-    /// Runs the demo with streams that a shell closes.
+    /// Runs the demo with streams closed by a shell.
     private func run(redirection: String, _ arguments: [String]) throws -> Run {
         let demo = try process([])
         let shell = Process()
@@ -246,7 +247,7 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssertEqual(try run(redirection: ">&- 2>&-", ["--help"]).status, 1)
     }
 
-    func testAReaderWhoLeavesIsToldNothing() throws {
+    func testClosedPipePrintsNoError() throws {
         let output = Pipe()
         try output.fileHandleForReading.close()
         let process = try process(["--tokens", "4", "--no-table"])

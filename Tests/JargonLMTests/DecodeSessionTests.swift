@@ -4,7 +4,7 @@ import XCTest
 
 @testable import JargonLM
 
-/// A session's parts: what caches hold, where heads look, what is counted. The model is a small one of random weights.
+/// Parts of a session: contents of caches, attention of heads, counters. The model is small, with random weights.
 final class DecodeSessionTests: XCTestCase {
     private let sizes = Configuration(
         width: 32, layers: 4, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 5, context: 12)
@@ -15,7 +15,7 @@ final class DecodeSessionTests: XCTestCase {
             on: bestDevice())
     }
 
-    func testWindowedLayersHaveRingsThatTurn() throws {
+    func testWindowedLayersHaveRingsThatWrap() throws {
         let session = try session()
         for token in 0..<12 { _ = try session.logits(after: UInt8(token)) }
         XCTAssertEqual(session.caches.map(\.dimensions.capacity), [5, 12, 5, 12])
@@ -26,7 +26,7 @@ final class DecodeSessionTests: XCTestCase {
         XCTAssertEqual(session.cacheBytes(atContext: 100), (5 + 100 + 5 + 100) * 2 * 2 * 32 * 4)
     }
 
-    func testWeightsAreThoseOfTheKernel() throws {
+    func testWeightsMatchTheKernel() throws {
         for storage in [StorageChoice.f32, .f16, .quantized(.bits4)] {
             let session = try session(storage)
             for token in [7, 1, 200, 3, 90, 8, 7, 11] as [UInt8] {
@@ -45,7 +45,7 @@ final class DecodeSessionTests: XCTestCase {
                                 let row = (position - held.lowerBound) * 2 + head / 2
                                 return sum + weights[position] * values[row * 32 + element]
                             }
-                            // A quantized cache is read by a kernel that multiplies in f16.
+                            // The kernel for a quantized cache multiplies in f16.
                             let got = session.newest[layer].attended[head * 32 + element]
                             XCTAssertEqual(got, expected, accuracy: storage.isQuantized ? 4e-3 : 1e-5, storage.name)
                         }
@@ -55,7 +55,7 @@ final class DecodeSessionTests: XCTestCase {
         }
     }
 
-    /// Eight tokens at once, of which a ring of five slots holds the last, give what they give one by one.
+    /// Eight tokens at once, the last of which a ring of five slots holds, equal eight single tokens.
     func testAPromptIsReadAtOnce() throws {
         let prompt = [7, 1, 200, 3, 90, 8, 7, 11] as [UInt8]
         for storage in [StorageChoice.f32, .quantized(.bits8)] {
@@ -76,7 +76,7 @@ final class DecodeSessionTests: XCTestCase {
         }
     }
 
-    func testMeasuringChangesNothingButTheTimesOfOps() throws {
+    func testMeasuringChangesOnlyOpTimes() throws {
         let plain = try session(.quantized(.bits8))
         let measured = try session(.quantized(.bits8), measuresOps: true)
         for token in [1, 2, 3, 250] as [UInt8] {
@@ -95,7 +95,7 @@ final class DecodeSessionTests: XCTestCase {
         XCTAssert(isKnown || measured.device.kind != .host)
     }
 
-    func testEndsWithTheContextAndStartsAgain() throws {
+    func testEndsWithTheContextAndRestarts() throws {
         let session = try session()
         let first = try session.logits(after: 9)
         for _ in 1..<12 { _ = try session.logits(after: 9) }
@@ -107,11 +107,11 @@ final class DecodeSessionTests: XCTestCase {
         XCTAssertEqual(try session.logits(after: 9), first)
     }
 
-    /// A device that fails within a token leaves layers that disagree.
+    /// A device failure within a token leaves layers that differ.
     func testAFailureWithinATokenEndsTheSession() throws {
         let session = try session()
         let first = try session.logits(after: 1)
-        // The last layer's cache is full, so that the fourth of four submissions fails.
+        // The last layer's cache is full, so the fourth of four submissions fails.
         let keys = try Tensor.zeros(shape: [2, 32], on: session.device)
         for _ in 0..<11 {
             try session.device.encode { try $0.append(keys: keys, values: keys, to: session.caches[3]) }.wait()
@@ -126,7 +126,7 @@ final class DecodeSessionTests: XCTestCase {
         XCTAssertEqual(try session.logits(after: 1), first)
     }
 
-    func testSizesThatNoModelHasAreRefused() throws {
+    func testInvalidSizesAreRefused() throws {
         func code(_ change: (inout Configuration) -> Void) throws -> ModelError.Code? {
             var changed = sizes
             change(&changed)
@@ -148,7 +148,7 @@ final class DecodeSessionTests: XCTestCase {
         XCTAssertEqual(try code { $0.width = 33 }, .wrongTensor)
     }
 
-    func testPromptsLeaveRoom() throws {
+    func testPromptsLeaveSpace() throws {
         XCTAssertEqual(try promptTokens("", context: 4), [10])
         XCTAssertEqual(try promptTokens("abc", context: 4), [97, 98, 99])
         XCTAssertThrowsError(try promptTokens("abcd", context: 4)) {

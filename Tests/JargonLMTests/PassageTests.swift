@@ -5,7 +5,7 @@ import XCTest
 
 @testable import JargonLM
 
-/// The model over the kernels, against results that were worked out in double precision without them.
+/// The model with the kernels, compared with results computed in double precision without them.
 final class PassageTests: XCTestCase {
     override class func setUp() { registerHostDevice() }
 
@@ -25,12 +25,12 @@ final class PassageTests: XCTestCase {
 
     private struct Expectation {
         let storage: StorageChoice
-        /// How far bits per byte may be from the reference's; below it by as much at most, too.
+        /// The maximum distance of bits per byte from the reference, above or below.
         let bitsPerByte: Double
     }
 
-    /// What was measured on the Host device: 0.00000, 0.00002, 0.0021, 0.0002 and 0.0017. The last two are for
-    /// `make check`, because a storage takes seconds. The demo measures the others.
+    /// The Host device measures 0.00000, 0.00002, 0.0021, 0.0002 and 0.0017. The last two run in `make check`, because
+    /// a storage takes seconds. The demo measures the others.
     private static let expectations =
         [
             Expectation(storage: .f32, bitsPerByte: 1e-5), Expectation(storage: .f16, bitsPerByte: 1e-4),
@@ -53,7 +53,7 @@ final class PassageTests: XCTestCase {
         }
     }
 
-    /// One token at a time leaves little for a second worker, so that two storages are read side by side.
+    /// A single token leaves a second worker mostly idle, so two storages are read concurrently.
     func testEveryStoragePredictsThePassage() throws {
         let model = try LanguageModel.bundled()
         let passage = try passage
@@ -91,7 +91,7 @@ final class PassageTests: XCTestCase {
         }
     }
 
-    /// Every device here, with splits and rings as they come.
+    /// Every device here, with its default splits and rings.
     func testEveryDevicePredictsTheBeginning() throws {
         let model = try LanguageModel.bundled()
         let reference = try reference
@@ -103,7 +103,7 @@ final class PassageTests: XCTestCase {
         }
     }
 
-    /// Differences, errors and what they are compared with, over a beginning that is long enough to fill a ring.
+    /// Differences, errors and the baseline, over a prefix that is long enough to fill a ring.
     func testScoresAreCompared() throws {
         let model = try LanguageModel.bundled()
         let beginning = Array(try passage.prefix(300))
@@ -116,7 +116,7 @@ final class PassageTests: XCTestCase {
         XCTAssertEqual(base.difference(from: base).mean, 0)
         XCTAssertEqual(base.difference(from: base).standardError, 0)
 
-        // Half the mean squared difference of all pairs is the variance, too.
+        // Half the mean squared difference of all pairs also equals the variance.
         let over = scores[0].difference(from: base)
         let differences = zip(scores[0].bits, base.bits).map { $0 - $1 }
         let count = Double(differences.count)
@@ -125,7 +125,7 @@ final class PassageTests: XCTestCase {
         XCTAssertEqual(over.mean, scores[0].bitsPerByte - base.bitsPerByte, accuracy: 1e-12)
         XCTAssertEqual(over.standardError, (pairs / 2 / count / (count - 1) / count).squareRoot(), accuracy: 1e-12)
 
-        // The codec's own errors on normal numbers are 0.0095 and 0.00005; f16 rounds to 11 bits.
+        // The codec's errors for normal numbers are 0.0095 and 0.00005; f16 rounds to 11 bits.
         XCTAssertEqual(scores[0].error, 0.0095, accuracy: 0.002)
         XCTAssertEqual(scores[2].error, 0.00005, accuracy: 0.00002)
         XCTAssertGreaterThan(base.error, 1e-9)
@@ -140,11 +140,11 @@ final class PassageTests: XCTestCase {
     }
 }
 
-/// Filled from several threads.
+/// Several threads fill this.
 private final class Results: @unchecked Sendable {
     typealias Outcome = Result<(PassageScore, [Float]), any Error>
     private let lock = NSLock()
-    private var outcomes: [Int: Outcome] = [:]  // only under the lock
+    private var outcomes: [Int: Outcome] = [:]  // guarded by the lock
 
     func add(_ outcome: Outcome, at index: Int) { lock.withLock { outcomes[index] = outcome } }
     var all: [Int: Outcome] { lock.withLock { outcomes } }

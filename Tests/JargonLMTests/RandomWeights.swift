@@ -2,7 +2,7 @@ import Foundation
 
 @testable import JargonLM
 
-/// Weights of these sizes, the same at each call.
+/// Weights of these sizes, the same in each call.
 func randomWeights(_ sizes: Configuration) throws -> Safetensors {
     var shapes: [(String, [Int])] = [("embed", [sizes.vocabulary, sizes.width]), ("norm", [sizes.width])]
     for layer in 0..<sizes.layers {

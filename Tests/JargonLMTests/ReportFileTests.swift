@@ -4,7 +4,7 @@ import XCTest
 
 @testable import decode_demo
 
-/// Where a report may go. Nothing but a plain file is ever written to, or put in the place of something else.
+/// The files of a report. Only plain files are written, and nothing else is replaced.
 final class ReportFileTests: XCTestCase {
     private var folder = ""
 
@@ -67,7 +67,7 @@ final class ReportFileTests: XCTestCase {
         for link in ["round", "astray", "device", "near/", "dangling/"] { assertRefused(path(link)) }
     }
 
-    func testWhatIsNoPlainFileIsRefused() throws {
+    func testOnlyPlainFilesAreAccepted() throws {
         mkfifo(path("pipe"), 0o600)
         _ = FileManager.default.createFile(atPath: path("file"), contents: Data("kept".utf8))
         for name in [
@@ -79,14 +79,14 @@ final class ReportFileTests: XCTestCase {
         XCTAssertNil(mode("new"))
     }
 
-    func testWhatMayNotBeWrittenIsRefused() throws {
+    func testUnwritableFilesAreRefused() throws {
         try XCTSkipIf(getuid() == 0, "the root user may write everywhere")
         _ = FileManager.default.createFile(atPath: path("locked"), contents: nil)
         chmod(path("locked"), 0o400)
         assertRefused(path("locked"))
     }
 
-    func testAPipeThatComesLaterIsNotWrittenTo() throws {
+    func testALaterPipeIsNotWritten() throws {
         let report = try ReportFile(path("late"))
         mkfifo(path("late"), 0o600)
         XCTAssertThrowsError(try report.write("page"))

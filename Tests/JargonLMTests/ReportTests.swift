@@ -6,7 +6,7 @@ import XCTest
     import FoundationXML
 #endif
 
-/// The page that a report becomes, from data as it should be and as it should not.
+/// The page of a report, from valid and invalid data.
 final class ReportTests: XCTestCase {
     func testEscaping() {
         XCTAssertEqual(escaped("a&b<c>d\"e'f"), "a&amp;b&lt;c&gt;d&quot;e&#39;f")
@@ -38,7 +38,7 @@ final class ReportTests: XCTestCase {
         XCTAssertEqual(bound.base?.name, "f16")
         XCTAssertEqual(bound.elementsPerToken, 2048)
         XCTAssertEqual(try XCTUnwrap(bound.leastError(bytesPerToken: 1024)), 1.0 / 256, accuracy: 1e-12)
-        // Costs in exact proportion to errors give their proportion.
+        // Costs in exact proportion to errors give the exact slope.
         var rows = Sample.rows
         for index in rows.indices { rows[index].bitsPerByte = 2 + 1.5 * rows[index].error }
         XCTAssertEqual(try XCTUnwrap(RateBound(rows).slope), 1.5, accuracy: 1e-9)
@@ -53,7 +53,7 @@ final class ReportTests: XCTestCase {
             for text in [row.name, groupedText(row.bytesPerToken), decimalText(row.bitsPerByte, digits: 4)] {
                 XCTAssertTrue(page.contains(">\(text)</"), text)
             }
-            // In the table, in two plots of cost, and beside two bars.
+            // In the table, in two cost plots, and beside two bars.
             XCTAssertEqual(page.components(separatedBy: ">\(row.name)</").count - 1, 5, row.name)
             for text in [shortText(row.error), decimalText(row.bitsPerElement, digits: 3)] {
                 XCTAssertTrue(page.contains("<td>\(text)</td>"), text)
@@ -69,7 +69,7 @@ final class ReportTests: XCTestCase {
         XCTAssertTrue(page.contains("<span class=\"prompt\">The ring </span>holds R&amp;D &lt;rows&gt;\n</pre>"))
     }
 
-    /// A storage whose standard error hides a loss of 0.5 % is not shown as one without it.
+    /// A storage is not shown as lossless if its standard error could hide a loss of 0.5 %.
     func testHeadlineRespectsTheStandardError() {
         var data = Sample.data
         XCTAssertTrue(reportPage(data).contains("4-bit, the smallest within 0.5 %"))
@@ -77,11 +77,11 @@ final class ReportTests: XCTestCase {
         XCTAssertFalse(reportPage(data).contains("4-bit, the smallest within 0.5 %"))
     }
 
-    /// A page that fetches or runs anything is no report.
+    /// A report must not fetch or run anything.
     func testSelfContained() {
         let page = reportPage(Sample.data).replacingOccurrences(of: "<meta http-equiv=", with: "")
         for text in ["http", "//", "<script", "src=", "href", "url(", "@import", "<link", "<img", "javascript", " on"] {
-            // " on" would begin an event's attribute; in running text it is a word.
+            // " on" would begin an event attribute; in running text it is a word.
             let found = text == " on" ? page.contains(/<[^>]* on[a-z]+=/) : page.contains(text)
             XCTAssertFalse(found, text)
         }
@@ -104,7 +104,7 @@ final class ReportTests: XCTestCase {
         XCTAssertFalse(page.contains("<script"))
         XCTAssertFalse(page.contains("<!--"))
         XCTAssertFalse(page.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" })
-        // What a reader sees is the text itself, with marks for what cannot be seen.
+        // The reader sees the text itself, with symbols for invisible characters.
         let seen = hostile.replacingOccurrences(of: "\u{0}", with: "␀").replacingOccurrences(of: "\u{1B}", with: "␛")
             .replacingOccurrences(of: "\u{202E}", with: "\u{FFFD}")
         XCTAssertEqual(texts["pre"], [seen + seen])
@@ -157,20 +157,20 @@ final class ReportTests: XCTestCase {
     func testSize() throws {
         let page = reportPage(Sample.data(tokens: 96, samples: 128))
         XCTAssertLessThan(page.utf8.count, 300_000)
-        // Slots in no order at all leave nothing to merge.
+        // Slots in random order leave nothing to merge.
         var shuffled = Sample.data(tokens: 96, samples: 128)
         for sample in 0..<128 {
             let newest = shuffled.ring?.samples[sample].newest ?? 0
             shuffled.ring?.samples[sample].slots = (0..<256).map { newest - $0 * 151 % 256 }
         }
         XCTAssertLessThan(reportPage(shuffled).utf8.count, 600_000)
-        // Far too much is thinned out.
+        // Excess data is thinned out.
         let thinned = reportPage(Sample.data(tokens: 600, samples: 4000))
         XCTAssertLessThan(thinned.utf8.count, 600_000)
         try assertWellFormed(thinned, pictures: 5)
     }
 
-    /// Reads a page as XML, after the few elements that HTML leaves open. Returns texts by the names of elements.
+    /// Parses a page as XML, after closing the few elements that HTML leaves open. Returns texts by element name.
     @discardableResult
     private func assertWellFormed(
         _ page: String, pictures: Int, line: UInt = #line
@@ -179,7 +179,7 @@ final class ReportTests: XCTestCase {
         let reader = PageReader()
         let parser = XMLParser(data: Data(closed.utf8))
         parser.delegate = reader
-        // On Linux a parser calls some broken texts parsed, and leaves an error.
+        // On Linux, the parser accepts some malformed texts but still reports an error.
         let isParsed = parser.parse() && parser.parserError == nil && reader.isClosed
         XCTAssertTrue(isParsed, "not well-formed at line \(parser.lineNumber)", line: line)
         XCTAssertEqual(reader.texts["svg"]?.count, pictures, line: line)
@@ -192,7 +192,7 @@ final class ReportTests: XCTestCase {
     }
 }
 
-/// Collects what tests look at from a page.
+/// Collects the parts of a page that tests check.
 private final class PageReader: NSObject, XMLParserDelegate {
     var texts: [String: [String]] = [:]
     var ids: [String] = []
@@ -229,7 +229,7 @@ private final class PageReader: NSObject, XMLParserDelegate {
     }
 }
 
-/// Data as a run might give it.
+/// Data of a typical run.
 private enum Sample {
     static let rows = [
         row("f16", 4096, 2.1486, 0), row("8-bit", 2080, 2.1485, 3e-5), row("6-bit", 1568, 2.1489, 5e-4),

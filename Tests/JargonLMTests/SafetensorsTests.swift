@@ -3,7 +3,7 @@ import XCTest
 
 @testable import JargonLM
 
-/// Files of weights that are damaged or forged are refused, each for its own reason, and never read past their end.
+/// Damaged and forged weight files are refused, each for its own reason, and never read past their end.
 final class SafetensorsTests: XCTestCase {
     private func file(_ header: String, data: [UInt8] = [], length: UInt64? = nil) -> Data {
         let text = Array(header.utf8)
@@ -29,7 +29,7 @@ final class SafetensorsTests: XCTestCase {
     }
 
     func testReadsFloatsOfEveryType() throws {
-        // 1, -2, the smallest subnormal of f16 and its largest number; 1.5 as bf16; 0.1 as f32.
+        // 1, -2, the smallest subnormal and the largest number of f16; 1.5 as bf16; 0.1 as f32.
         let data: [UInt8] = [0x00, 0x3C, 0x00, 0xC0, 0x01, 0x00, 0xFF, 0x7B, 0xC0, 0x3F, 0xCD, 0xCC, 0xCC, 0x3D]
         let header =
             #"{"__metadata__":{"a":"b"},"h":\#(tensor("F16", "[2,2]", "0", "8")),"#
@@ -57,7 +57,7 @@ final class SafetensorsTests: XCTestCase {
     func testRefusesBrokenTensors() {
         let four: [UInt8] = [0, 0, 0, 0]
         assertRefused(file(#"{"a":\#(tensor("I8", "[4]"))}"#, data: four), .unsupported, "type")
-        assertRefused(file(#"{"a":\#(tensor("F16", "[3]"))}"#, data: four), .malformed, "more or fewer bytes")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[3]"))}"#, data: four), .malformed, "wrong number of bytes")
         assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "0", "6"))}"#, data: four), .malformed, "outside")
         assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "4", "0"))}"#, data: four), .malformed, "outside")
         assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "-4", "0"))}"#, data: four), .malformed, "not a table")
@@ -74,7 +74,7 @@ final class SafetensorsTests: XCTestCase {
         assertRefused(file(#"{"a":{"dtype":"F16","shape":[0],"data_offsets":[0]}}"#), .malformed, "outside")
     }
 
-    func testRefusesNamesTwiceAndOtherEncodings() throws {
+    func testRefusesDuplicateNamesAndOtherEncodings() throws {
         let four: [UInt8] = [0, 0, 0, 0]
         assertRefused(file(#"{"a":\#(tensor()),"a":\#(tensor("I8", "[9]"))}"#, data: four), .malformed, "not a table")
         assertRefused(file(#" {"a":\#(tensor())}"#, data: four), .malformed, "not a table")
@@ -93,7 +93,7 @@ final class SafetensorsTests: XCTestCase {
         }
     }
 
-    func testReadsPlainFilesAlone() throws {
+    func testReadsOnlyPlainFiles() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("weights-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -109,7 +109,7 @@ final class SafetensorsTests: XCTestCase {
         }
     }
 
-    func testRefusesTensorsThatAreNotTheModels() throws {
+    func testRefusesTensorsOfOtherModels() throws {
         let weights = try Safetensors(file(#"{"a":\#(tensor())}"#, data: [0, 0x3C, 0, 0x7E]))
         func code(_ body: () throws -> Void) -> ModelError.Code? {
             do { try body() } catch { return (error as? ModelError)?.code }
@@ -122,7 +122,7 @@ final class SafetensorsTests: XCTestCase {
         XCTAssertEqual(code { _ = try Safetensors(contentsOf: URL(fileURLWithPath: "/nowhere")) }, .fileNotFound)
     }
 
-    /// Every prefix of a real header's beginning, and every flip of one of its bytes, ends in an error or in weights.
+    /// Every prefix of the start of a real header, and every bit flip in it, gives an error or weights.
     func testDamageNeverCrashes() throws {
         let whole = file(
             #"{"a":\#(tensor()),"b":\#(tensor("F32", "[1,1]", "4", "8"))}"#, data: [0, 0x3C, 0, 0x40, 0, 0, 0, 0])

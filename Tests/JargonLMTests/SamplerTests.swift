@@ -6,14 +6,14 @@ import XCTest
 final class SamplerTests: XCTestCase {
     private let logits: [Float] = [1, 3, 3, 2] + [Float](repeating: -20, count: 252)
 
-    func testGreedyTakesTheFirstOfTheBest() throws {
+    func testGreedyTakesTheFirstMaximum() throws {
         var greedy = Sampler.greedy
         XCTAssertEqual(greedy.choose(logits), 1)
         var cold = try Sampler(temperature: 0)
         XCTAssertEqual(cold.choose(logits), 1)
     }
 
-    func testDrawsByTheOdds() throws {
+    func testDrawsByProbability() throws {
         var sampler = try Sampler(temperature: 1, topP: 1, seed: 3)
         var counts = [Int](repeating: 0, count: 256)
         let draws = 20_000
@@ -25,8 +25,8 @@ final class SamplerTests: XCTestCase {
         }
     }
 
-    func testTopPLeavesTheRestOut() throws {
-        // The two best have 0.39 each, so that half of everything needs both of them and no other.
+    func testTopPExcludesTheRest() throws {
+        // The two best have 0.39 each, so half of the total needs exactly these two.
         var sampler = try Sampler(temperature: 1, topP: 0.5, seed: 5)
         XCTAssertEqual(Set((0..<500).map { _ in sampler.choose(logits) }), [1, 2])
         var narrow = try Sampler(temperature: 1, topP: 0.01, seed: 5)
@@ -38,7 +38,7 @@ final class SamplerTests: XCTestCase {
         XCTAssertEqual(Set((0..<500).map { _ in sampler.choose(logits) }), [1, 2])
     }
 
-    func testASeedRepeatsItself() throws {
+    func testASeedIsReproducible() throws {
         func drawn(_ seed: UInt64) throws -> [UInt8] {
             var sampler = try Sampler(temperature: 1, seed: seed)
             return (0..<50).map { _ in sampler.choose([Float](repeating: 0, count: 256)) }
@@ -47,7 +47,7 @@ final class SamplerTests: XCTestCase {
         XCTAssertNotEqual(try drawn(7), try drawn(8))
     }
 
-    func testScoresThatAreNoNumbersAreNotChosen() throws {
+    func testNonFiniteScoresAreNotChosen() throws {
         var greedy = Sampler.greedy
         var warm = try Sampler(temperature: 1, topP: 1, seed: 2)
         var cold = try Sampler(temperature: 1e-300, topP: 1, seed: 2)
@@ -61,20 +61,20 @@ final class SamplerTests: XCTestCase {
         }
     }
 
-    func testRefusesWhatIsNoNumber() {
+    func testRefusesArgumentsOutOfRange() {
         for temperature in [-1, .nan, .infinity] { XCTAssertThrowsError(try Sampler(temperature: temperature)) }
         for topP in [0, -1, 1.1, .nan] { XCTAssertThrowsError(try Sampler(topP: topP)) }
     }
 }
 
 final class ByteTextTests: XCTestCase {
-    func testHoldsCharactersBackUntilTheyAreWhole() {
+    func testHoldsBackIncompleteCharacters() {
         var text = ByteText()
         XCTAssertEqual(Array("aé€😀".utf8).map { text.append($0) }, ["a", "", "é", "", "", "€", "", "", "", "😀"])
         XCTAssertEqual(text.finish(), "")
     }
 
-    func testMarksWhatIsNoText() {
+    func testReplacesInvalidText() {
         XCTAssertEqual(ByteText.text([0x41, 0xFF, 0x42]), "A\u{FFFD}B")
         XCTAssertEqual(ByteText.text([0xE2, 0x82]), "\u{FFFD}\u{FFFD}", "an end within a character")
         XCTAssertEqual(ByteText.text([0xE2, 0x41]), "\u{FFFD}A")

@@ -2,14 +2,14 @@ import XCTest
 
 @testable import decode_demo
 
-/// A small terminal: what is on its screen after the texts and control codes that it was sent.
+/// A small terminal: its screen after receiving texts and control codes.
 final class Screen {
     struct Cell {
         var text: String
         var isReversed: Bool
     }
 
-    /// All that was sent.
+    /// Everything that was sent.
     private(set) var sent = ""
     private(set) var row = 0
     private(set) var column = 0
@@ -23,9 +23,9 @@ final class Screen {
         Window(isTerminal: isTerminal, hasColor: hasColor) { self.columns }
     }
 
-    /// Each line, without the spaces at its end.
+    /// Each line without trailing spaces.
     var lines: [String] { rows.map { $0.map(\.text).joined().trimmingTrailingSpaces } }
-    /// Each line that has a reversed character.
+    /// Each line with a reversed character.
     var reversedRows: [Int] { rows.indices.filter { rows[$0].contains(where: \.isReversed) } }
 
     func write(_ text: String) {
@@ -41,7 +41,7 @@ final class Screen {
         }
     }
 
-    /// Columns of the few characters that tests write.
+    /// The columns of the few characters that tests write.
     private func width(_ scalar: Unicode.Scalar) -> Int {
         switch scalar.value {
         case 0x0300...0x036F: 0

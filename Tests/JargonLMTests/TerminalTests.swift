@@ -2,7 +2,7 @@ import XCTest
 
 @testable import decode_demo
 
-/// What a person sees, on a screen that obeys control codes.
+/// The visible output, on a screen that interprets control codes.
 final class TerminalTests: XCTestCase {
     private let status = "12 tokens/s · position 7 of 1024"
 
@@ -20,7 +20,7 @@ final class TerminalTests: XCTestCase {
         }
     }
 
-    func testTextIsBrokenAboveItsStatus() throws {
+    func testTextWrapsAboveTheStatusLine() throws {
         let screen = Screen(columns: 20)
         var terminal = Terminal(screen.window(), screen.write)
         let letters = (0..<45).map { String(UnicodeScalar(UInt8(ascii: "a") + UInt8($0 % 26))) }.joined()
@@ -32,7 +32,7 @@ final class TerminalTests: XCTestCase {
         XCTAssertEqual([screen.row, screen.column], [5, 0])
     }
 
-    func testALineAfterTheStreamTakesThePlaceOfTheStatus() throws {
+    func testALineAfterTheStreamReplacesTheStatus() throws {
         let screen = Screen(columns: 40)
         var terminal = Terminal(screen.window(), screen.write)
         try terminal.line("before")
@@ -43,7 +43,7 @@ final class TerminalTests: XCTestCase {
         XCTAssert(screen.sent.contains("\u{1B}[1mafter\u{1B}[0m"))
     }
 
-    func testABreakErasesTheStatusAndAsksForItAgain() throws {
+    func testALineBreakRedrawsTheStatus() throws {
         let screen = Screen(columns: 40)
         var time = 5.0
         var terminal = Terminal(screen.window(), screen.write) { time }
@@ -61,7 +61,8 @@ final class TerminalTests: XCTestCase {
     func testWideAndCombiningCharacters() throws {
         let screen = Screen(columns: 20)
         var terminal = Terminal(screen.window(), screen.write)
-        // Nine wide characters take 18 of 19 columns; the tenth does not fit. A mark takes none, even at the end.
+        // Nine wide characters take 18 of 19 columns; the tenth does not fit. A combining mark takes none, even at the
+        // end.
         try stream("漢字漢字漢字漢字漢字", to: &terminal, on: screen)
         XCTAssertEqual(screen.column, 2)
         try stream("\n" + String(repeating: "x", count: 18) + "e\u{301}😀", to: &terminal, on: screen)
@@ -76,7 +77,7 @@ final class TerminalTests: XCTestCase {
             ["", "a", "a", "a漢", "a漢e\u{301}", "a漢e\u{301}"])
     }
 
-    func testNarrowWindowsGetTheTextAsItIs() throws {
+    func testNarrowWindowsGetPlainText() throws {
         let screen = Screen(columns: 19)
         var terminal = Terminal(screen.window(), screen.write)
         try terminal.stream("one\ttwo three four five\n")
@@ -101,14 +102,14 @@ final class TerminalTests: XCTestCase {
         XCTAssertFalse(terminal.wantsStatus)
         let before = screen.sent
         try terminal.stream("\tplain\n")
-        // The cursor position in a window that is wide again is unknown.
+        // The cursor position is unknown in a window that is wide again.
         screen.columns = 60
         try terminal.status(status)
         try terminal.endStream()
         XCTAssertEqual(screen.sent, before + "\tplain\n\n")
     }
 
-    func testWhatIsNoTerminalGetsTheTextAsItIs() throws {
+    func testNonTerminalsGetPlainText() throws {
         let screen = Screen(columns: 20)
         var terminal = Terminal(screen.window(isTerminal: false), screen.write)
         try terminal.stream("a text of more than twenty columns\n漢")
@@ -119,7 +120,7 @@ final class TerminalTests: XCTestCase {
         XCTAssertEqual(screen.sent, "a text of more than twenty columns\n漢\nend\n")
     }
 
-    func testWithoutColorNothingIsMarked() throws {
+    func testWithoutColorNothingIsHighlighted() throws {
         let screen = Screen(columns: 40)
         var terminal = Terminal(screen.window(hasColor: false), screen.write)
         try terminal.stream("text")
@@ -129,7 +130,7 @@ final class TerminalTests: XCTestCase {
         XCTAssertFalse(screen.sent.contains { $0 == "m" }, "no control code ends with an m, and no text has one")
     }
 
-    func testWhatCountsAsATerminal() {
+    func testDetectsTerminals() {
         func window(_ environment: [String: String], isDevice: Bool = true) -> Window {
             Window(descriptor: -1, isDevice: isDevice, environment: environment)
         }
@@ -144,7 +145,7 @@ final class TerminalTests: XCTestCase {
         XCTAssertEqual(window([:]).columns(), 80, "a window that does not tell its size")
     }
 
-    func testTheBarFits() {
+    func testTheProgressBarFits() {
         for columns in [20, 21, 47, 60, 200] {
             let screen = Screen(columns: columns)
             var time = 0.0
@@ -164,7 +165,7 @@ final class TerminalTests: XCTestCase {
         }
     }
 
-    func testNoBarWhereNoneCanBe() {
+    func testNoProgressBarWithoutATerminal() {
         for (columns, isTerminal) in [(19, true), (80, false)] {
             let screen = Screen(columns: columns)
             var time = 0.0

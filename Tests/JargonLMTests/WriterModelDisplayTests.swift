@@ -4,7 +4,7 @@ import XCTest
 
 @testable import JargonLM
 
-/// What views show.
+/// Texts and drawings for views.
 @MainActor
 final class WriterModelDisplayTests: XCTestCase {
     private nonisolated static let sizes = Configuration(
@@ -14,10 +14,10 @@ final class WriterModelDisplayTests: XCTestCase {
         let model = WriterModel(source: {
             (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try bestDevice())
         })
-        XCTAssertEqual(model.deviceText, "not made yet")
+        XCTAssertEqual(model.deviceText, "not loaded yet")
         XCTAssertEqual(model.speedText, "none yet")
         XCTAssertEqual(model.cacheText, "none yet")
-        XCTAssertEqual(model.ringText, "no slot is taken")
+        XCTAssertEqual(model.ringText, "no slots in use")
         XCTAssertEqual(model.attentionText, "none yet")
         XCTAssertEqual(model.temperatureText, "0.7")
         XCTAssertEqual(model.ring.count, 256)
@@ -30,7 +30,7 @@ final class WriterModelDisplayTests: XCTestCase {
         XCTAssertEqual(model.cacheText, "4.61 KB of 4.61 KB")
         XCTAssertEqual(model.ringText, "8 of 8 slots, positions 2 to 9")
         XCTAssert(model.speedText.hasSuffix(" tokens/s"), model.speedText)
-        XCTAssert(model.attentionText.hasPrefix("most at \""), model.attentionText)
+        XCTAssert(model.attentionText.hasPrefix("mostly on \""), model.attentionText)
         XCTAssertEqual(model.ring.map(\.id), Array(0..<8))
         XCTAssertEqual(model.ring.firstIndex { $0.content == .newest }, 1, "position 9 is in slot 9 % 8")
         let shades = model.ring.compactMap { slot -> Double? in
@@ -41,7 +41,7 @@ final class WriterModelDisplayTests: XCTestCase {
         XCTAssertEqual(shades[1], 1 - 0.85 * 7 / 8, accuracy: 1e-12, "the oldest")
     }
 
-    func testSlotsLieOnARing() {
+    func testSlotsFormARing() {
         let size = CGSize(width: 200, height: 100)
         let slots = (0..<4).map { RingSlot(id: $0, count: 4, content: .empty) }
         for slot in slots {

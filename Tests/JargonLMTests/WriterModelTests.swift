@@ -4,7 +4,7 @@ import XCTest
 
 @testable import JargonLM
 
-/// What an app shows and what its buttons do, without an app.
+/// The state and actions of an app, without its views.
 @MainActor
 final class WriterModelTests: XCTestCase {
     private nonisolated static let sizes = Configuration(
@@ -27,7 +27,7 @@ final class WriterModelTests: XCTestCase {
         XCTAssertFalse(model.canStart)
         await model.settled()
         XCTAssertEqual(model.phase, .finished)
-        XCTAssertEqual(model.status, "The context of 40 is full")
+        XCTAssertEqual(model.status, "The context of 40 tokens is full")
         XCTAssert(model.text.hasPrefix("abc"), model.text)
         XCTAssertEqual(model.position, 40)
         XCTAssertEqual(model.context, 40)
@@ -65,8 +65,8 @@ final class WriterModelTests: XCTestCase {
         XCTAssertNotEqual(model.text, first)
     }
 
-    /// Options are those of the moment when a text was started, and the model is read once for all texts.
-    func testStartTakesTheOptionsAndLoadsOnce() async {
+    /// A text uses the options at its start, and all texts share one loaded model.
+    func testStartUsesTheOptionsAndLoadsOnce() async {
         let loads = Counter()
         let model = WriterModel(source: {
             loads.add()
@@ -87,7 +87,7 @@ final class WriterModelTests: XCTestCase {
         XCTAssertEqual(loads.count, 1)
     }
 
-    func testStopsAndGoesOnAsIfItHadNot() async throws {
+    func testStopsAndContinuesWithoutDifference() async throws {
         let straight = model()
         straight.start()
         await straight.settled()
@@ -114,7 +114,7 @@ final class WriterModelTests: XCTestCase {
         XCTAssertEqual(model.text, straight.text)
     }
 
-    func testAnotherStartLeavesTheOldTextBehind() async {
+    func testAnotherStartAbandonsTheOldText() async {
         let model = model()
         model.prompt = "first "
         model.start()
@@ -143,7 +143,7 @@ final class WriterModelTests: XCTestCase {
         XCTAssertEqual(model.phase, .finished)
     }
 
-    func testFailuresAreSaid() async {
+    func testReportsFailures() async {
         let nowhere = WriterModel(source: {
             throw ModelError(code: .fileNotFound, what: "no model", got: "none", expected: "one", fix: "Find it.")
         })
@@ -167,8 +167,8 @@ final class WriterModelTests: XCTestCase {
         guard case .failed = hot.phase else { return XCTFail("\(hot.phase)") }
     }
 
-    /// Of texts that random weights write, some end within a character: what was held back of it is shown at the end.
-    func testATextThatEndsWithinACharacterIsShownWhole() async throws {
+    /// Some texts of random weights end within a character: the bytes held back are shown at the end.
+    func testATextThatEndsWithinACharacterIsShownCompletely() async throws {
         let model = try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes)
         var cut = 0
         for seed in 1...16 as ClosedRange<UInt64> {
@@ -187,7 +187,7 @@ final class WriterModelTests: XCTestCase {
         XCTAssertGreaterThan(cut, 0, "no text ends so; try other seeds")
     }
 
-    func testBytesThatAreNoTextHaveASign() async {
+    func testInvalidBytesHaveASymbol() async {
         let model = model()
         model.prompt = "é\n"
         model.start()
@@ -200,7 +200,7 @@ final class WriterModelTests: XCTestCase {
 
 private final class Counter: @unchecked Sendable {
     private let lock = NSLock()
-    private var value = 0  // only under the lock
+    private var value = 0  // guarded by the lock
 
     func add() { lock.withLock { value += 1 } }
     var count: Int { lock.withLock { value } }

@@ -26,7 +26,7 @@ using namespace mnk::objc_test;
   return cache;
 }
 
-// Tokens whose keys are nothing, so that all positions weigh the same, and whose values are a number throughout.
+// Tokens with zero keys, so that all positions have the same weight, and with one number in all value elements.
 - (void)append:(std::vector<float>)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
   MNKTensor *keys = [self zeros:@[ @(numbers.size()), @1, @32 ]];
   std::vector<float> values;
@@ -46,7 +46,7 @@ using namespace mnk::objc_test;
   return [self floatOf:out at:31];
 }
 
-- (void)testANewCacheIsEmptyAndKnowsItsBytes {
+- (void)testANewCacheIsEmptyAndReportsItsBytes {
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
   XCTAssertEqual(cache.nextPosition, 0u);
   XCTAssertEqual(cache.count, 0u);
@@ -100,7 +100,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(cache.nextPosition, 0u);
 }
 
-- (void)testARingKeepsThePinnedAndTheNewest {
+- (void)testARingKeepsPinnedAndNewestTokens {
   MNKAttentionCacheDescriptor *descriptor = self.descriptor;
   descriptor.whenFull = MNKWhenFullOverwriteOldest;
   descriptor.pinned = 1;
@@ -113,7 +113,7 @@ using namespace mnk::objc_test;
   XCTAssertFalse([cache truncateToPosition:3 sequence:1 error:&error]);
 }
 
-- (void)testAFullCacheFailsUnlessSet {
+- (void)testAFullCacheRefusesAppendsByDefault {
   NSError *error = nil;
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
   [self append:{1, 2, 3, 4} to:cache sequence:0];
@@ -146,24 +146,24 @@ using namespace mnk::objc_test;
   XCTAssertEqualWithAccuracy([self floatOf:logs at:0], log(2), 1e-5);
 }
 
-- (void)testADenseCacheIsMadeIntoOneOfCodedValues {
+- (void)testConvertsADenseCacheToQuantizedValues {
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
   MNKTensor *keys = [self numbers:@[ @2, @1, @32 ] seed:6], *values = [self numbers:@[ @2, @1, @32 ] seed:7];
   MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:0 valueBits:6];
   storage.planes = MNKQuantizedPlanesValues;
-  __block MNKAttentionCache *made = nil;
+  __block MNKAttentionCache *converted = nil;
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
     if (![step appendKeys:keys values:values toCache:cache error:error]) return NO;
-    made = [step quantizeCache:cache asStorage:storage error:error];
-    return made != nil;
+    converted = [step quantizeCache:cache asStorage:storage error:error];
+    return converted != nil;
   }];
-  XCTAssertEqual(made.nextPosition, 2u);
-  XCTAssertEqual(made.descriptor.quantized.planes, MNKQuantizedPlanesValues);
-  XCTAssertEqual(made.descriptor.elementType, cache.descriptor.elementType);
-  XCTAssertNil(made.quantizedView.keys.scales);
-  XCTAssertNotNil(made.quantizedView.values.scales);
-  XCTAssertEqual(made.quantizedView.keys.codes.elementType, cache.descriptor.elementType);
-  XCTAssertEqual(made.quantizedView.values.codec.bits, 6u);
+  XCTAssertEqual(converted.nextPosition, 2u);
+  XCTAssertEqual(converted.descriptor.quantized.planes, MNKQuantizedPlanesValues);
+  XCTAssertEqual(converted.descriptor.elementType, cache.descriptor.elementType);
+  XCTAssertNil(converted.quantizedView.keys.scales);
+  XCTAssertNotNil(converted.quantizedView.values.scales);
+  XCTAssertEqual(converted.quantizedView.keys.codes.elementType, cache.descriptor.elementType);
+  XCTAssertEqual(converted.quantizedView.values.codec.bits, 6u);
 }
 
 - (void)testAQuantizedCache {
@@ -234,7 +234,7 @@ using namespace mnk::objc_test;
   MNKCompletion *done = [step commitWithError:nil];
   XCTAssertEqual(cache.nextPosition, 2u);
   XCTAssertTrue([done waitWithError:nil]);
-  // A step that fails as a whole leaves everything where it was.
+  // A failed step changes nothing.
   NSError *error = nil;
   MNKCommandEncoder *first = [self.device commandEncoder], *second = [self.device commandEncoder];
   XCTAssertTrue([first appendKeys:token values:token toCache:cache error:nil]);

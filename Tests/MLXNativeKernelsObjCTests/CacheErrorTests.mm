@@ -3,7 +3,7 @@
 
 using namespace mnk::objc_test;
 
-// What steps over caches can be passed whatever the headers say. Each is an error, and records nothing.
+// Arguments that steps over caches can receive despite their headers. Each is an error, and records nothing.
 @interface CacheErrorTests : DeviceTestCase
 @end
 
@@ -75,7 +75,7 @@ using namespace mnk::objc_test;
                                   options:nil
                                     error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"the layout is unknown"));
-  // A tensor is token-major, also where its extents would fit as head-major.
+  // A tensor is token-major, even if its extents would also fit as head-major.
   MNKTensor *swapped = [self zeros:@[ @1, @3, @32 ]];
   XCTAssertFalse([_step appendKeys:swapped values:swapped toCache:_cache error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @""));
@@ -112,7 +112,7 @@ using namespace mnk::objc_test;
                                  options:nil
                                    error:nil]));
   }
-  // An empty list of counts is not the same as none.
+  // An empty list of counts differs from nil.
   for (NSArray *counts in @[ @[], @[ @1, @1 ] ]) {
     XCTAssertFalse(([_step appendKeysView:_view
                                valuesView:_view

@@ -40,7 +40,7 @@ using namespace mnk::objc_test;
   return cache;
 }
 
-- (void)testALoadedCacheGoesOnWhereTheSavedOneWas {
+- (void)testALoadedCacheContinuesWhereItWasSaved {
   for (const BOOL isQuantized : {NO, YES}) {
     MNKAttentionCache *saved = [self filledCache:isQuantized];
     NSError *error = nil;
@@ -61,7 +61,7 @@ using namespace mnk::objc_test;
   }
 }
 
-- (void)testWhatCannotBeSavedOrLoadedIsRefused {
+- (void)testInvalidFilesAndPathsAreRefused {
   MNKAttentionCache *cache = [self filledCache:NO];
   NSError *error = nil;
   NSURL *web = [NSURL URLWithString:@"https://example.com/cache"];
@@ -95,7 +95,7 @@ using namespace mnk::objc_test;
   XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device contentsOfURL:_url maxBytes:1 << 20 error:&error]);
 }
 
-- (void)testADescriptorThatNoCacheHasIsRefused {
+- (void)testInvalidDescriptorsAreRefused {
   const std::vector<std::pair<NSString *, NSNumber *>> changes{
       {@"kvHeads", @0},
       {@"kvHeads", @(1ull << 32)},

@@ -36,7 +36,7 @@ using test::FakeDevice;
 }
 
 - (void)tearDown {
-  // What the device remembers refers to it.
+  // The device's record of a failure refers to the device.
   while (_fake->finishNext({})) continue;
   _token = nil;
   _cache = nil;
@@ -61,7 +61,7 @@ using test::FakeDevice;
   return step;
 }
 
-- (void)testAFaultMakesSequencesSuspectUntilTheyAreTruncated {
+- (void)testAFaultMakesSequencesSuspect {
   MNKCompletion *done = [[self stepAppendingTo:1] commitWithError:nil];
   XCTAssertFalse(done.isDone);
   XCTAssertFalse([_cache isSequenceSuspect:1]);
@@ -87,7 +87,7 @@ using test::FakeDevice;
   XCTAssertNotNil([[self stepAppendingTo:1] commitWithError:nil]);
 }
 
-- (void)testResetClearsSuspicion {
+- (void)testResetClearsSuspectSequences {
   for (const bool all : {true, false}) {
     XCTAssertNotNil([[self stepAppendingTo:0] commitWithError:nil]);
     XCTAssertTrue(_fake->finishNext(self.fault));
@@ -117,7 +117,7 @@ using test::FakeDevice;
   XCTAssertEqualObjects(calls, (@[ @"first it stopped", @"second" ]));
 }
 
-- (void)testAHandlerIsCalledOnceWhereNothingCanBeSubmitted {
+- (void)testAHandlerIsCalledOnceIfNothingIsSubmitted {
   __block int calls = 0;
   __block NSError *reason = nil;
   void (^handler)(MNKSummary *, NSError *) = ^(MNKSummary *, NSError *failure) {
@@ -129,7 +129,7 @@ using test::FakeDevice;
   [conflicting commitWithCompletionHandler:handler];
   XCTAssertEqual(calls, 1);
   XCTAssertNil(wrongIn(reason, MNKErrorInvalidArgument, @"AttentionCache", @"changed while this encoder recorded"));
-  // A second commit of one that was submitted.
+  // A second commit of a submitted encoder.
   MNKCommandEncoder *step = [_device commandEncoder];
   XCTAssertNotNil([step commitWithError:nil]);
   [step commitWithCompletionHandler:handler];
@@ -158,7 +158,7 @@ using test::FakeDevice;
   XCTAssertNil(watched);
 }
 
-- (void)testFailuresOfTheDeviceBecomeErrors {
+- (void)testDeviceFailuresBecomeErrors {
   NSError *error = nil;
   _fake->failAt(FakeDevice::Call::makeBuffer);
   XCTAssertNil([MNKTensor zerosWithShape:@[ @4 ] elementType:MNKElementTypeFloat32 device:_device error:&error]);
@@ -185,7 +185,7 @@ using test::FakeDevice;
   XCTAssertTrue([step appendKeys:_token values:_token toCache:_cache error:&error]);
 }
 
-- (void)testTheSummaryKnowsTheTimeWhenTheWorkIsDone {
+- (void)testTheSummaryHasTheTimeOfFinishedWork {
   MNKCompletion *done = [[self stepAppendingTo:0] commitWithError:nil];
   XCTAssertEqual(done.summary.deviceSeconds, 0);
   XCTAssertEqual(done.summary.total.dispatches, 1u);

@@ -26,7 +26,8 @@ using namespace mnk::objc_test;
   return cache;
 }
 
-// Tokens of one head, each a number throughout. Keys of zeros weigh all positions alike, so that attention is a mean.
+// Tokens of one head, each filled with one number. Zero keys give all positions the same weight, so attention is a
+// mean.
 - (MNKHeadsView *)tokens:(const std::vector<float> &)numbers {
   std::vector<float> elements;
   for (const float number : numbers) elements.insert(elements.end(), 32, number);
@@ -61,7 +62,7 @@ using namespace mnk::objc_test;
   [self expect:{number} in:out];
 }
 
-// The same tokens as tensors, head-major, and in the columns of a fused projection.
+// The same tokens as tensors, head-major, and in columns of a fused projection.
 - (void)testViewsOfAnyLayout {
   constexpr NSUInteger kTokens = 3, kHeads = 2, kDim = 32, kWidth = 3 * kHeads * kDim;
   const auto fused = [self floatsOf:[self numbers:@[ @(kTokens), @(kWidth) ] seed:1]];
@@ -155,7 +156,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual([cache nextPositionOfSequence:0], 1u);
   XCTAssertEqual([cache nextPositionOfSequence:1], 0u);
   XCTAssertEqual([cache nextPositionOfSequence:2], 3u);
-  // Without counts: as many as the views have for each of their sequences.
+  // Without counts, each sequence has as many rows as its axis in the views.
   MNKHeadsView *batch = [[MNKHeadsView alloc] initWithTensor:[self zeros:@[ @2, @2, @1, @32 ]]];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
     return [step appendKeysView:batch valuesView:batch toCache:cache sequences:@[ @1, @0 ] rowCounts:nil error:error];
@@ -164,7 +165,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual([cache nextPositionOfSequence:1], 2u);
 }
 
-- (void)testAppendAndAttendIsOneByOne {
+- (void)testAppendAndAttendMatchesSingleTokens {
   for (const NSUInteger window : {0, 2}) {
     MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
     descriptor.whenFull = MNKWhenFullOverwriteOldest;
@@ -198,7 +199,7 @@ using namespace mnk::objc_test;
   }
 }
 
-// In the dispatch that stores the keys, as if they had been rotated before; and for a list, as one by one.
+// Rotates in the dispatch that stores the keys, with the results of rotating before; a list equals single calls.
 - (void)testAppendAndAttendRotates {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:8];
   MNKRotaryStep *rotary = [[MNKRotaryStep alloc] initWithEmbedding:[[MNKRotaryEmbedding alloc] init]];
@@ -271,7 +272,7 @@ using namespace mnk::objc_test;
   [self expect:3 of:cache sequence:0 options:nil];
 }
 
-- (void)testASlidingWindowSizesTheCache {
+- (void)testASlidingWindowDeterminesTheCapacity {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:0];
   descriptor.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:4 maxRows:2 maxDraft:3];
   descriptor.pinned = 2;
@@ -281,7 +282,7 @@ using namespace mnk::objc_test;
   expected.whenFull = MNKWhenFullOverwriteOldest;
   expected.valueHeadDim = 32;
   XCTAssertEqualObjects(cache.descriptor, expected);
-  // Attending without a window has that of the cache, also after as many tokens as a draft has are taken back.
+  // Attending without a window uses the cache's, even after a whole draft is truncated.
   for (const float number : {100, 200, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) [self append:{number} to:cache sequence:1];
   [self expect:8.5 of:cache sequence:1 options:nil];
   XCTAssertTrue([cache truncateToPosition:9 sequence:1 error:nil]);
@@ -313,7 +314,7 @@ using namespace mnk::objc_test;
   }
 }
 
-- (void)testHeadDimsWithoutAttentionAreForStorage {
+- (void)testHeadDimsWithoutAttentionAreStorageOnly {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
   descriptor.headDim = 20;
   NSError *error = nil;
@@ -329,8 +330,8 @@ using namespace mnk::objc_test;
   XCTAssertEqual(cache.nextPosition, 1u);
 }
 
-// With queries of 0, a result is the mean of latent parts.
-- (void)testALatentCacheHasItsValuesInItsKeys {
+// With zero queries, a result is the mean of the latent parts.
+- (void)testALatentCacheStoresValuesInKeys {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
   descriptor.headDim = 64;
   descriptor.latentDim = 512;
@@ -356,7 +357,7 @@ using namespace mnk::objc_test;
   for (const float element : [self floatsOf:output]) XCTAssertEqualWithAccuracy(element, 2, 1e-5);
 }
 
-- (void)testADescriptionIsTheCoresLine {
+- (void)testTheDescriptionIsTheCoresText {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:8 capacity:4096];
   descriptor.sequences = 1;
   descriptor.headDim = 128;

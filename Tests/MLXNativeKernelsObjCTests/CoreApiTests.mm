@@ -4,7 +4,7 @@
 using namespace mnk;
 using namespace mnk::objc_test;
 
-// The C++ API from Objective-C++, beside objects over the same memory.
+// The C++ API from Objective-C++, together with objects over the same memory.
 @interface CoreApiTests : DeviceTestCase
 @end
 
@@ -15,7 +15,7 @@ using namespace mnk::objc_test;
   XCTAssertGreaterThan(mnk_device_count(), 0u);
 }
 
-- (void)testAnOpOfTheCoreOnTensorsOfTheBinding {
+- (void)testACoreOpUsesTensorsOfTheBinding {
   MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]];
   CommandEncoder encoder(coreOf(self.device), "core");
   XCTAssertTrue(bool(encoder.encode(Hadamard{.from = coreOf(x)})));
@@ -39,7 +39,7 @@ using namespace mnk::objc_test;
   XCTAssertTrue(refused.error().code == ErrorCode::invalidArgument);
 }
 
-- (void)testACacheOfTheCoreFollowsItsEncoder {
+- (void)testACoreCacheFollowsItsEncoder {
   auto cache = AttentionCache::make(coreOf(self.device), {.kvHeads = 1, .headDim = 32, .capacity = 4});
   XCTAssertTrue(bool(cache));
   MNKAttentionCache *object = objectOver(*cache);
@@ -55,14 +55,14 @@ using namespace mnk::objc_test;
   auto done = encoder.commit([&](const Result<Summary> &outcome) { calls += outcome ? 1 : 100; });
   XCTAssertTrue(bool(done) && bool(done->wait()));
   XCTAssertEqual(object.nextPosition, 1u);
-  // Handlers of one device run in order, so that of the first is through.
+  // Handlers of one device run in order, so the first one has finished.
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
     return [step insertBarrierWithError:error];
   }];
   XCTAssertEqual(calls, 1);
 }
 
-- (void)testObjectsAndCoreAreTheSameMemory {
+- (void)testObjectsAndCoreShareMemory {
   MNKTensor *x = [self floats:{1, 2} shape:@[ @2 ]];
   const Tensor core = coreOf(x);
   float numbers[2] = {};

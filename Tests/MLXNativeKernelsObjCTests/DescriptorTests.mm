@@ -55,7 +55,7 @@ using namespace mnk::objc_test;
   [quantized addEntriesFromDictionary:@{@"keys" : other, @"values" : other}];
   MNKQuantizedKVCacheView *view = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
   [self checkDescriptor:view changes:quantized];
-  // What it was made of is copied.
+  // The initializer copies its arguments.
   plane.codec.bits = 2;
   plane.means = two;
   XCTAssertEqual(view.keys.codec.bits, 4u);
@@ -120,7 +120,7 @@ using namespace mnk::objc_test;
                 }];
 }
 
-// These cannot change, so a copy of one is itself.
+// These are immutable, so a copy is the same object.
 - (void)testListsOfNumbers {
   MNKTensor *one = [self zeros:@[ @1 ]];
   NSMutableArray<NSNumber *> *list = [NSMutableArray arrayWithObject:@1];
@@ -291,7 +291,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(descriptor.slidingWindow.window, 2u);
 }
 
-- (void)testWhatAnOpIsMadeOfIsCopied {
+- (void)testOpsCopyTheirArguments {
   MNKTensor *one = [self zeros:@[ @1 ]];
   MNKKVCacheView *dense = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
@@ -315,7 +315,7 @@ using namespace mnk::objc_test;
                                      rotary:rotary],
     ];
   };
-  // One change at a time, so that no copy that is missing hides behind another.
+  // One change at a time, so that no missing copy is hidden by another.
   const std::vector<std::function<void(BOOL)>> changes{
       [=](BOOL isChanged) { dense.pinned = coded.pinned = isChanged ? 5 : 0; },
       [=](BOOL isChanged) { results.logSumExp = isChanged ? one : nil; },
@@ -327,15 +327,15 @@ using namespace mnk::objc_test;
   };
   for (const auto &change : changes) {
     NSArray *before = [make() valueForKey:@"description"];
-    NSArray<MNKOperation *> *made = make();
+    NSArray<MNKOperation *> *operations = make();
     change(YES);
-    XCTAssertEqualObjects([made valueForKey:@"description"], before);
+    XCTAssertEqualObjects([operations valueForKey:@"description"], before);
     XCTAssertNotEqualObjects([make() valueForKey:@"description"], before);
     change(NO);
   }
 }
 
-- (void)testDefaultsAreThoseOfTheCore {
+- (void)testDefaultsMatchTheCore {
   XCTAssertEqualObjects([[MNKAttentionOptions alloc] init], objectFor(mnk::AttentionOptions()));
   XCTAssertEqualObjects([[MNKKVQuantizeOptions alloc] init], objectFor(mnk::KVQuantizeOptions()));
   mnk::RotaryEmbedding rotary;
@@ -350,7 +350,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual([MNKKVCodec turboWithBits:4].scaleFactor, mnk::KVCodec().scaleFactor);
 }
 
-- (void)testPositionsKeepNoArrayOfTheCallers {
+- (void)testPositionsRetainNoCallerArray {
   NSMutableArray<NSNumber *> *time = [NSMutableArray arrayWithObject:@1];
   NSMutableArray<NSArray<NSNumber *> *> *axes = [NSMutableArray arrayWithObjects:time, @[ @2 ], nil];
   MNKRotaryPositions *positions = [MNKRotaryPositions positionsPerAxis:axes];

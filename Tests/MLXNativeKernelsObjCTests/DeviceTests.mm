@@ -24,12 +24,12 @@ using namespace mnk::objc_test;
   XCTAssertEqual(coreOf(self.device), *mnk::Device::makeDefault());
 }
 
-- (void)testTheKindsAreThoseOfTheCore {
+- (void)testKindsMatchTheCore {
   XCTAssertEqualObjects(MNKDeviceKindHost, @"host");
   XCTAssertEqualObjects(MNKDeviceKindMetal, @"metal");
 }
 
-- (void)testAllDevicesAreListedTheBestFirst {
+- (void)testListsAllDevicesBestFirst {
   NSArray<MNKDevice *> *all = MNKDevice.allDevices;
   const auto core = mnk::Device::all();
   XCTAssertEqual(all.count, core.size());
@@ -52,7 +52,7 @@ using namespace mnk::objc_test;
   MNKDevice *guarded = [MNKDevice hostDeviceWithOptions:options error:&error];
   XCTAssertNotNil(guarded, @"%@", error);
   XCTAssertNotEqualObjects(guarded, plain);
-  // The name tells how it runs.
+  // The name describes its configuration.
   mnk::host::Options same;
   same.workers = 1;
   same.orderSeed = UINT64_MAX;
@@ -63,7 +63,7 @@ using namespace mnk::objc_test;
   XCTAssertEqualObjects(guarded.name, [NSString stringWithUTF8String:(*core)->name().c_str()]);
 }
 
-- (void)testGuardedCheckingPoisonsWhatIsWritten {
+- (void)testGuardedCheckingPoisonsOutputs {
   MNKHostOptions *options = [[MNKHostOptions alloc] init];
   options.checking = MNKHostCheckingGuarded;
   NSError *error = nil;
@@ -106,7 +106,7 @@ using namespace mnk::objc_test;
   return attended;
 }
 
-- (void)testResultsMoveWhereThatIsAskedForAlone {
+- (void)testPerturbsResultsOnlyIfRequested {
   MNKHostOptions *moved = [[MNKHostOptions alloc] init];
   moved.perturbsResults = YES;
   MNKHostOptions *still = [[MNKHostOptions alloc] init];
@@ -116,8 +116,8 @@ using namespace mnk::objc_test;
   XCTAssertNotEqualObjects([self attendedWith:moved], plain);
 }
 
-- (void)testACompilerThatIsNotThereIsNamed {
-  if (!self.isHost) XCTSkip(@"Metal compiles by itself");
+- (void)testReportsAMissingCompiler {
+  if (!self.isHost) XCTSkip(@"Metal needs no external compiler");
   MNKHostOptions *options = [[MNKHostOptions alloc] init];
   options.compiler = @"/no/such/compiler";
   NSError *error = nil;
@@ -131,7 +131,7 @@ using namespace mnk::objc_test;
   XCTAssertTrue([error.localizedDescription rangeOfString:@"/no/such/compiler"].length > 0, @"%@", error);
 }
 
-- (void)testOptionsThatNoDeviceHasAreRefused {
+- (void)testInvalidOptionsAreRefused {
   const std::vector<std::function<void(MNKHostOptions *)>> changes{
       [=](MNKHostOptions *options) { options.workers = NSUInteger{1} << 33; },
       [=](MNKHostOptions *options) { options.checking = static_cast<MNKHostChecking>(3); },
@@ -149,7 +149,7 @@ using namespace mnk::objc_test;
   }
 }
 
-- (void)testAnEncoderKnowsItsDeviceAndKeepsIt {
+- (void)testAnEncoderRetainsItsDevice {
   MNKCommandEncoder *step = nil;
   __weak MNKDevice *watched = nil;
   @autoreleasepool {

@@ -41,7 +41,7 @@ static NSString *const kText =
 @interface DispatchTests : DeviceTestCase
 @end
 
-// The device keeps what it has compiled until the last reference is released.
+// The device retains compiled libraries until their last reference is released.
 static MNKDevice *heldDevice = nil;
 
 @implementation DispatchTests {
@@ -88,7 +88,7 @@ static MNKDevice *heldDevice = nil;
   MNKCommandEncoder *step = [self.device commandEncoder];
   NSError *error = nil;
   XCTAssertTrue([step encodeDispatch:dispatch error:&error], @"%@", error);
-  // A dispatch is read when it is encoded; what is changed later is another one.
+  // Encoding copies a dispatch, so later changes do not affect it.
   [dispatch setConstantBool:NO atIndex:0];
   [dispatch setConstantInt32:5 atIndex:1];
   dispatch.kind = @"Other";
@@ -141,7 +141,7 @@ static MNKDevice *heldDevice = nil;
   XCTAssertEqualObjects([y dataWithError:nil], [slice dataWithError:nil]);
 }
 
-- (void)testCopiesAreEqualAndApart {
+- (void)testCopiesAreEqualAndIndependent {
   MNKTensor *x = [self zeros:@[ @3 ]];
   MNKDispatch *dispatch = [self constantsOf:x];
   [dispatch setThreadgroupMemoryLength:16 atIndex:0];
@@ -172,7 +172,7 @@ static MNKDevice *heldDevice = nil;
   XCTAssertEqualObjects([self constantsOf:x], ([self constantsOf:x]));
 }
 
-- (void)testMistakesAreRefused {
+- (void)testInvalidDispatchesAreRefused {
   MNKTensor *x = [self zeros:@[ @3 ]];
   MNKCommandEncoder *step = [self.device commandEncoder];
   const std::vector<std::pair<std::function<void(MNKDispatch *)>, MNKErrorCode>> changes{
@@ -207,14 +207,14 @@ static MNKDevice *heldDevice = nil;
     XCTAssertEqual(error.code, changes[i].second, @"change %zu: %@", i, error.localizedDescription);
     XCTAssertFalse([step encodeDispatch:dispatch error:nil]);
   }
-  // What was set is gone when nothing is set in its place, and so the kernel lacks an argument.
+  // Setting nil removes the binding, so the kernel lacks an argument.
   MNKDispatch *bare = [self constantsOf:x];
   [bare setTensor:nil access:MNKAccessRead atIndex:0];
   XCTAssertFalse([step encodeDispatch:bare error:nil]);
   bare = [self constantsOf:x];
   [bare setBytes:nullptr length:8 atIndex:2];
   XCTAssertFalse([step encodeDispatch:bare error:nil]);
-  // Tensors and bytes share their indices: the last one counts.
+  // Tensors and bytes share indices: the last one set counts.
   const uint64_t number = 1;
   bare = [self constantsOf:x];
   [bare setBytes:&number length:8 atIndex:0];
@@ -275,7 +275,7 @@ static MNKDevice *heldDevice = nil;
   [[NSFileManager defaultManager] removeItemAtPath:(NSString *_Nonnull)url.path error:nil];
 }
 
-- (void)testLibrariesAreEqualWhereTheirKernelsAreTheSame {
+- (void)testLibrariesWithTheSameKernelsAreEqual {
   NSError *error = nil;
   MNKKernelLibrary *again = [MNKKernelLibrary libraryWithText:kText
                                                         label:@"own kernels"

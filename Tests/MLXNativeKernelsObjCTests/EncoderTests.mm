@@ -58,7 +58,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(cache.nextPosition, 0u);
 }
 
-- (void)testAnEmptyStepIsDoneAndWaitingIsIdempotent {
+- (void)testAnEmptyStepFinishesAndWaitingIsIdempotent {
   NSError *error = nil;
   MNKCompletion *done = [[self.device commandEncoder] commitWithError:&error];
   for (int i = 0; i < 3; ++i) XCTAssertTrue([done waitWithError:&error]);
@@ -90,7 +90,7 @@ using namespace mnk::objc_test;
                 summary);
 }
 
-- (void)testTheSummaryHasTheTimeOfEachOpIfItIsMeasured {
+- (void)testTheSummaryHasOpTimesIfMeasured {
   MNKTensor *x = [self zeros:@[ @2, @32 ]];
   for (NSNumber *measures in @[ @NO, @YES ]) {
     MNKCommandEncoder *step = [self.device commandEncoder];
@@ -106,7 +106,7 @@ using namespace mnk::objc_test;
     XCTAssertEqual([summary countsOfKind:@"Hadamard"].deviceSeconds, seconds);
     XCTAssertEqual(summary.total.deviceSeconds, seconds);
     if (!measures.boolValue) XCTAssertEqual(seconds, 0);
-    // A GPU may be unable to tell, and its clocks are not compared.
+    // A GPU may be unable to measure, and its clocks are not compared.
     if (measures.boolValue && [self.device.kind isEqualToString:MNKDeviceKindHost]) {
       XCTAssertGreaterThan(seconds, 0);
       XCTAssertLessThanOrEqual(seconds, summary.deviceSeconds);
@@ -152,7 +152,7 @@ using namespace mnk::objc_test;
   XCTAssertTrue([done waitWithError:nil]);
 }
 
-- (void)testAnOperationOfTheCallersOwnIsRefused {
+- (void)testASubclassOfOperationIsRefused {
   MNKOperation *own = [[MNKOperation alloc] init];
   NSError *error = nil;
   XCTAssertNil([own planForDevice:self.device error:&error]);
@@ -160,7 +160,7 @@ using namespace mnk::objc_test;
   XCTAssertFalse([[self.device commandEncoder] encodeOperation:own error:&error]);
 }
 
-- (void)testManyThreadsEachWithEncodersOfTheirOwn {
+- (void)testManyThreadsUseTheirOwnEncoders {
   constexpr int kThreads = 4, kSteps = 25;
   MNKDevice *device = self.device;
   std::atomic<int> wrong = 0;
@@ -189,7 +189,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(wrong.load(), 0);
 }
 
-- (void)testWorkGoesOnWithoutItsObjects {
+- (void)testWorkContinuesWithoutItsObjects {
   MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]];
   XCTestExpectation *done = [self expectationWithDescription:@"done"];
   @autoreleasepool {

@@ -4,7 +4,7 @@
 
 using namespace mnk::objc_test;
 
-// The C API and this one on the same things.
+// The C and Objective-C APIs over the same objects.
 @interface HandleTests : DeviceTestCase
 @end
 
@@ -38,7 +38,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(same.byteOffset, 8u);
 }
 
-- (void)testCachesAreOne {
+- (void)testCachesAreShared {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
   descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:5 valueBits:3];
   descriptor.quantized.keyMeans = [self zeros:@[ @1, @32 ]];
@@ -60,7 +60,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(cache.nextPosition, 0u);
 }
 
-- (void)testNoHandleIsRefused {
+- (void)testANullHandleIsRefused {
   NSError *error = nil;
   XCTAssertNil([MNKDevice deviceWithHandle:absentMemory<mnk_device>() error:&error]);
   XCTAssertEqual(error.code, MNKErrorInvalidArgument);

@@ -8,13 +8,13 @@ using namespace mnk;
 using namespace mnk::objc_test;
 using test::FakeDevice;
 
-// Memory that submitted work may still touch, work that fails, and calls that wait for it.
+// Memory that submitted work may still access, failing work, and calls that wait for it.
 @interface InFlightTests : DeviceTestCase
 @end
 
 @implementation InFlightTests
 
-// Commits the Hadamard transform of (1, 0, 0, 0), which is 0.5 throughout.
+// Commits the Hadamard transform of (1, 0, 0, 0), whose elements are all 0.5.
 - (MNKCompletion *)committedTransformOf:(MNKTensor *)tensor {
   MNKCommandEncoder *step = [self.device commandEncoder];
   NSError *error = nil;
@@ -25,7 +25,7 @@ using test::FakeDevice;
   return done;
 }
 
-- (void)testReadingRightAfterACommitHasTheResults {
+- (void)testReadingRightAfterACommitReturnsTheResults {
   XCTAssertNil(failuresWithin([&] {
     for (const bool isData : {false, true}) {
       MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]];
@@ -46,7 +46,7 @@ using test::FakeDevice;
   }));
 }
 
-- (void)testWritingRightAfterACommitDisturbsNothing {
+- (void)testWritingRightAfterACommitWaitsForReaders {
   XCTAssertNil(failuresWithin([&] {
     MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]], *y = [self zeros:@[ @1, @4 ]];
     test::Gate gate(coreOf(self.device));
@@ -62,7 +62,7 @@ using test::FakeDevice;
   }));
 }
 
-- (void)testSavingRightAfterACommitHasTheTokens {
+- (void)testSavingRightAfterACommitIncludesTheTokens {
   NSString *name = [[[NSUUID UUID] UUIDString] stringByAppendingString:@".cache"];
   NSString *path = [NSTemporaryDirectory() stringByAppendingPathComponent:name];
   NSURL *url = [NSURL fileURLWithPath:path];
@@ -130,7 +130,7 @@ using test::FakeDevice;
   XCTAssertNil([self.device runWithError:&error block:absentObject()]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"nil was passed for the block"));
   XCTAssertEqual([self floatOf:x at:0], 1);
-  // A block that commits by itself.
+  // A block that itself commits.
   XCTAssertNil([self.device runWithError:&error
                                    block:^BOOL(MNKCommandEncoder *step, NSError **failure) {
                                      return [step commitWithError:failure] != nil;
@@ -158,19 +158,19 @@ using test::FakeDevice;
     NSError *error = nil;
     MNKSummary *summary = test::waitingFor(
         [&] {
-          // The call itself commits the work that it waits for.
+          // The call commits the work it waits for.
           for (int i = 0; i < 10'000 && !fake->finishNext(self.fault); ++i) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
           }
         },
         [&] {
           NSError *__autoreleasing failure = nil;
-          MNKSummary *made = [device runWithError:&failure
-                                            block:^BOOL(MNKCommandEncoder *step, NSError **e) {
-                                              return [step encodeOperation:transform error:e];
-                                            }];
+          MNKSummary *result = [device runWithError:&failure
+                                              block:^BOOL(MNKCommandEncoder *step, NSError **e) {
+                                                return [step encodeOperation:transform error:e];
+                                              }];
           error = failure;
-          return made;
+          return result;
         });
     XCTAssertNil(summary);
     XCTAssertNil(wrongIn(error, self.fault));
@@ -187,7 +187,7 @@ using test::FakeDevice;
   }));
 }
 
-- (void)testAHandlerReadsItsResultsAndCannotWaitForOthers {
+- (void)testAHandlerCannotWaitForOtherWork {
   XCTAssertNil(failuresWithin([&] {
     const auto fake = FakeDevice::make();
     MNKDevice *device = objectOver(std::shared_ptr<Device>(fake));

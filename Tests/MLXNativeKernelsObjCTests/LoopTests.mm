@@ -3,12 +3,11 @@
 
 using namespace mnk::objc_test;
 
-// Decoding for long, with mistakes on the way: a leak checker would report a leak, and memory must not
-// be used up by what each step leaves.
+// Long decoding with errors in between: a leak checker would report leaks, and memory must not grow with the steps.
 @interface LoopTests : DeviceTestCase
 @end
 
-// A checker that remembers where each allocation came from makes a step ten times slower, and needs fewer of them.
+// A checker that records each allocation makes a step ten times slower, so fewer steps run.
 #if __has_feature(address_sanitizer)
 static constexpr NSUInteger kSteps = 800;
 #else
@@ -41,7 +40,7 @@ static constexpr NSUInteger kSteps = 10000;
                                        device:self.device
                                         error:&error] == nil;
         failures += ![cache truncateToPosition:i + 1 sequence:0 error:&error];
-        // Dropped with what it has recorded.
+        // Dropped with its recorded work.
         XCTAssertTrue([[self.device commandEncoder] appendKeys:keys values:values toCache:cache error:nil]);
       }
       if (![values writeFloats:numbers.data() count:32 error:nil] ||

@@ -4,8 +4,8 @@
 
 using namespace mnk::objc_test;
 
-// What properties can hold that no op takes: nil where the headers say nonnull, objects of other classes, numbers that
-// are none, enum cases that are none. Each is an error, and none is followed.
+// Property values that no op accepts: nil despite nonnull, objects of other classes, numbers out of range, unknown enum
+// cases. Each is an error, and nothing is recorded.
 @interface OperationErrorTests : DeviceTestCase
 @end
 
@@ -21,7 +21,7 @@ using namespace mnk::objc_test;
 }
 
 - (void)tearDown {
-  // Nothing of it was recorded.
+  // Nothing was recorded.
   XCTAssertEqual([_step commitWithError:nil].summary.total.dispatches, 0u);
   [super tearDown];
 }
@@ -66,11 +66,11 @@ using namespace mnk::objc_test;
 
 struct Change {
   NSString *path;
-  id value;  // nil is set as such
+  id value;  // nil is set as well
   NSString *what;
 };
 
-// An op, and what makes it one that is refused, each by itself.
+// An op, and the single changes that make it invalid.
 struct Refusals {
   MNKOperation *sound;
   std::vector<Change> changes;
@@ -218,7 +218,7 @@ struct Refusals {
   };
 }
 
-- (void)testChangedOperations {
+- (void)testInvalidChangesAreRefused {
   NSMutableSet<NSString *> *tried = [NSMutableSet set];
   for (const Refusals &one : self.refusals) {
     [tried addObject:NSStringFromClass([one.sound class])];
@@ -235,7 +235,7 @@ struct Refusals {
   }
 }
 
-// Without options there are the defaults.
+// Without options, the defaults apply.
 - (void)testNoOptions {
   MNKFlashDecode *plain = self.decode;
   plain.options = absentObject();

@@ -16,18 +16,18 @@ std::string textOf(NSString *text) {
   return std::string(text.UTF8String ?: "");
 }
 
-// The parts of an error, or what it lacks.
+// The parts of an error, or a description of what is missing.
 Error coreOf(NSError *error) {
   const auto part = [&](NSString *key) { return textOf([error.userInfo[key] description]); };
-  Error made{.code = static_cast<ErrorCode>(error.code),
-             .op = part(MNKErrorOpKey),
-             .what = part(MNKErrorWhatKey),
-             .got = part(MNKErrorGotKey),
-             .expected = part(MNKErrorExpectedKey),
-             .fix = part(MNKErrorFixKey),
-             .retryable = static_cast<bool>([error.userInfo[MNKErrorIsRetryableKey] boolValue])};
-  if (NSString *wrong = wrongIn(error, made)) made.what = textOf(wrong);
-  return made;
+  Error result{.code = static_cast<ErrorCode>(error.code),
+               .op = part(MNKErrorOpKey),
+               .what = part(MNKErrorWhatKey),
+               .got = part(MNKErrorGotKey),
+               .expected = part(MNKErrorExpectedKey),
+               .fix = part(MNKErrorFixKey),
+               .retryable = static_cast<bool>([error.userInfo[MNKErrorIsRetryableKey] boolValue])};
+  if (NSString *wrong = wrongIn(error, result)) result.what = textOf(wrong);
+  return result;
 }
 
 struct ObjCAPI {
@@ -64,21 +64,21 @@ struct ObjCAPI {
 
 }  // namespace
 
-// Every property reaches the core, whether an op was made here or in C++.
+// Every property reaches the core: ops of this binding equal those of C++.
 @interface OperationPlanTests : DeviceTestCase
 @end
 
 @implementation OperationPlanTests
 
-- (void)testADeviceIsAskedForWhatCxxAsksItFor {
+- (void)testDispatchesMatchCxx {
   XCTAssertNil(failuresWithin([&] { test::expectSameRequests(ObjCAPI{self}); }));
 }
 
-- (void)testMemoryHoldsWhatCxxStores {
+- (void)testMemoryMatchesCxx {
   XCTAssertNil(failuresWithin([&] { test::expectSameResults(ObjCAPI{self}, objc_test::coreOf(self.device)); }));
 }
 
-- (void)testACacheOfTheBindingRecordsWhatOneOfTheCoreDoes {
+- (void)testCacheStepsMatchTheCore {
   XCTAssertNil(failuresWithin([&] { [self compareCaches]; }));
 }
 

@@ -1,6 +1,6 @@
 #import "Support/DeviceTestCase.h"
 
-// What ops have here alone; OperationPlanTests compares them with those of C++.
+// Features of ops in this binding only; OperationPlanTests compares ops with those of C++.
 @interface OperationTests : DeviceTestCase
 @end
 
@@ -32,7 +32,7 @@
   for (size_t i = 0; i < again.size(); ++i) XCTAssertEqualWithAccuracy(again[i], beforeQueries[i], 1e-5);
 }
 
-// A tensor is the tensor of a token-major view, and what an op is made of is copied.
+// A tensor property is the tensor of a token-major view, and an op copies its arguments.
 - (void)testTensorsAndViewsOfOperations {
   MNKTensor *one = [self zeros:@[ @1, @1, @32 ]], *two = [self zeros:@[ @1, @2, @32 ]];
   MNKKVCacheView *dense = [[MNKKVCacheView alloc] initWithKeys:one values:nil];

@@ -8,8 +8,7 @@
 
 using namespace mnk::objc_test;
 
-// Measures only on its own Host devices, so that the choices of the device that all tests share stay those of the
-// table.
+// Measures only on separate Host devices, so that the device shared by all tests keeps the choices of the table.
 @interface PrepareTests : DeviceTestCase
 @end
 
@@ -76,13 +75,13 @@ using namespace mnk::objc_test;
   XCTAssertEqual(none.caches.count, 0u);
 }
 
-- (void)testDefaultsAreThoseOfTheCore {
+- (void)testDefaultsMatchTheCore {
   const mnk::Preparation preparation;
-  MNKPreparation *made = [[MNKPreparation alloc] initWithCaches:@[]];
-  XCTAssertEqual(made.queryHeads, preparation.queryHeads);
-  XCTAssertEqual(made.rows, preparation.rows);
-  XCTAssertEqual(made.elementType, static_cast<MNKElementType>(preparation.dtype));
-  XCTAssertEqual(made.tuning, static_cast<MNKTuning>(preparation.tuning));
+  MNKPreparation *defaults = [[MNKPreparation alloc] initWithCaches:@[]];
+  XCTAssertEqual(defaults.queryHeads, preparation.queryHeads);
+  XCTAssertEqual(defaults.rows, preparation.rows);
+  XCTAssertEqual(defaults.elementType, static_cast<MNKElementType>(preparation.dtype));
+  XCTAssertEqual(defaults.tuning, static_cast<MNKTuning>(preparation.tuning));
 }
 
 - (void)testStepsWorkAfterPreparing {
@@ -120,7 +119,7 @@ using namespace mnk::objc_test;
   for (const float number : [self floatsOf:output]) XCTAssertEqualWithAccuracy(number, 1, 1e-5);
 }
 
-- (void)testWhatWasMeasuredIsKnownLater {
+- (void)testMeasuredChoicesAreReused {
   for (const BOOL isFirst : {YES, NO}) {
     MNKDevice *host = [self host];
     MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:@[ [self cacheOn:host] ]];
@@ -137,7 +136,7 @@ using namespace mnk::objc_test;
   }
 }
 
-- (void)testAFileThatCannotBeWrittenIsReported {
+- (void)testAnUnwritableFileIsReported {
   MNKDevice *host = [self host];
   MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:@[ [self cacheOn:host] ]];
   preparation.tuning = MNKTuningMeasure;
@@ -148,7 +147,7 @@ using namespace mnk::objc_test;
   XCTAssertFalse(ready.isKept);
 }
 
-- (void)testWhatNoStepCanHaveIsRefused {
+- (void)testInvalidPreparationsAreRefused {
   MNKAttentionCache *cache = [self cacheOn:self.device];
   MNKAttentionCache *foreign = [self cacheOn:[self host]];
   MNKAttentionOptions *wide = [[MNKAttentionOptions alloc] init];
@@ -156,24 +155,26 @@ using namespace mnk::objc_test;
   MNKRotaryEmbedding *rotary = [[MNKRotaryEmbedding alloc] init];
   rotary.sections = @[ @1, @2, @3, @4, @5 ];
   const std::vector<std::pair<NSString *, std::function<void(MNKPreparation *)>>> changes{
-      {@"the rows do not fit a cache", [](MNKPreparation *made) { made.rows = 0; }},
-      {@"the rows do not fit a cache", [](MNKPreparation *made) { made.rows = 257; }},
-      {@"the number for rows is out of range", [](MNKPreparation *made) { made.rows = NSUIntegerMax; }},
-      {@"the number for queryHeads is out of range", [](MNKPreparation *made) { made.queryHeads = NSUIntegerMax; }},
-      {@"", [](MNKPreparation *made) { made.queryHeads = 3; }},
-      {@"no kernels for tokens of this dtype", [](MNKPreparation *made) { made.elementType = MNKElementTypeUInt8; }},
-      {@"is unknown", [](MNKPreparation *made) { made.elementType = static_cast<MNKElementType>(77); }},
-      {@"the way of tuning is unknown", [](MNKPreparation *made) { made.tuning = static_cast<MNKTuning>(2); }},
-      {@"the number for window is out of range", [=](MNKPreparation *made) { made.options = wide; }},
-      {@"too many sections", [=](MNKPreparation *made) { made.rotary = rotary; }},
+      {@"the rows do not fit a cache", [](MNKPreparation *changed) { changed.rows = 0; }},
+      {@"the rows do not fit a cache", [](MNKPreparation *changed) { changed.rows = 257; }},
+      {@"the number for rows is out of range", [](MNKPreparation *changed) { changed.rows = NSUIntegerMax; }},
+      {@"the number for queryHeads is out of range",
+       [](MNKPreparation *changed) { changed.queryHeads = NSUIntegerMax; }},
+      {@"", [](MNKPreparation *changed) { changed.queryHeads = 3; }},
+      {@"no kernels for tokens of this dtype",
+       [](MNKPreparation *changed) { changed.elementType = MNKElementTypeUInt8; }},
+      {@"is unknown", [](MNKPreparation *changed) { changed.elementType = static_cast<MNKElementType>(77); }},
+      {@"the way of tuning is unknown", [](MNKPreparation *changed) { changed.tuning = static_cast<MNKTuning>(2); }},
+      {@"the number for window is out of range", [=](MNKPreparation *changed) { changed.options = wide; }},
+      {@"too many sections", [=](MNKPreparation *changed) { changed.rotary = rotary; }},
       {@"a cache is of another device",
-       [=](MNKPreparation *made) {
-         made.caches = @[ cache, foreign ];
+       [=](MNKPreparation *changed) {
+         changed.caches = @[ cache, foreign ];
        }},
-      {@"another class was passed for a cache", [](MNKPreparation *made) { made.caches = (NSArray *)@[ @1 ]; }},
-      {@"nil was passed for the caches", [](MNKPreparation *made) { made.caches = absentObject(); }},
+      {@"another class was passed for a cache", [](MNKPreparation *changed) { changed.caches = (NSArray *)@[ @1 ]; }},
+      {@"nil was passed for the caches", [](MNKPreparation *changed) { changed.caches = absentObject(); }},
       {@"the URL names no file",
-       [](MNKPreparation *made) { made.tuningFileURL = [NSURL URLWithString:@"https://example.com/tuning"]; }},
+       [](MNKPreparation *changed) { changed.tuningFileURL = [NSURL URLWithString:@"https://example.com/tuning"]; }},
   };
   for (const auto &[what, change] : changes) {
     MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:@[ cache ]];
@@ -188,7 +189,7 @@ using namespace mnk::objc_test;
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"prepare", @"nil was passed for the preparation"));
 }
 
-- (void)testAHandlerOfFinishedWorkCannotWaitForIt {
+- (void)testACompletionHandlerCannotPrepare {
   MNKDevice *host = [self host];
   MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:@[ [self cacheOn:host] ]];
   XCTestExpectation *answered = [self expectationWithDescription:@"the handler"];

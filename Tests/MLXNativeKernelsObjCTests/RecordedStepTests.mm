@@ -100,7 +100,7 @@ using namespace mnk::objc_test;
   XCTAssertFalse([encoder encodePlan:absentObject() error:&error]);
 }
 
-- (void)testABlockThatFailsRecordsNothing {
+- (void)testAFailingBlockRecordsNothing {
   NSError *error = nil;
   XCTAssertNil([self.device recordStepWithLabel:@""
                                           error:&error

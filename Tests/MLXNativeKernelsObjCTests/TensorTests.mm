@@ -11,7 +11,7 @@ using namespace mnk::objc_test;
 
 @implementation TensorTests
 
-- (void)testANewTensorIsZeroAndKnowsItsExtents {
+- (void)testANewTensorIsZeroAndReportsItsExtents {
   MNKTensor *tensor = [self zeros:@[ @2, @3, @4 ] type:MNKElementTypeUInt16];
   XCTAssertEqualObjects(tensor.shape, (@[ @2, @3, @4 ]));
   XCTAssertEqual(tensor.count, 24u);
@@ -36,7 +36,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(MNKElementTypeSize(static_cast<MNKElementType>(UINT32_MAX)), 0u);
 }
 
-- (void)testFloatsAndBytesGoInAndOut {
+- (void)testFloatsAndBytesRoundTrip {
   const float numbers[] = {1, -2.5f, 0.25f, 1024, 0, -0.0f};
   for (const MNKElementType type : {MNKElementTypeFloat32, MNKElementTypeFloat16, MNKElementTypeBFloat16}) {
     NSError *error = nil;
@@ -67,8 +67,8 @@ using namespace mnk::objc_test;
   XCTAssertEqual(memcmp([integers dataWithError:nil].bytes, whole, sizeof whole), 0);
 }
 
-// Every pattern of 16 bits is read as the reference reads it, and every number is rounded as it rounds it.
-- (void)testHalvesAreThoseOfTheReference {
+// Every 16-bit pattern is read, and every number is rounded, like the reference.
+- (void)testHalvesMatchTheReference {
   for (const auto &[type, dtype] :
        {std::pair{MNKElementTypeFloat16, mnk::DType::f16}, std::pair{MNKElementTypeBFloat16, mnk::DType::bf16}}) {
     std::vector<uint16_t> patterns(65536);
@@ -84,7 +84,7 @@ using namespace mnk::objc_test;
     for (size_t i = 0; i < patterns.size(); ++i) {
       const double due = mnk::test::valueOf(dtype, i);
       wrong += std::isnan(due) ? !std::isnan(floats[i]) : floats[i] != due;
-      // The number, its neighbors, and the tie to the next one with its neighbors.
+      // The number, its neighbors, and the tie to the next number with its neighbors.
       const float next = i + 1 < patterns.size() ? static_cast<float>(mnk::test::valueOf(dtype, i + 1)) : 0;
       const float tie = floats[i] + (next - floats[i]) / 2;
       for (const float number : {floats[i], tie}) {
@@ -132,7 +132,7 @@ using namespace mnk::objc_test;
   XCTAssertTrue([self floatsOf:slice] == (std::vector<float>{3, 4}));
 }
 
-- (void)testEqualMeansTheSameMemoryTypeAndShape {
+- (void)testEqualityComparesMemoryTypeAndShape {
   MNKTensor *tensor = [self zeros:@[ @4, @3 ]];
   MNKTensor *same = [[tensor reshapedTo:@[ @12 ] error:nil] reshapedTo:@[ @4, @3 ] error:nil];
   XCTAssertNotIdentical(same, tensor);
@@ -150,21 +150,21 @@ using namespace mnk::objc_test;
   XCTAssertEqual(different.count, 2u);
 }
 
-static MNKTensor *made(TensorTests *self, NSArray *shape, MNKElementType type, NSError **error) {
+static MNKTensor *makeTensor(TensorTests *self, NSArray *shape, MNKElementType type, NSError **error) {
   *error = nil;
   return [MNKTensor zerosWithShape:shape elementType:type device:self.device error:error];
 }
 
-- (void)testWhatCannotBeATensorIsRefused {
+- (void)testInvalidTensorsAreRefused {
   NSError *error = nil;
   const float number = 1;
-  XCTAssertNil((made(self, @[ @2 ], static_cast<MNKElementType>(9), &error)));
+  XCTAssertNil((makeTensor(self, @[ @2 ], static_cast<MNKElementType>(9), &error)));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"the element type is unknown"));
-  XCTAssertNil((made(self, @[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], MNKElementTypeFloat32, &error)));
+  XCTAssertNil((makeTensor(self, @[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], MNKElementTypeFloat32, &error)));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"too many extents"));
-  XCTAssertNil((made(self, absentObject(), MNKElementTypeFloat32, &error)));
+  XCTAssertNil((makeTensor(self, absentObject(), MNKElementTypeFloat32, &error)));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"nil was passed for the shape"));
-  XCTAssertNil((made(self, @[ @(UINT64_MAX), @2 ], MNKElementTypeFloat32, &error)));
+  XCTAssertNil((makeTensor(self, @[ @(UINT64_MAX), @2 ], MNKElementTypeFloat32, &error)));
   XCTAssertEqual(error.code, MNKErrorInvalidArgument);
   error = nil;
   XCTAssertNil([MNKTensor zerosWithShape:@[ @2 ] elementType:MNKElementTypeFloat32 device:absentObject() error:&error]);
@@ -195,25 +195,25 @@ static MNKTensor *made(TensorTests *self, NSArray *shape, MNKElementType type, N
   XCTAssertNil([MNKTensor zerosWithShape:@[ @-1 ] elementType:MNKElementTypeFloat32 device:self.device error:nil]);
 }
 
-// What a shape may hold at run time, whatever its type says.
-- (void)testExtentsThatAreNoWholeNumbersAreRefused {
+// Objects a shape may contain at run time, despite its type.
+- (void)testExtentsMustBeWholeNumbers {
   NSArray *extents = @[
     @-1, @2.5, @(-0.5), @1e30, @-1e30, @(INFINITY), @(NAN), @"2", [NSNull null], @[ @2 ], @(1.8446744073709552e19),
     @(INT64_MIN)
   ];
   for (id extent in extents) {
     NSError *error = nil;
-    XCTAssertNil((made(self, @[ @2, extent ], MNKElementTypeUInt8, &error)), @"%@", extent);
+    XCTAssertNil((makeTensor(self, @[ @2, extent ], MNKElementTypeUInt8, &error)), @"%@", extent);
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"an extent of the shape"), @"%@", extent);
     MNKTensor *ready = [self zeros:@[ @2 ]];
     XCTAssertNil([ready reshapedTo:@[ extent ] error:&error]);
     XCTAssertNil([ready reshapedTo:@[ extent ] error:nil]);
   }
   NSError *error = nil;
-  XCTAssertNotNil((made(self, @[ @2.0, @YES ], MNKElementTypeUInt8, &error)));
+  XCTAssertNotNil((makeTensor(self, @[ @2.0, @YES ], MNKElementTypeUInt8, &error)));
 }
 
-- (void)testReadsWritesAndViewsThatDoNotFitAreRefused {
+- (void)testMismatchedReadsWritesAndViewsAreRefused {
   MNKTensor *tensor = [self floats:{1, 2, 3, 4} shape:@[ @2, @2 ]];
   float numbers[5] = {9, 9, 9, 9, 9};
   NSError *error = nil;

@@ -22,7 +22,7 @@ using namespace mnk::objc_test;
 
 - (void)setUp {
   [super setUp];
-  // Whole pages, as a GPU asks for.
+  // Whole pages, as a GPU requires.
   _length = static_cast<NSUInteger>(getpagesize());
   _memory = mmap(nullptr, _length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
 }
@@ -72,7 +72,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(count->load(), 1);
 }
 
-- (void)testWorkKeepsTheMemoryUntilItIsDone {
+- (void)testWorkRetainsTheMemory {
   const auto count = std::make_shared<std::atomic<int>>(0);
   @autoreleasepool {
     MNKTensor *tensor = [self wrappedAt:0 shape:@[ @4, @32 ] type:MNKElementTypeFloat32 counting:count error:nil];
@@ -86,7 +86,7 @@ using namespace mnk::objc_test;
   XCTAssertEqualWithAccuracy(static_cast<float *>(_memory)[31], 8 / sqrt(32), 1e-6);
 }
 
-- (void)testMemoryIsReleasedOnceWhateverFails {
+- (void)testMemoryIsReleasedOnceAfterFailures {
   struct Call {
     NSUInteger length, offset;
     NSArray *shape;
@@ -135,7 +135,7 @@ using namespace mnk::objc_test;
   }
 }
 
-- (void)testADeallocatorIsNotNeeded {
+- (void)testTheDeallocatorIsOptional {
   NSError *error = nil;
   MNKTensor *tensor = [MNKTensor tensorWrappingMemory:_memory
                                                length:_length
@@ -156,8 +156,8 @@ using namespace mnk::objc_test;
                                          error:nil]);
 }
 
-// The block, and what it holds, live until the memory is given back and no longer.
-- (void)testTheDeallocatorItselfIsReleased {
+// The block and its captures live until the memory is released, and no longer.
+- (void)testTheDeallocatorBlockIsReleased {
   __weak NSObject *watched = nil;
   const auto count = std::make_shared<std::atomic<int>>(0);
   @autoreleasepool {

@@ -10,7 +10,7 @@ final class AttentionCacheTests: DeviceTestCase {
         try device.encode { try $0.append(keys: keys, values: values, to: cache, sequence: sequence) }.wait()
     }
 
-    func testFreshCacheIsEmptyAndKnowsItsSize() throws {
+    func testFreshCacheIsEmptyAndReportsItsSize() throws {
         let cache = try AttentionCache(
             .init(kvHeads: 3, headDim: 8, capacity: 5, sequences: 2, valueHeadDim: 4), storage: .dense(.bfloat16),
             isStorageOnly: true, on: device)
@@ -26,8 +26,8 @@ final class AttentionCacheTests: DeviceTestCase {
         }
     }
 
-    /// With queries of 0, a result is the mean of the latent parts.
-    func testLatentCacheHasItsValuesInItsKeys() throws {
+    /// With zero queries, the result is the mean of the latent parts.
+    func testLatentCacheStoresValuesInKeys() throws {
         let cache = try AttentionCache(
             .init(kvHeads: 1, headDim: 64, capacity: 4, latentDim: 512), storage: .dense(.float32), on: device)
         XCTAssertEqual(cache.dimensions.valueHeadDim, 512)
@@ -62,7 +62,7 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertEqual((0..<4).map { linear.slot(ofPosition: $0) }, [0, 1, nil, nil])
     }
 
-    func testFullLinearCacheRefusesAndStaysAsItWas() throws {
+    func testFullLinearCacheRefusesAndIsUnchanged() throws {
         let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 3), isStorageOnly: true, on: device)
         XCTAssertEqual(cache.whenFull, .fail)
         try append(0..<3, to: cache)
@@ -73,7 +73,7 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertFalse(cache.isSuspect)
     }
 
-    func testTruncateForgetsWhatCameLater() throws {
+    func testTruncateDropsLaterTokens() throws {
         let cache = try AttentionCache(
             .init(kvHeads: 1, headDim: 2, capacity: 4), whenFull: .overwriteOldest, isStorageOnly: true, on: device)
         try append(0..<6, to: cache)
@@ -88,7 +88,7 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertEqual(cache.nextPosition, 4)
     }
 
-    func testResetEmptiesOneSequenceOrAll() throws {
+    func testResetClearsOneSequenceOrAll() throws {
         let cache = try AttentionCache(
             .init(kvHeads: 1, headDim: 2, capacity: 4, sequences: 3), isStorageOnly: true, on: device)
         for sequence in 0..<3 { try append(0..<sequence + 1, to: cache, sequence: sequence) }
@@ -100,7 +100,7 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertEqual((0..<3).map(cache.count(ofSequence:)), [0, 0, 0])
     }
 
-    func testBatchAppendGivesEachSequenceItsOwnToken() throws {
+    func testBatchAppendAddsOneTokenPerSequence() throws {
         let cache = try AttentionCache(
             .init(kvHeads: 2, headDim: 4, capacity: 4, sequences: 3), storage: .dense(.float32), isStorageOnly: true,
             on: device)
@@ -129,7 +129,7 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
     }
 
-    func testImpossibleCachesAreRefused() throws {
+    func testInvalidCachesAreRefused() throws {
         assertRefused(op: "AttentionCache") {
             try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 0), on: device)
         }
@@ -142,8 +142,8 @@ final class AttentionCacheTests: DeviceTestCase {
         }
     }
 
-    /// Attention has kernels for some head dims alone. A cache of others is made for storage, or not at all.
-    func testHeadDimsWithoutAttentionAreForStorageOnly() throws {
+    /// Attention kernels exist only for some head dims. A cache with another head dim must be storage-only.
+    func testHeadDimsWithoutAttentionAreStorageOnly() throws {
         let quantized = AttentionCache.Storage.quantized(.turbo, keys: .bits4, values: .bits4)
         let cases: [(AttentionCache.Storage, Int, Int, Bool)] = [
             (.dense(.float16), 8, 8, true), (.dense(.float16), 256, 248, true), (.dense(.float16), 512, 512, true),

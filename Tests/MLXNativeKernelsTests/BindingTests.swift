@@ -1,9 +1,9 @@
 import Foundation
 import XCTest
 
-/// C++, Swift and Objective-C offer the same ops and the same options: what one API has and another lacks is named here.
+/// C++, Swift and Objective-C offer the same ops and options; the lists here name all differences.
 final class BindingTests: XCTestCase {
-    /// A type in the three APIs. Nothing where an API has no type for it, but takes its properties otherwise.
+    /// A type in the three APIs; nil if Swift has no such type and takes its properties as arguments.
     private struct Types {
         var cxx: String
         var swift: String?
@@ -61,14 +61,15 @@ final class BindingTests: XCTestCase {
         "MNKPreparation.elementType": ["dtype"], "MNKPreparation.tuningFileURL": ["tuningFile"],
         "MNKRotaryEmbedding.inverse": ["isInverse"],
     ]
-    /// Properties that only tests of the core need.
+    /// Properties that only tests of the core use.
     private static let cxxAlone: [String: Set<String>] = ["host.Options": ["family"]]
     /// Properties that Swift takes as arguments of an initializer.
     private static let swiftArguments: [String: [String]] = [
         "AttentionCacheDescriptor": ["dtype", "whenFull", "pinned", "quantized", "slidingWindow", "isStorageOnly"],
         "KVQuantizedStorage": ["codec", "keyBits", "valueBits", "scaleFactor", "options", "planes"],
     ]
-    /// Structs of C++ that are no options: parts of the core, results, and what both other APIs take as arguments.
+    /// C++ structs that are not options: parts of the core, results, and types whose properties the other APIs take as
+    /// arguments.
     private static let others: Set<String> = [
         "AppendAndAttend", "Argument", "Binding", "BoundMemory", "DeviceLimits", "DeviceProfile", "Dispatch", "Error",
         "FunctionConstant", "Grid",
@@ -148,7 +149,7 @@ final class BindingTests: XCTestCase {
             $0.dropFirst("MNKQuantizedPlanes".count).lowercased()
         }
         XCTAssertEqual(Set(planes), Set(cxx.cases["KVQuantizedPlanes"] ?? []))
-        // Parts of the core, kinds of arguments that the APIs have functions for, planes that Swift has storages for, and
+        // Parts of the core, argument kinds for which the APIs have functions, planes for which Swift has storages, and
         // Objective-C's name for KVWrap.
         let others: Set = [
             "Access", "Argument.Kind", "ConstantType", "Grid.Unit", "KVQuantizedPlanes", "LibrarySource.Kind",
@@ -159,14 +160,14 @@ final class BindingTests: XCTestCase {
             Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess", "MNKQuantizedPlanes", "MNKWhenFull"]))
     }
 
-    /// Swift takes as arguments what the other APIs have as properties of a descriptor.
+    /// Swift takes the properties of the other APIs' descriptor as arguments.
     func testSwiftPreparesWithEveryProperty() throws {
         let cxx = try bindings().cxx.properties
         let swift = try texts("MLXNativeKernels", "Prepare.swift")[0]
         let declaration = try XCTUnwrap(swift.firstMatch(of: /public func prepare\((?s:(.*?))\) async/)).1
         let arguments = declaration.matches(of: /(?:for )?(\w+): [\[A-Z]/).map { String($0.1) }
         XCTAssertEqual(arguments, cxx["Preparation"])
-        // Of the last two, the other APIs only say whether the file holds the choices.
+        // For the last two, the other APIs only report whether the file holds the choices.
         XCTAssertEqual(
             cxx["PreparationSummary"], ["kernels", "measured", "known", "seconds", "tuningFile", "notKept"])
         let objc = try texts("MLXNativeKernelsCore/include/MLXNativeKernels", "MNKPreparation.h")[0]
@@ -176,7 +177,7 @@ final class BindingTests: XCTestCase {
         }
     }
 
-    /// What the cache can do, and how each API says it.
+    /// The functions of the cache, with the declaration in each API.
     func testEveryBindingHasEveryFunctionOfTheCache() throws {
         let names: [(cxx: String, swift: String, objc: String)] = [
             ("make", "public convenience init(\n        _ dimensions", "initWithDevice:"),
@@ -207,7 +208,7 @@ final class BindingTests: XCTestCase {
         }
     }
 
-    /// A copy has every property of its original, and a comparison looks at each: both go by the keys of the class.
+    /// Copying and comparing use the class's keys, so the keys must include every property.
     func testEveryPropertyOfADescriptorIsPartOfItsValue() throws {
         let objc = try bindings().objc
         var own: [String: Set<String>] = [:]
@@ -223,13 +224,13 @@ final class BindingTests: XCTestCase {
         for (name, properties) in objc.properties {
             var keys = try XCTUnwrap(own[name], "\(name) has no keys")
             if extended.contains(name) { keys.formUnion(own[objc.bases[name] ?? ""] ?? []) }
-            // A tensor such as `keys` is that of the view `keysView`, which is the value.
+            // A tensor such as `keys` belongs to the view `keysView`, which is the value.
             let missing = Set(properties).filter { !keys.contains($0) && !keys.contains($0 + "View") }
             XCTAssertTrue(missing.isEmpty, "\(name) leaves \(missing.sorted()) out of its value")
         }
     }
 
-    func testListsSeeWhatDiffers() {
+    func testListsFindDifferences() {
         let cxx = BindingLists.cxx([
             "struct Op {\n  static constexpr std::string_view name = \"Op\";\n  int a = 1;\n  B b;\n};"
         ])
@@ -257,7 +258,7 @@ final class BindingTests: XCTestCase {
         )
     }
 
-    /// Sources whose names end so. They are there where the tests were built, not where they are installed.
+    /// Sources with this suffix. They exist where the tests were built, but not where they are installed.
     private func texts(_ folder: String, _ ending: String) throws -> [String] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("Sources").appendingPathComponent(folder)

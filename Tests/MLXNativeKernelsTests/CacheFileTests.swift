@@ -43,7 +43,7 @@ final class CacheFileTests: DeviceTestCase {
         }
     }
 
-    func testSavedCachesGoOnWhereTheyWere() throws {
+    func testSavedCachesContinueWhereTheyWere() throws {
         let means = try Tensor([Float](repeating: 2, count: 64), shape: [2, 32], on: device)
         let storages: [(AttentionCache.Storage, AttentionCache.Calibration)] = [
             (.dense(.bfloat16), .init()),
@@ -70,7 +70,7 @@ final class CacheFileTests: DeviceTestCase {
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["cache"])
     }
 
-    func testSavedCachesKeepTheirWindowAndTheirUse() throws {
+    func testSavedCachesKeepTheirWindowAndStorageOnly() throws {
         let window = try AttentionCache(
             .init(kvHeads: 2, headDim: 32, sequences: 2), slidingWindow: .init(window: 3, maxRows: 4, maxDraft: 4),
             keepingFirst: 1, on: device)
@@ -81,7 +81,7 @@ final class CacheFileTests: DeviceTestCase {
             try cache.save(to: path)
             try assertSame(AttentionCache(contentsOf: path, atMost: cache.bytes, on: device), cache)
         }
-        // A file knows the window and the slots: as many rows as these serve.
+        // The file stores the window and the capacity, so the limits are the most that these allow.
         let single = try AttentionCache(
             .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4), on: device)
         try single.save(to: path)
@@ -89,7 +89,7 @@ final class CacheFileTests: DeviceTestCase {
         XCTAssertEqual(loaded.slidingWindow, SlidingWindow(window: 4, maxRows: 6, maxDraft: 6))
     }
 
-    func testWhatIsNoCacheIsRefused() throws {
+    func testInvalidFilesAndPathsAreRefused() throws {
         assertRefused(op: "AttentionCache", what: "there is no such file", got: "cache") {
             try AttentionCache(contentsOf: path, atMost: .max, on: device)
         }

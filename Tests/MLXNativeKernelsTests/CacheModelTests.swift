@@ -1,9 +1,9 @@
 import MLXNativeKernels
 import XCTest
 
-/// Random appends, batch appends, truncates, resets and abandoned steps against a plain model of a cache.
+/// Random appends, batch appends, truncations, resets and abandoned steps, compared with a simple model of a cache.
 final class CacheModelTests: DeviceTestCase {
-    /// One sequence: which position and which token each slot holds.
+    /// One sequence: the position and token in each slot.
     private struct Model {
         let capacity: Int
         let pinned: Int
@@ -28,8 +28,8 @@ final class CacheModelTests: DeviceTestCase {
             next += 1
         }
 
-        /// Whether the cache still holds what comes before this position: the pinned ones always, others while
-        /// the ring has not overwritten them.
+        /// Whether the cache still holds the positions before this one: pinned positions always, others until the ring
+        /// overwrites them.
         func canTruncate(to position: Int) -> Bool {
             let oldest = slots.compactMap { $0?.position }.filter { $0 >= pinned }.min() ?? pinned
             return position <= pinned ? position <= next : position >= oldest && position <= next
@@ -41,7 +41,7 @@ final class CacheModelTests: DeviceTestCase {
             for slot in slots.indices where (slots[slot]?.position ?? 0) >= position { slots[slot] = nil }
         }
 
-        /// Slots whose position counts; what lies in the others does not matter.
+        /// Slots with a valid position; the contents of other slots do not matter.
         var kept: [(slot: Int, position: Int, token: Int)] {
             slots.enumerated().compactMap { slot, held in
                 guard let held, held.position < next else { return nil }

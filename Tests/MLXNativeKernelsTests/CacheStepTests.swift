@@ -1,9 +1,9 @@
 import MLXNativeKernels
 import XCTest
 
-/// Views, lists and chunks of tokens through the Swift API. What they do is tested in C++.
+/// Views, lists and chunks of tokens through the Swift API. C++ tests cover their results.
 final class CacheStepTests: AttentionTestCase {
-    /// The same elements with the axes of tokens and heads exchanged: `[heads, tokens, headDim]`.
+    /// The same elements with the token and head axes exchanged: `[heads, tokens, headDim]`.
     private func transposed(_ tensor: Tensor) throws -> Tensor {
         let (tokens, heads, headDim) = (tensor.shape[0], tensor.shape[1], tensor.shape[2])
         let all = try tensor.array(of: Float.self)
@@ -74,7 +74,7 @@ final class CacheStepTests: AttentionTestCase {
         try check("a mixture", columns.q, keys, headValues.headMajor)
     }
 
-    /// Lists of rows are short, but a prompt is no list.
+    /// Lists of rows are limited, but a prompt of one sequence is not a list.
     func testAPromptOfOneSequenceIsOneDispatch() throws {
         let cache = try makeCache(.dense(.float16), capacity: 2000)
         let prompt = try Tensor.zeros(shape: [1500, kvHeads, headDim], on: device)
@@ -89,7 +89,7 @@ final class CacheStepTests: AttentionTestCase {
         XCTAssertNil(tensor.headsView.strides)
         XCTAssertEqual(tensor.headMajor.layout, .headMajor)
         XCTAssertEqual(tensor.headMajor.headsView.layout, .headMajor)
-        // Two heads of three tokens in a cache of two heads: as a tensor it would be three heads.
+        // Two heads of three tokens; read as token-major, the tensor has three heads, but the cache has two.
         let cache = try AttentionCache(
             .init(kvHeads: 2, headDim: 4, capacity: 4), isStorageOnly: true, on: device)
         assertRefused(op: "AttentionCache.append", got: "3") {
@@ -99,8 +99,8 @@ final class CacheStepTests: AttentionTestCase {
         XCTAssertEqual(cache.nextPosition, 3)
     }
 
-    /// Entries of one list serve both calls: a sequence that is listed again goes on, and sees what came before.
-    func testListsRepeatSequencesAndHaveRowCounts() throws {
+    /// One list serves both calls: a repeated sequence continues, and sees its earlier rows.
+    func testListsRepeatSequencesWithRowCounts() throws {
         for (sequences, counts) in [([1, 0, 1], [2, 3, 1]), ([0, 2], [4, 1]), ([2, 2, 2], [1, 0, 3]), ([1], [5])] {
             let cache = try makeCache(sequences: 3)
             var held = [someTokens(3), someTokens(0), someTokens(6)]
@@ -129,7 +129,7 @@ final class CacheStepTests: AttentionTestCase {
         }
     }
 
-    func testListsTakeOneTokenOrAnAxisOfSequences() throws {
+    func testListsTakeOneTokenOrASequenceAxis() throws {
         let cache = try makeCache(sequences: 2)
         let tokens = [someTokens(3), someTokens(3)]
         let all = tokens[1] + tokens[0]
@@ -154,7 +154,7 @@ final class CacheStepTests: AttentionTestCase {
         let expected = try attended(try q[0..<3], over: tokens[1]) + attended(try q[3..<6], over: tokens[0])
         try assertClose(out, expected)
         try assertClose(merged, expected)
-        // One token of each, twice the same sequence.
+        // One token for each entry; one sequence occurs twice.
         let next = someTokens(2)
         try device.encode {
             try $0.append(
@@ -163,7 +163,7 @@ final class CacheStepTests: AttentionTestCase {
         XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [3, 5])
     }
 
-    func testListsThatDoNotFitAreRefused() throws {
+    func testMismatchedListsAreRefused() throws {
         let cache = try makeCache(sequences: 2)
         let three = try tensor(someTokens(3).map(\.key))
         let out = try zeros(3)
@@ -191,7 +191,7 @@ final class CacheStepTests: AttentionTestCase {
         refused([0, 2], [1, 2], got: "sequence 2")
         refused([0, -1], [1, 2], what: "sequence is out of range", got: "-1")
         XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [0, 0])
-        // An empty list is no sequence; it is not the first one.
+        // An empty list selects no sequence, not the first one.
         let none = try tensor([])
         try device.encode { step in
             try step.append(keys: none, values: none, to: cache, sequences: [])
@@ -201,8 +201,8 @@ final class CacheStepTests: AttentionTestCase {
         XCTAssertEqual(cache.nextPosition, 0)
     }
 
-    /// A prompt that is longer than the ring, in one call, against token by token.
-    func testAppendAndAttendIsTokenByToken() throws {
+    /// A prompt longer than the ring in one call, compared with single tokens.
+    func testAppendAndAttendMatchesSingleTokens() throws {
         for (window, pinned, capacity) in [(nil, 0, 6), (4, 0, 6), (4, 0, 4), (3, 2, 8), (nil, 0, 64)]
             as [(Int?, Int, Int)]
         {
@@ -240,7 +240,7 @@ final class CacheStepTests: AttentionTestCase {
         }
     }
 
-    /// In the dispatch that stores the keys, as if queries and keys had been rotated before.
+    /// Rotates in the dispatch that stores the keys, with the results of rotating queries and keys before.
     func testAppendAndAttendRotates() throws {
         let tokens = someTokens(3)
         let (q, keys, values) = try (queries(3), tensor(tokens.map(\.key)), tensor(tokens.map(\.value)))
@@ -283,7 +283,7 @@ final class CacheStepTests: AttentionTestCase {
         }
     }
 
-    func testAppendAndAttendRefusesWhatDoesNotFit() throws {
+    func testAppendAndAttendRefusesMismatches() throws {
         let cache = try makeCache(capacity: 4, whenFull: .fail)
         let ring = try makeCache(capacity: 4)
         let five = try tensor(someTokens(5).map(\.key))
@@ -308,7 +308,7 @@ final class CacheStepTests: AttentionTestCase {
         XCTAssertEqual([cache.nextPosition, ring.nextPosition], [0, 0])
     }
 
-    func testCopiedSequencesGoOnByThemselves() throws {
+    func testCopiedSequencesAreIndependent() throws {
         for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits8, values: .bits8)] {
             let cache = try makeCache(storage, capacity: 8, sequences: 3)
             let prompt = someTokens(5)

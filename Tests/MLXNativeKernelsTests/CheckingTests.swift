@@ -1,7 +1,7 @@
 import MLXNativeKernels
 import XCTest
 
-/// Checked execution through Swift: a caller's own kernel with a mistake fails its step and names its lines.
+/// Checked execution through Swift: a user kernel with a fault fails its step, and the error names its lines.
 final class CheckingTests: XCTestCase {
     override class func setUp() { chooseDevice() }
 

@@ -11,7 +11,7 @@ final class CompletionTests: DeviceTestCase {
         try AttentionCache(.init(kvHeads: 2, headDim: 64, capacity: 16), whenFull: .overwriteOldest, on: device)
     }
 
-    func testFinishedGivesTheSummaryOfDoneWork() async throws {
+    func testFinishedReturnsTheSummary() async throws {
         let done = try submit(to: makeCache())
         let summary = try await done.finished
         XCTAssert(done.isDone)
@@ -28,7 +28,7 @@ final class CompletionTests: DeviceTestCase {
                 return try await group.reduce(0, +)
             }
             XCTAssertEqual(dispatches, 8)
-            _ = try await done.finished  // and once more, after the end
+            _ = try await done.finished  // once more, after completion
             try done.wait()
         }
     }
@@ -43,7 +43,7 @@ final class CompletionTests: DeviceTestCase {
         XCTAssertEqual(failures.value, 0)
     }
 
-    func testWorkRunsWhenNobodyWaits() throws {
+    func testWorkRunsWithoutAWaiter() throws {
         let cache = try makeCache()
         for _ in 0..<50 { _ = try submit(to: cache) }
         try device.encode { _ in }.wait()

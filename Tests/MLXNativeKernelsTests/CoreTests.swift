@@ -1,7 +1,7 @@
 import MLXNativeKernelsCoreTests
 import XCTest
 
-/// Runs the tests that are written in C++.
+/// Runs the C++ tests.
 final class CoreTests: XCTestCase {
     override class func setUp() { chooseDevice() }
 

@@ -15,7 +15,7 @@ final class CustomKernelTests: DeviceTestCase {
         super.tearDown()
     }
 
-    func testLibraryNamesItsFunctions() {
+    func testLibraryListsItsFunctions() {
         XCTAssertEqual(
             library.functionNames.sorted(), ["divergentBarrier", "passGate", "scale", "specialized", "sumOfGroup"])
     }
@@ -34,12 +34,12 @@ final class CustomKernelTests: DeviceTestCase {
         XCTAssertEqual(try names(of: "second"), ["second"])
     }
 
-    func testShippedLibraryHoldsTheOps() throws {
+    func testShippedLibraryContainsTheOps() throws {
         let names = try KernelLibrary.shipped(on: device).functionNames
         XCTAssert(names.contains { $0.hasPrefix("kvCache") }, "\(names)")
     }
 
-    func testKernelJoinsAStepAndBarriersFollowItsBuffers() throws {
+    func testBarriersFollowAKernelsBuffers() throws {
         let x = try Tensor((0..<100).map(Float.init), on: device)
         let y = try Tensor.zeros(shape: [100], on: device)
         let z = try Tensor.zeros(shape: [100], on: device)
@@ -48,8 +48,8 @@ final class CustomKernelTests: DeviceTestCase {
             .init(kvHeads: 1, headDim: 100, capacity: 2), storage: .dense(.float32), isStorageOnly: true, on: device)
         let done = try device.encode(label: "scaling") { step in
             try scale(x, y, by: 2, step)
-            try scale(x, other, by: 5, step)  // touches nothing that was written
-            try scale(y, z, by: 10, step)  // reads what the first one wrote
+            try scale(x, other, by: 5, step)  // no dependency
+            try scale(y, z, by: 10, step)  // reads the first dispatch's output
             try step.append(keys: z.reshaped([1, 100]), values: other.reshaped([1, 100]), to: cache)
         }
         try done.wait()
@@ -110,7 +110,7 @@ final class CustomKernelTests: DeviceTestCase {
         XCTAssertEqual(try sums.array(of: UInt32.self), [496, 1520, 2544])
     }
 
-    func testMistakesInADispatchAreRefused() throws {
+    func testInvalidDispatchesAreRefused() throws {
         let x = try Tensor.zeros(shape: [4], on: device)
         try device.encode { step in
             assertRefused(.shaderBuild) {
@@ -131,7 +131,7 @@ final class CustomKernelTests: DeviceTestCase {
         }.wait()
     }
 
-    func testTextThatDoesNotCompileShowsTheCompilersWords() throws {
+    func testCompileErrorsShowTheCompilersMessage() throws {
         let error = assertRefused(.shaderBuild) {
             try KernelLibrary(text: "kernel void broken() { undeclared = 1; }", label: "broken", on: device)
         }

@@ -2,7 +2,7 @@ import MLXNativeKernels
 import XCTest
 
 final class DescriptionTests: DeviceTestCase {
-    /// Each public type prints as one line, without the words that Swift prints for types that have no description.
+    /// Each public type has a one-line description, not Swift's default.
     func testEveryTypePrintsOneLine() throws {
         let vector = try Tensor.zeros(shape: [1, 64], on: device)
         let view = KVCacheView(keys: try Tensor.zeros(shape: [1, 4, 64], on: device))

@@ -35,12 +35,12 @@ final class EncodeTests: DeviceTestCase {
         XCTAssertEqual(cache.nextPosition, 0)
         XCTAssertFalse(cache.isSuspect)
 
-        // Submissions run in order, so that the abandoned one would have run before this one is done.
+        // Submissions run in order, so an abandoned one would have run before this one finishes.
         try device.encode { _ in }.wait()
         XCTAssert(try cache.keys.bytes().allSatisfy { $0 == 0 })
     }
 
-    func testRefusedCallRecordsNothingAndTheStepGoesOn() throws {
+    func testRefusedCallRecordsNothingAndTheStepContinues() throws {
         let cache = try makeCache()
         let tokens = try tokens(0..<1, heads: 2, headDim: 4)
         let wrong = try Tensor.zeros(shape: [1, 3, 4], on: device)
@@ -113,7 +113,7 @@ final class EncodeTests: DeviceTestCase {
             "\(summary)".hasPrefix("3 dispatches, 1 barrier, 96 bytes read, 96 bytes written, "), "\(summary)")
     }
 
-    func testSummaryHasTheTimeOfEachOpIfItIsMeasured() throws {
+    func testSummaryHasOpTimesIfMeasured() throws {
         let cache = try AttentionCache(.init(kvHeads: 2, headDim: 32, capacity: 8), on: device)
         let tokens = try tokens(0..<1, heads: 2, headDim: 32)
         let queries = try Tensor.zeros(shape: [2, 32], dtype: .float16, on: device)
@@ -133,7 +133,7 @@ final class EncodeTests: DeviceTestCase {
             for (kind, counts) in summary.kinds { XCTAssertEqual(summary.counts(ofKind: kind), counts) }
             XCTAssertEqual(
                 summary.total.deviceSeconds, summary.kinds.values.reduce(0) { $0 + $1.deviceSeconds }, accuracy: 1e-12)
-            // A GPU may be unable to tell, and its clocks are not compared.
+            // A GPU may be unable to measure, and its clocks are not compared.
             guard device.kind == .host else { continue }
             XCTAssertEqual(isKnown, measures)
             XCTAssertLessThanOrEqual(summary.total.deviceSeconds, summary.deviceSeconds)

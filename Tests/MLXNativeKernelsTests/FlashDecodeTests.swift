@@ -2,9 +2,9 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// Attention through the Swift API, against the reference over the tokens that were appended.
+/// Attention through the Swift API, compared with the reference over the appended tokens.
 final class FlashDecodeTests: AttentionTestCase {
-    func testDecodingAttendsToAllThatWasAppended() throws {
+    func testDecodingAttendsToAllAppendedTokens() throws {
         for storage in [AttentionCache.Storage.dense(.float32), .dense(.float16), .dense(.bfloat16)] {
             let cache = try makeCache(storage)
             let tokens = someTokens(40)
@@ -35,11 +35,11 @@ final class FlashDecodeTests: AttentionTestCase {
         let expected = try attended(
             q, over: tokens, held: Array(18..<30), scale: 1 / Float(128).squareRoot(), window: 7, softcap: 0.5)
         try assertClose(try Tensor(out.array(of: Float.self), on: device), expected, accuracy: 1e-3)
-        // Seven scores of at most a half.
+        // Seven scores of at most one half.
         for number in try logSumExp.array(of: Float.self) { XCTAssertEqual(Double(number), log(7), accuracy: 0.5) }
     }
 
-    func testQuantizedCachesComeNearToDenseOnes() throws {
+    func testQuantizedCachesApproximateDenseOnes() throws {
         let tokens = someTokens(40)
         let q = try queries(1)
         let expected = try attended(q, over: tokens)
@@ -53,7 +53,7 @@ final class FlashDecodeTests: AttentionTestCase {
             }.wait()
             worst[bits] = zip(try out.array(of: Float.self), expected).map { abs($0 - $1) }.max()
         }
-        // Elements are around a half; errors of 40 values of 9% and 0.6% average out.
+        // Elements are about one half; errors of 9% and 0.6% average out over 40 values.
         XCTAssertLessThan(try XCTUnwrap(worst[.bits4]), 0.1)
         XCTAssertLessThan(try XCTUnwrap(worst[.bits8]), 0.01)
     }
@@ -101,18 +101,18 @@ final class FlashDecodeTests: AttentionTestCase {
         try assertClose(try out[0..<1], try attended(try q[0..<1], over: tokens))
     }
 
-    func testARingThatLostPositionsIsAttendedToAsFarAsItGoes() throws {
+    func testTruncatedRingAttendsToRemainingPositions() throws {
         let cache = try makeCache(capacity: 6)
         let tokens = someTokens(10)
         try device.encode {
             try $0.append(keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), to: cache)
         }.wait()
-        try cache.truncate(to: 7)  // what was at 1 to 3 is overwritten
+        try cache.truncate(to: 7)  // positions 1 to 3 are overwritten
         let q = try queries(2)
         let out = try Tensor.zeros(shape: [2, heads, headDim], on: device)
         try device.encode { try $0.attend(q[0..<1], over: cache, into: out[0..<1]) }.wait()
         try assertClose(try out[0..<1], try attended(try q[0..<1], over: Array(tokens[..<7]), held: [4, 5, 6]))
-        // Without a window rows see what is left; a window promises more.
+        // Without a window, rows see the remaining positions; a window requires all of its positions.
         try device.encode { try $0.attend(q, over: cache, into: out) }
         try assertClose(out, try attended(q, over: Array(tokens[..<7]), held: [4, 5, 6]))
         assertRefused(op: "AttentionCache.attend", what: "overwritten", got: "position 3", expected: "at least 7") {
@@ -141,7 +141,7 @@ final class FlashDecodeTests: AttentionTestCase {
         assertRefused(op: "AttentionPartials", got: "part -1") { try parts.part(-1) }
     }
 
-    func testTheOpTakesMemoryOfTheCallers() throws {
+    func testTheOpUsesCallerMemory() throws {
         let tokens = someTokens(6)
         let keys = try tensor(tokens.map(\.key))
         let values = try tensor(tokens.map(\.value))
@@ -173,7 +173,7 @@ final class FlashDecodeTests: AttentionTestCase {
         try assertClose(out, try attended(q, over: tokens), accuracy: 0.02)
     }
 
-    func testTheOpTakesQueriesOfAnyLayout() throws {
+    func testTheOpAcceptsQueriesOfAnyLayout() throws {
         let tokens = someTokens(6)
         let keys = try tensor(tokens.map(\.key))
         let values = try tensor(tokens.map(\.value))
@@ -209,8 +209,8 @@ final class FlashDecodeTests: AttentionTestCase {
         }
     }
 
-    /// Two rows of one sequence and one of another, in one list.
-    func testSequencesMayHaveRowsOfTheirOwn() throws {
+    /// Two rows of one sequence and one row of another, in one list.
+    func testSequencesMayHaveDifferentRowCounts() throws {
         let tokens = someTokens(7)
         let memory = try (0..<2).map { _ in try Tensor.zeros(shape: [kvHeads, 8, headDim], on: device) }
         let view = KVCacheView(keys: memory[0], values: memory[1])
@@ -232,8 +232,8 @@ final class FlashDecodeTests: AttentionTestCase {
         }
     }
 
-    /// A ring of six slots had ten positions, and three were taken back.
-    func testLengthsThatASequenceHadCount() throws {
+    /// A ring of six slots held ten positions, three of which were truncated.
+    func testHighestLengthOfASequenceCounts() throws {
         let tokens = someTokens(10)
         let memory = try (0..<2).map { _ in try Tensor.zeros(shape: [kvHeads, 6, headDim], on: device) }
         let view = KVCacheView(keys: memory[0], values: memory[1], wrap: .ring)
@@ -257,7 +257,7 @@ final class FlashDecodeTests: AttentionTestCase {
         }
     }
 
-    func testWhatCannotBeAttendedToIsRefused() throws {
+    func testInvalidAttentionIsRefused() throws {
         let cache = try makeCache(.dense(.float32), capacity: 4, whenFull: .fail)
         let q = try queries(1)
         let out = try Tensor.zeros(shape: [1, heads, headDim], on: device)

@@ -1,7 +1,7 @@
 import MLXNativeKernels
 import XCTest
 
-/// Conversions of `Tensor` between `Float` and the 16-bit float types, over every pattern of 16 bits.
+/// Conversions of `Tensor` between `Float` and the 16-bit float types, over all 16-bit patterns.
 final class FloatConversionTests: DeviceTestCase {
     private let allPatterns = (0...UInt16.max).map { $0 }
 
@@ -14,7 +14,7 @@ final class FloatConversionTests: DeviceTestCase {
         return try Tensor(bytes: bytes, shape: [bits.count], dtype: dtype, on: device).array(of: Float.self)
     }
 
-    /// What the bits mean, in double precision and by the definition of the format.
+    /// The value of the bits in double precision, by the definition of the format.
     private func meaning(_ bits: UInt16, significandBits: Int, bias: Int) -> Double {
         let exponentMask = 0x7FFF >> significandBits
         let exponent = Int(bits >> significandBits) & exponentMask
@@ -39,8 +39,8 @@ final class FloatConversionTests: DeviceTestCase {
         let numbers = zip(allPatterns, values).filter { !$0.1.isNaN }
         assertSame(try bits(numbers.map(\.1), dtype), numbers.map(\.0), "\(dtype) patterns there and back")
 
-        // Between two neighbors: the middle goes to the even one, and the smallest step decides otherwise. The
-        // neighbor of the largest number is infinity, which represents the next power of two.
+        // Between two neighbors, the middle rounds to the even one, and the smallest step away from it decides
+        // otherwise. The neighbor of the largest number is infinity, which takes the place of the next power of two.
         let infinity = UInt16(0x7FFF >> significandBits) << significandBits
         var inputs: [Float] = []
         var expected: [UInt16] = []

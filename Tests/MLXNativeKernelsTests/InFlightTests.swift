@@ -21,7 +21,7 @@ final class InFlightTests: DeviceTestCase {
 
     private func element() throws -> Tensor { try Tensor.zeros(shape: [1], dtype: .uint32, on: device) }
 
-    func testReadingWaitsForTheWorkThatWrites() throws {
+    func testReadingWaitsForWriters() throws {
         let gate = try Gate(in: library, on: device)
         let (written, other) = try (element(), element())
         let done = try device.encode { try gate.pass(written, $0) }
@@ -42,7 +42,7 @@ final class InFlightTests: DeviceTestCase {
         }
     }
 
-    func testWritingWaitsForTheWorkThatTouchesTheBytes() throws {
+    func testWritingWaitsForReadersAndWriters() throws {
         for bytes in [[8, 0, 0, 0], [9, 0, 0, 0]] as [[UInt8]] {
             let gate = try Gate(in: library, on: device)
             let tensor = try element()
@@ -54,7 +54,7 @@ final class InFlightTests: DeviceTestCase {
         }
     }
 
-    func testSavingWaitsForTheWorkThatAppends() async throws {
+    func testSavingWaitsForAppends() async throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("mnk-\(UUID().uuidString)").path
         defer { try? FileManager.default.removeItem(atPath: path) }
         let cache = try AttentionCache(.init(kvHeads: 2, headDim: 32, capacity: 64), on: device)
@@ -79,7 +79,7 @@ final class InFlightTests: DeviceTestCase {
         }
     }
 
-    /// More tasks wait than there are threads for tasks, and none holds one.
+    /// More tasks wait than there are threads in the pool; a waiting task must not block a thread.
     func testTasksSuspendWhileTheyWait() async throws {
         let gate = try Gate(in: library, on: device)
         let tensor = try element()
@@ -132,7 +132,7 @@ final class InFlightTests: DeviceTestCase {
     }
 
     @MainActor
-    func testRunRecordsOnTheActorOfItsCaller() async throws {
+    func testRunRecordsOnTheCallersActor() async throws {
         var recorded = 0  // isolated to the main actor
         try await device.run { step in
             MainActor.assertIsolated()
@@ -142,7 +142,7 @@ final class InFlightTests: DeviceTestCase {
         XCTAssertEqual(recorded, 1)
     }
 
-    /// Failed work is known to the device, to those who read what it was to write, and to work that would read it.
+    /// The device, readers of the failed outputs, and work that would read them report the failure.
     func testFailuresReachReadersUntilTheMemoryIsWritten() async throws {
         let host = try KernelDevice.host()
         XCTAssertNil(host.lastFailure)
@@ -182,8 +182,8 @@ final class InFlightTests: DeviceTestCase {
     }
 
     #if SWIFT_PACKAGE
-        /// Swift has no handlers of finished work, but shares the device's thread with those of the other languages.
-        func testWaitingThatCouldNeverEndIsAnError() throws {
+        /// Swift has no completion handlers, but it shares the device's thread with those of the other APIs.
+        func testWaitingThatWouldDeadlockIsAnError() throws {
             final class Handler: @unchecked Sendable {
                 var tensor: Tensor?
                 var done: Completion?

@@ -2,13 +2,13 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// KVCacheQuantize and KVCacheDequantize through the Swift API, over caller-owned caches. What
-/// is stored is tested in C++.
+/// KVCacheQuantize and KVCacheDequantize through the Swift API, over caller-owned caches. C++ tests cover the stored
+/// bytes.
 final class KVCacheQuantizeTests: DeviceTestCase {
     private let heads = 3
     private let headDim = 128
 
-    /// The error of the best levels for the normal distribution, as a part of the square of what is coded.
+    /// The relative squared error of the optimal codebooks for the normal distribution.
     private let theory: [KVCodec.Bits: Double] = [
         .bits2: 0.1175, .bits3: 0.03454, .bits4: 0.009497, .bits5: 0.002499, .bits6: 0.0006421, .bits8: 0.00004116,
     ]
@@ -32,7 +32,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         return wrong / expected.reduce(0) { $0 + pow(Double($1), 2) }
     }
 
-    func testWhatIsStoredIsReadBackAsWellAsTheoryAllows() throws {
+    func testRoundTripErrorMatchesTheory() throws {
         let shape = [40, heads, headDim]
         let keys = try normal(shape, seed: 1)
         let values = try normal(shape, seed: 2)
@@ -45,7 +45,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
                 try step.encode(KVCacheQuantize(keys: keys, values: values, into: cache, at: 9))
                 try step.encode(KVCacheDequantize(keys: keysBack, values: valuesBack, from: cache, at: 9))
             }.wait()
-            // Keys keep their part along themselves, which costs one part in 1 - error.
+            // Keys keep their projection onto themselves, which increases the error by 1 / (1 - error).
             let keyError = try relativeError(keysBack, keys)
             XCTAssertLessThan(keyError, expected / (1 - expected) * 1.02, "\(bits)")
             let valueError = try relativeError(valuesBack, values)
@@ -69,7 +69,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         }
     }
 
-    func testFieldsOfASourceAndOfPlacesArrive() throws {
+    func testFieldsOfSourceAndDestinationReachTheOp() throws {
         let keys = try normal([heads, 5, headDim], seed: 4)
         let cache = QuantizedKVCacheView(
             keys: try .zeros(
@@ -95,7 +95,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         XCTAssertEqual(stored, [8, 8, 8, 11, 11, 11])
     }
 
-    /// Columns of a fused tensor, and head-major tensors, store the codes that token-major tensors store.
+    /// Columns of a fused tensor, and head-major tensors, yield the same codes as token-major tensors.
     func testSourcesAreViewsOfAnyLayout() throws {
         let fused = try normal([5, 2 * heads * headDim], seed: 8)
         let columns = try (0..<2).map {
@@ -137,7 +137,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         for (index, op) in ops.enumerated() { XCTAssertEqual(try stored(op), expected, "op \(index)") }
     }
 
-    func testRowsGoToSequencesAndPositionsOfTheirOwn() throws {
+    func testRowsHaveTheirOwnSequencesAndPositions() throws {
         let keys = try normal([2, heads, headDim], seed: 5)
         for rows: KVCacheWrite.Rows in [
             .init(sequences: [1, 0], positions: [3, 2]),
@@ -152,7 +152,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         }
     }
 
-    func testMeansAndChannelScalesAreUndone() throws {
+    func testMeansAndChannelScalesAreReversed() throws {
         let keys = try normal([20, heads, headDim], seed: 6)
         let offset: [Float] = (0..<heads * headDim).map { Float($0 % 7) * 10 }
         let shifted = try Tensor(
@@ -168,13 +168,13 @@ final class KVCacheQuantizeTests: DeviceTestCase {
             try step.encode(KVCacheQuantize(keys: shifted, into: cache, at: 0))
             try step.encode(KVCacheDequantize(keys: back, from: cache, at: 0))
         }.wait()
-        // Of the square of what is left without the mean, not of all.
+        // Relative to the square without the mean, not to the whole.
         let left = try keys.array(of: Float.self).reduce(0) { $0 + pow(Double($1), 2) }
         let all = try shifted.array(of: Float.self).reduce(0) { $0 + pow(Double($1), 2) }
         XCTAssertLessThan(try relativeError(back, shifted) * all / left, 0.0105)
     }
 
-    func testAQueryMeetsKeysInTheRotatedDomain() throws {
+    func testQueriesMatchKeysInTheRotatedDomain() throws {
         let keys = try normal([16, heads, headDim], seed: 7)
         let query = try normal([heads, headDim], seed: 8)
         let cache = QuantizedKVCacheView(keys: try plane(.turbo(.bits8), capacity: 16))
@@ -198,7 +198,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         }
     }
 
-    func testOptionsAndCountsArrive() throws {
+    func testOptionsAndCountsReachTheOp() throws {
         var numbers = try normal([2, heads, headDim], seed: 9).array(of: Float.self)
         numbers[5] = .nan
         numbers[headDim + 5] = .infinity
@@ -217,12 +217,12 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         XCTAssert(try scales(.init(nonFinite: .propagate))[2].isNaN)
         XCTAssertEqual(try counts.array(of: UInt32.self), [4, 0])
         XCTAssertEqual(try scales(.init(candidates: .five, keyScale: .unbiased)), plain)
-        // The unbiased scale is the greater one.
+        // The unbiased scale is larger.
         XCTAssertLessThan(try scales(.init(keyScale: .leastSquares))[4], plain[4])
         XCTAssertNotEqual(try scales(.init(candidates: .one)), plain)
     }
 
-    func testAPlanSaysWhatWouldRun() throws {
+    func testPlanDescribesTheWork() throws {
         let keys = try normal([heads, headDim], seed: 10)
         let cache = QuantizedKVCacheView(keys: try plane(.turbo(.bits3), capacity: 8))
         let plan = try KVCacheQuantize(keys: keys, into: cache, at: 0).plan()
@@ -235,7 +235,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
             heads * headDim * 2)
     }
 
-    func testMistakesAreErrorsInFourParts() throws {
+    func testErrorsHaveFourParts() throws {
         let keys = try normal([heads, headDim], seed: 11)
         let cache = QuantizedKVCacheView(keys: try plane(.turbo(.bits4), capacity: 2))
         func refuse(_ op: KVCacheQuantize, what: String = "", got: String = "", line: UInt = #line) {

@@ -1,7 +1,7 @@
 import MLXNativeKernels
 import XCTest
 
-/// The op through the Swift API: each field of the descriptor arrives. The op itself is tested in C++.
+/// The op through the Swift API: each field of the descriptor reaches the op. C++ tests cover the op itself.
 final class KVCacheWriteTests: DeviceTestCase {
     private let heads = 2
     private let headDim = 4
@@ -18,7 +18,7 @@ final class KVCacheWriteTests: DeviceTestCase {
         try device.encode { try $0.encode(write) }.wait()
     }
 
-    func testKeysAndValuesLandAtTheirPosition() throws {
+    func testKeysAndValuesAreStoredAtTheirPosition() throws {
         let keys = try Tensor.zeros(shape: [heads, 6, headDim], dtype: .float16, on: device)
         let values = try Tensor.zeros(shape: [heads, 6, headDim], dtype: .float16, on: device)
         try run(
@@ -32,10 +32,10 @@ final class KVCacheWriteTests: DeviceTestCase {
         XCTAssertEqual(Array(try values.array(of: Float.self)[16..<20]), row(6, head: 0))
     }
 
-    func testEveryFieldOfTheDescriptorArrives() throws {
+    func testEveryFieldOfTheDescriptorReachesTheOp() throws {
         let memory = try Tensor.zeros(shape: [2, 5, heads, headDim], on: device)
         let view = KVCacheView(keys: memory, layout: .tokenMajor, wrap: .ring, pinned: 1)
-        // Ring of four behind one pinned slot: positions 6, 7, 8 lie in slots 2, 3, 4.
+        // A ring of four behind one pinned slot: positions 6, 7, 8 are in slots 2, 3, 4.
         try run(KVCacheWrite(keys: source(0..<9), into: view, at: 6, sequence: 1, sourceOffset: 4, tokens: 3))
         var expected = [Float](repeating: 0, count: memory.count)
         for (token, slot) in [(4, 2), (5, 3), (6, 4)] {
@@ -47,12 +47,12 @@ final class KVCacheWriteTests: DeviceTestCase {
         assertSame(try memory.array(of: Float.self), expected, "token-major ring")
     }
 
-    /// The same tokens head-major, as a view or by the layout of the source, and as columns of a wider tensor.
+    /// The same tokens head-major, as a view or through the layout of the source, and as columns of a wider tensor.
     func testSourcesAreViewsOfAnyLayout() throws {
         let tokenMajor = try source(0..<3)
         let headMajor = try Tensor(
             (0..<heads).flatMap { h in (0..<3).flatMap { row($0, head: h) } }, shape: [heads, 3, headDim], on: device)
-        // One column before the heads and two behind them.
+        // One column before the heads and two after them.
         let wide = try Tensor(
             (0..<3).flatMap { t in [-1] + (0..<heads).flatMap { row(t, head: $0) } + [-1, -1] },
             shape: [3, 1 + heads * headDim + 2], on: device)
@@ -90,7 +90,7 @@ final class KVCacheWriteTests: DeviceTestCase {
         }
     }
 
-    func testRowsGoToSequencesAndPositionsOfTheirOwn() throws {
+    func testRowsHaveTheirOwnSequencesAndPositions() throws {
         let sequences = try Tensor([2, 0] as [UInt32], on: device)
         let positions = try Tensor([1, 3] as [UInt32], on: device)
         let writes: [KVCacheWrite.Rows] = [
@@ -125,7 +125,7 @@ final class KVCacheWriteTests: DeviceTestCase {
             "positions 2 to 5 in order")
     }
 
-    func testPlanSaysWhatWouldRunAndRunsNothing() throws {
+    func testPlanDescribesTheWorkAndRunsNothing() throws {
         let memory = try Tensor.zeros(shape: [heads, 6, headDim], dtype: .float16, on: device)
         let write = KVCacheWrite(keys: try source(0..<3), into: KVCacheView(keys: memory), at: 0)
         let plan = try write.plan()

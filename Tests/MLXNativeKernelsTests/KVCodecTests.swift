@@ -1,7 +1,7 @@
 import MLXNativeKernels
 import XCTest
 
-/// What codecs take, and the rotation that they share.
+/// Sizes of codecs, and the rotation that they share.
 final class KVCodecTests: DeviceTestCase {
     func testSizesOfVectors() throws {
         for bits in KVCodec.Bits.allCases {
@@ -29,7 +29,7 @@ final class KVCodecTests: DeviceTestCase {
         }
     }
 
-    func testBytesOfACacheAreThoseOfItsTensors() throws {
+    func testBytesOfACacheEqualThoseOfItsTensors() throws {
         func bytes(_ plane: QuantizedKVPlane) -> Int { plane.codes.byteCount + (plane.scales?.byteCount ?? 0) }
         let keys = try QuantizedKVPlane.zeros(
             .mlx1(.bits4), heads: 3, headDim: 512, capacity: 10, sequences: 2, on: device)
@@ -59,7 +59,7 @@ final class KVCodecTests: DeviceTestCase {
         }
     }
 
-    func testHadamardThereAndBack() throws {
+    func testHadamardRoundTrips() throws {
         let numbers: [Float] = (0..<512).map { Float($0 * 37 % 101) - 50 }
         for signs in [nil, KVCodec.Name.turbo, .mlx1] {
             let vectors = try Tensor(numbers, shape: [2, 256], on: device)
@@ -84,7 +84,7 @@ final class KVCodecTests: DeviceTestCase {
         assertRefused(op: "Hadamard", got: "u32") { try Hadamard(numbers).plan() }
         let vectors = try Tensor.zeros(shape: [2, 64], on: device)
         assertRefused(op: "Hadamard") { try Hadamard(vectors, into: odd).plan() }
-        // There are no signs of turbo for so long a vector.
+        // The turbo codec has no signs for vectors this long.
         let long = try Tensor.zeros(shape: [1, 4096], on: device)
         assertRefused(op: "Hadamard") { try Hadamard(long, signs: .turbo).plan() }
         XCTAssertEqual(try Hadamard(long).plan().dispatches.count, 1)

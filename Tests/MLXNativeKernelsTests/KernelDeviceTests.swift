@@ -22,7 +22,7 @@ final class KernelDeviceTests: XCTestCase {
         #endif
     }
 
-    func testTellsWhereItsKernelsCameFrom() throws {
+    func testReportsTheOriginOfItsKernels() throws {
         let host = try KernelDevice.host()
         XCTAssertEqual(try host.libraryOrigin, LibraryOrigin(kind: .program, path: nil))
         XCTAssertEqual("\(try host.libraryOrigin)", "the program")
@@ -36,7 +36,7 @@ final class KernelDeviceTests: XCTestCase {
         XCTAssertEqual("\(loaded.origin)", "given file (\(file.path))")
     }
 
-    func testHostDeviceComputesTheSameUnderEveryOption() throws {
+    func testHostDeviceComputesTheSameWithAllOptions() throws {
         for options in [
             HostOptions(), HostOptions(workers: 1), HostOptions(workers: 3, orderSeed: 5, checking: .guarded),
             HostOptions(level: .baseline),
@@ -51,7 +51,7 @@ final class KernelDeviceTests: XCTestCase {
         }
     }
 
-    func testObjectsOutliveTheDeviceTheyCameFrom() throws {
+    func testObjectsOutliveTheirDevice() throws {
         var device: KernelDevice? = try KernelDevice.host(HostOptions(workers: 1))
         let tensor = try Tensor([1, 2, 3], on: XCTUnwrap(device))
         let cache = try AttentionCache(

@@ -3,7 +3,7 @@ import MLXNativeKernels
 import XCTest
 
 final class KernelErrorTests: DeviceTestCase {
-    func testAllPartsArriveFromTheCore() throws {
+    func testAllPartsComeFromTheCore() throws {
         let tensor = try Tensor.zeros(shape: [4, 2], on: device)
         let error = try XCTUnwrap(assertRefused(op: "Tensor") { try tensor[2..<6] })
 
@@ -13,7 +13,7 @@ final class KernelErrorTests: DeviceTestCase {
         }
     }
 
-    func testLocalizedErrorShowsTheSameParts() throws {
+    func testLocalizedErrorHasTheSameParts() throws {
         let error = try XCTUnwrap(assertRefused { try Tensor.zeros(shape: [3], on: device).reshaped([2]) })
 
         XCTAssertEqual(error.errorDescription, error.description)
@@ -24,14 +24,14 @@ final class KernelErrorTests: DeviceTestCase {
         XCTAssertEqual(error.debugDescription, "\(version)[invalidArgument] \(error.description)")
     }
 
-    func testEqualMistakesGiveEqualErrors() throws {
+    func testEqualCausesGiveEqualErrors() throws {
         let tensor = try Tensor.zeros(shape: [3], on: device)
         let first = assertRefused { try tensor.reshaped([2]) }
         XCTAssertEqual(first, assertRefused { try tensor.reshaped([2]) })
         XCTAssertNotEqual(first, assertRefused { try tensor.reshaped([4]) })
     }
 
-    func testNumbersThatCHasNotAreRefusedByName() throws {
+    func testNumbersOutOfRangeAreRefusedByName() throws {
         assertRefused(op: "Tensor", what: "axis 1", got: "-3") { try Tensor.zeros(shape: [2, -3], on: device) }
         assertRefused(op: "AttentionCache", what: "kvHeads", got: "-1") {
             try AttentionCache(.init(kvHeads: -1, headDim: 4, capacity: 4), on: device)

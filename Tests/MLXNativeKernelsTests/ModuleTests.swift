@@ -5,17 +5,17 @@ import XCTest
     import MLXNativeKernelsCore
 #endif
 
-/// The C module can be imported from Swift on its own, and says the same as the Swift API.
+/// Swift can import the C module separately, and it agrees with the Swift API.
 final class ModuleTests: XCTestCase {
     override class func setUp() { chooseDevice() }
 
-    func testElementSizesOfTheCModuleArrive() {
+    func testElementSizesMatchTheCModule() {
         XCTAssertEqual(mnk_dtype_size(.MNK_F16), 2)
         XCTAssertEqual(ElementType.allCases.map(\.byteSize), [4, 2, 2, 1, 2, 4, 4])
         XCTAssertEqual(ElementType.allCases.map(\.description), ["f32", "f16", "bf16", "u8", "u16", "u32", "i32"])
     }
 
-    func testDescriptionOfAnErrorIsTheMessageOfTheCModule() throws {
+    func testErrorDescriptionMatchesTheCModule() throws {
         let device = try KernelDevice.default()
         let swift = assertRefused { try Tensor.zeros(shape: [2, 3], on: device).reshaped([7]) }
 

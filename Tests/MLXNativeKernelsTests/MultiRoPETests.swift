@@ -2,7 +2,7 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// The op through the Swift API: each field of the descriptor arrives. The op itself is tested in C++.
+/// The op through the Swift API: each field of the descriptor reaches the op. C++ tests cover the op itself.
 final class MultiRoPETests: DeviceTestCase {
     /// Vectors whose pair 0 is (1, 0) under half-split, so that its elements become the cosine and the sine.
     private func units(_ shape: [Int], second: Bool = false) throws -> Tensor {
@@ -33,7 +33,7 @@ final class MultiRoPETests: DeviceTestCase {
         }
     }
 
-    func testRotateTurnsQueriesAndKeysInPlace() throws {
+    func testRotatesQueriesAndKeysInPlace() throws {
         let queries = try units([2, 3, 8])
         let keys = try units([2, 1, 8])
         let done = try device.encode { step in
@@ -45,7 +45,7 @@ final class MultiRoPETests: DeviceTestCase {
         XCTAssertEqual(done.summary.counts(ofKind: "MultiRoPE").dispatches, 1)
     }
 
-    func testRotateReadsTheOrderOfMLX() throws {
+    func testRotateAcceptsTheLayoutOfMLX() throws {
         for isStatedByViews in [false, true] {
             let queries = try units([1, 2, 3, 8])
             let keys = try units([1, 1, 3, 8])
@@ -62,12 +62,12 @@ final class MultiRoPETests: DeviceTestCase {
         }
     }
 
-    func testRotateTakesColumns() throws {
+    func testRotateAcceptsColumns() throws {
         let fused = try units([2, 3, 8])
         let flat = try fused.reshaped([2, 24])
         let queries = try HeadsView.columns(of: flat, from: 0, heads: 2, headDim: 8)
         let keys = try HeadsView.columns(of: flat, from: 16, heads: 1, headDim: 8)
-        for layout in KVLayout.allCases {  // strides need none
+        for layout in KVLayout.allCases {  // strides take precedence
             try device.encode {
                 try $0.rotate(queries, layout: layout, positions: .text(startingAt: 3), with: RotaryEmbedding())
             }
@@ -76,7 +76,7 @@ final class MultiRoPETests: DeviceTestCase {
         assertAngles(try angles(fused, second: 4), [7, 7, 1, 10, 10, 2])
     }
 
-    func testPositionsComeFromEverywhere() throws {
+    func testAcceptsEveryKindOfPositions() throws {
         let tensor = try Tensor([5, -6] as [Int32], on: device)
         let unsigned = try Tensor([5, 6] as [UInt32], on: device)
         let forms: [(MultiRoPE.Positions, [Double])] = [
@@ -90,7 +90,7 @@ final class MultiRoPETests: DeviceTestCase {
         }
     }
 
-    func testAxesGoToTheirSections() throws {
+    func testAxesApplyToTheirSections() throws {
         let positions = MultiRoPE.Positions.perAxis([[1], [2], [3], [4]])
         let layouts: [(RotaryEmbedding.Layout, RotaryEmbedding.OtherAxis, Double)] = [
             (.halfSplit, .axis0, 1), (.mrope(1, 3, 0), .axis0, 2), (.mrope(1, 0, 0, 3), .axis0, 4),
@@ -105,7 +105,7 @@ final class MultiRoPETests: DeviceTestCase {
         }
     }
 
-    func testOffsetsAreThoseOfTheSequences() throws {
+    func testOffsetsApplyPerSequence() throws {
         let tensor = try Tensor([100, -100] as [Int32], on: device)
         for offsets: MultiRoPE.Offsets in [[100, -100], .tensor(tensor)] {
             let queries = try units([2, 2, 1, 8])
@@ -117,7 +117,7 @@ final class MultiRoPETests: DeviceTestCase {
         }
     }
 
-    func testTheEmbeddingArrives() throws {
+    func testTheEmbeddingReachesTheOp() throws {
         let embeddings: [(RotaryEmbedding, Double, Int)] = [
             (RotaryEmbedding(layout: .interleavedPairs), 1, 1),
             (RotaryEmbedding(ropeDim: 4), 1, 2),
@@ -137,7 +137,7 @@ final class MultiRoPETests: DeviceTestCase {
         assertAngles(try angles(second, first: 1, second: 5), [0.5])
     }
 
-    func testYaRNStretches() throws {
+    func testYaRNScales() throws {
         let queries = try units([1, 8])
         let yarn = RotaryEmbedding.YaRN(originalContext: 4096, attentionFactor: 2)
         let rotary = RotaryEmbedding(scale: 0.25, yarn: yarn)
@@ -158,7 +158,7 @@ final class MultiRoPETests: DeviceTestCase {
         XCTAssertGreaterThan(try abs(secondAngle(roundsCorners: true) - secondAngle(roundsCorners: false)), 1e-3)
     }
 
-    func testColumnsOfAFusedProjectionTurnInPlace() throws {
+    func testRotatesColumnsOfAFusedProjectionInPlace() throws {
         let fused = try units([2, 5, 8]).reshaped([2, 40])
         let queries = try HeadsView.columns(of: fused, from: 0, heads: 2, headDim: 8)
         let keys = try HeadsView.columns(of: fused, from: 16, heads: 1, headDim: 8)
@@ -172,7 +172,7 @@ final class MultiRoPETests: DeviceTestCase {
         }
     }
 
-    func testResultsGoElsewhereInAnotherTypeAndOrder() throws {
+    func testResultsMayHaveAnotherTypeAndLayout() throws {
         let queries = try units([3, 2, 8])
         let keys = try units([3, 1, 8])
         let rotated = try Tensor.zeros(shape: [2, 3, 8], dtype: .float16, on: device)
@@ -205,7 +205,7 @@ final class MultiRoPETests: DeviceTestCase {
         }
     }
 
-    func testAPlanSaysWhatWouldRun() throws {
+    func testPlanDescribesTheWork() throws {
         let queries = try Tensor.zeros(shape: [32, 128], dtype: .float16, on: device)
         let keys = try Tensor.zeros(shape: [8, 128], dtype: .float16, on: device)
         let plan = try MultiRoPE(
@@ -221,7 +221,7 @@ final class MultiRoPETests: DeviceTestCase {
             ).plan().dispatches.isEmpty)
     }
 
-    func testMistakesAreErrorsInFourParts() throws {
+    func testErrorsHaveFourParts() throws {
         let queries = try units([2, 1, 8])
         func refuse(
             _ what: String, positions: MultiRoPE.Positions = .text(startingAt: 0), offsets: MultiRoPE.Offsets? = nil,

@@ -2,8 +2,7 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// Measures only on its own Host devices, so that the choices of the device that all tests share stay those of the
-/// table.
+/// Measures only on separate Host devices, so that the device shared by all tests keeps the choices of the table.
 final class PrepareTests: AttentionTestCase {
     private var folder: URL!
 
@@ -51,7 +50,7 @@ final class PrepareTests: AttentionTestCase {
         }
     }
 
-    func testWhatWasMeasuredIsKnownLater() async throws {
+    func testMeasuredChoicesAreReused() async throws {
         let file = path("tuning")
         for isFirst in [true, false] {
             let host = try KernelDevice.host()
@@ -68,19 +67,20 @@ final class PrepareTests: AttentionTestCase {
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["tuning"])
     }
 
-    /// Measured choices give the results that those of the table give, but for the last bits.
+    /// Measured choices give the same results as those of the table, except for the last bits.
     func testMeasuredChoicesAttend() async throws {
         let host = try KernelDevice.host()
         let cache = try measuredCache(on: host)
         let tokens = (0..<256).map { _ in Token(key: numbers(kvHeads * headDim), value: numbers(kvHeads * headDim)) }
-        func made(_ rows: [Float], _ heads: Int) throws -> Tensor {
+        func hostTensor(_ rows: [Float], _ heads: Int) throws -> Tensor {
             try Tensor(rows, shape: [rows.count / heads / headDim, heads, headDim], on: host)
         }
-        let q = try made(numbers(heads * headDim), heads)
+        let q = try hostTensor(numbers(heads * headDim), heads)
         let out = try Tensor.zeros(shape: [1, heads, headDim], on: host)
         try host.encode {
             try $0.append(
-                keys: made(tokens.flatMap(\.key), kvHeads), values: made(tokens.flatMap(\.value), kvHeads), to: cache)
+                keys: hostTensor(tokens.flatMap(\.key), kvHeads), values: hostTensor(tokens.flatMap(\.value), kvHeads),
+                to: cache)
         }
         try await host.prepare(
             for: [cache], queryHeads: heads, dtype: .float32, tuning: .measure, tuningFile: path("tuning"))
@@ -89,7 +89,7 @@ final class PrepareTests: AttentionTestCase {
         try assertClose(out, try attended(q, over: tokens), accuracy: 1e-3)
     }
 
-    func testAFileThatCannotBeWrittenIsReported() async throws {
+    func testUnwritableFileIsReported() async throws {
         let host = try KernelDevice.host()
         let ready = try await host.prepare(
             for: [measuredCache(on: host)], tuning: .measure, tuningFile: path("missing/tuning"))
@@ -102,7 +102,7 @@ final class PrepareTests: AttentionTestCase {
         XCTAssertEqual(ready.kernels, 0)
     }
 
-    /// One thread is enough for the caller's tasks: the call takes none of those that tasks share.
+    /// A single thread for tasks is enough: the call does not occupy the pool that tasks share.
     func testManyTasksPrepareAtTheSameTime() async throws {
         let host = try KernelDevice.host()
         let cache = try measuredCache(on: host)
@@ -119,7 +119,7 @@ final class PrepareTests: AttentionTestCase {
         XCTAssertEqual(shapes, 1)
     }
 
-    func testWhatNoStepCanHaveIsRefused() async throws {
+    func testInvalidPreparationsAreRefused() async throws {
         let cache = try makeCache()
         let other = try KernelDevice.host()
         let foreign = try measuredCache(on: other)

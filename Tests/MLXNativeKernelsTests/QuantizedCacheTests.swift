@@ -19,7 +19,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         try [cache.keys, cache.values, XCTUnwrap(cache.keyScales), XCTUnwrap(cache.valueScales)].map { try $0.bytes() }
     }
 
-    func testQuantizedCacheKnowsItsShapesAndSizes() throws {
+    func testReportsItsShapesAndSizes() throws {
         let cache = try AttentionCache(
             dimensions, storage: .quantized(.turbo, keys: .bits5, values: .bits3), whenFull: .overwriteOldest,
             isStorageOnly: true, on: device)
@@ -43,7 +43,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         XCTAssertEqual(dense.bytesSaved, -dense.bytes / 2)
     }
 
-    func testKeysOrValuesAloneAreCoded() throws {
+    func testQuantizesOnlyKeysOrOnlyValues() throws {
         let storages: [AttentionCache.Storage] = [
             .quantizedKeys(.turbo, .bits5, values: .float32), .quantizedValues(.turbo, .bits3, keys: .bfloat16),
         ]
@@ -63,7 +63,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         XCTAssertEqual("\(storages[1])", "turbo, keys bfloat16, values 3 bits")
     }
 
-    func testADenseCacheIsMadeIntoAQuantizedOne() throws {
+    func testConvertsADenseCacheToAQuantizedOne() throws {
         let storage = AttentionCache.Storage.quantized(.turbo, keys: .bits5, values: .bits3)
         let calibration = AttentionCache.Calibration(keyMeans: try channels(3))
         let dense = try AttentionCache(
@@ -73,9 +73,9 @@ final class QuantizedCacheTests: DeviceTestCase {
             dimensions, storage: storage, calibration: calibration, whenFull: .overwriteOldest(keepingFirst: 1),
             isStorageOnly: true, on: device)
         for cache in [dense, expected] { try append(0..<6, to: cache, sequence: 1) }
-        var made: AttentionCache?
-        try device.encode { made = try $0.quantize(dense, as: storage, calibration: calibration) }.wait()
-        let quantized = try XCTUnwrap(made)
+        var result: AttentionCache?
+        try device.encode { result = try $0.quantize(dense, as: storage, calibration: calibration) }.wait()
+        let quantized = try XCTUnwrap(result)
         XCTAssertEqual(quantized.nextPosition(ofSequence: 1), 6)
         XCTAssertEqual(quantized.storage, storage)
         XCTAssertEqual(try contents(quantized), try contents(expected))
@@ -90,7 +90,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         }
     }
 
-    func testAppendsAreThoseOfTheOp() throws {
+    func testAppendsMatchTheOp() throws {
         let storage = AttentionCache.Storage.quantized(
             .turbo, keys: .bits4, values: .bits4,
             options: KVQuantizeOptions(candidates: .one, keyScale: .leastSquares))
@@ -117,7 +117,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         XCTAssertEqual(cache.count(ofSequence: 1), 4)
     }
 
-    func testDequantizeReadsWhatIsHeld() throws {
+    func testDequantizeReadsHeldPositions() throws {
         let cache = try AttentionCache(
             dimensions, storage: .quantized(.turbo, keys: .bits8, values: .bits8), whenFull: .overwriteOldest,
             isStorageOnly: true, on: device)
@@ -128,7 +128,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         let read = try values.array(of: Float.self)
         for (index, number) in read.enumerated() {
             let expected = self.number(position: 3 + index / 128, head: index / 64 % 2, element: index % 64)
-            // Numbers go up to 250; 8 bits of vectors of such a size leave an error of a few.
+            // Numbers reach 250; 8 bits leave an error of a few units for vectors of that size.
             XCTAssertEqual(number, expected, accuracy: 8)
         }
         assertRefused(op: "AttentionCache", got: "position 1", expected: "positions 2 to 5") {
@@ -144,7 +144,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         }
     }
 
-    func testImpossibleStorageIsRefused() throws {
+    func testInvalidStorageIsRefused() throws {
         assertRefused(op: "AttentionCache", got: "mlx1 of 5 bits") {
             try AttentionCache(
                 dimensions, storage: .quantized(.mlx1, keys: .bits5, values: .bits4), isStorageOnly: true, on: device)

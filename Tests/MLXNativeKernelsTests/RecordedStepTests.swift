@@ -35,7 +35,7 @@ final class RecordedStepTests: DeviceTestCase {
         XCTAssertEqual(try caches[0].keys.bytes(), try caches[1].keys.bytes())
     }
 
-    func testWhatNoLongerFitsThrowsBeforeAnythingRuns() throws {
+    func testThrowsBeforeRunningWhenTheCacheIsFull() throws {
         let cache = try makeCache(capacity: 2)
         let other = try makeCache(capacity: 4)
         let token = try tokens(0..<1, heads: 2, headDim: 64)

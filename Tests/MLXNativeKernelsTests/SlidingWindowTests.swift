@@ -12,7 +12,7 @@ final class SlidingWindowTests: AttentionTestCase {
             dimensions, slidingWindow: window, keepingFirst: pinned, storage: .dense(.float32), on: device)
     }
 
-    func testCachesSizeThemselves() throws {
+    func testCachesComputeTheirCapacity() throws {
         for (window, pinned, capacity) in [
             (SlidingWindow(window: 8), 0, 8), (SlidingWindow(window: 8, maxRows: 4), 0, 11),
             (SlidingWindow(window: 8, maxRows: 2, maxDraft: 5), 3, 15), (SlidingWindow(window: 1, maxRows: 0), 0, 1),
@@ -34,7 +34,7 @@ final class SlidingWindowTests: AttentionTestCase {
         XCTAssertEqual(several.values.shape, [3, 2, 4, 64])
     }
 
-    func testWindowsThatCannotBeServedAreRefused() throws {
+    func testUnservableWindowsAreRefused() throws {
         assertRefused(op: "AttentionCache", what: "sees nothing", got: "a window of 0") {
             try makeCache(SlidingWindow(window: 0))
         }
@@ -51,14 +51,14 @@ final class SlidingWindowTests: AttentionTestCase {
         {
             try makeCache(SlidingWindow(window: 8, maxRows: 3), capacity: 9)
         }
-        // A capacity that was left out is none.
+        // An omitted capacity is 0.
         assertRefused(op: "AttentionCache", what: "would hold nothing", got: "capacity 0") {
             try AttentionCache(.init(kvHeads: 1, headDim: 64), on: device)
         }
     }
 
-    /// Drafts of four tokens: each row sees its window, and after a truncate the next rows see what was there before.
-    func testDraftsAreExactAfterTheyAreTakenBack() throws {
+    /// Drafts of four tokens: each row sees its window, and after a truncation later rows see the earlier positions.
+    func testDraftsAreExactAfterTruncation() throws {
         let cache = try makeCache(SlidingWindow(window: 8, maxRows: 4, maxDraft: 4))
         var tokens: [Token] = []
         for accepted in [4, 4, 4, 1, 0, 3, 2, 0, 4, 1] {
@@ -67,7 +67,7 @@ final class SlidingWindowTests: AttentionTestCase {
             let out = try zeros(4)
             try device.encode { step in
                 try step.append(keys: tensor(draft.map(\.key)), values: tensor(draft.map(\.value)), to: cache)
-                try step.attend(q, over: cache, into: out)  // with the window of the cache
+                try step.attend(q, over: cache, into: out)  // with the cache's window
             }
             try assertClose(out, try attended(q, over: tokens + draft, window: 8), "at \(tokens.count)")
             tokens += draft[..<accepted]
@@ -76,7 +76,7 @@ final class SlidingWindowTests: AttentionTestCase {
         XCTAssertEqual(cache.nextPosition, 23)
     }
 
-    func testRowsCanSeePinnedPositionsBeforeTheirWindow() throws {
+    func testRowsCanSeePinnedPositions() throws {
         let cache = try makeCache(SlidingWindow(window: 5, maxRows: 2), keepingFirst: 3)
         let tokens = someTokens(20)
         let q = try queries(2)
@@ -86,7 +86,7 @@ final class SlidingWindowTests: AttentionTestCase {
             try device.encode { try $0.attend(q, over: cache, into: out, .init(windowSeesPinned: seesPinned)) }
             try assertClose(out, try attended(q, over: tokens, window: 5, seesFirst: seesPinned ? 3 : 0))
         }
-        // A smaller window of the rows' own, and one that is too large.
+        // A smaller window for these rows, and one that is too large.
         try device.encode { try $0.attend(q, over: cache, into: out, .init(window: 2)) }
         try assertClose(out, try attended(q, over: tokens, window: 2))
         assertRefused(op: "AttentionCache.attend", what: "overwritten", got: "window of 6") {
@@ -94,7 +94,7 @@ final class SlidingWindowTests: AttentionTestCase {
         }
     }
 
-    func testPromptsGoThroughInOneCall() throws {
+    func testPromptsTakeOneCall() throws {
         let cache = try makeCache(SlidingWindow(window: 5, maxRows: 3))
         let tokens = someTokens(40)
         let q = try queries(40)
@@ -105,7 +105,7 @@ final class SlidingWindowTests: AttentionTestCase {
             )
         }
         try assertClose(out, try attended(q, over: tokens, window: 5))
-        // Chunks of several tokens, not one by one.
+        // In chunks of several tokens, not one by one.
         XCTAssertLessThan(done.summary.counts(ofKind: "KVCacheWrite").dispatches, 40)
     }
 }

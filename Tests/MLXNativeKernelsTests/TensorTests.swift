@@ -15,7 +15,7 @@ final class TensorTests: DeviceTestCase {
         }
     }
 
-    func testArraysComeBackAsTheyWent() throws {
+    func testArraysRoundTrip() throws {
         XCTAssertEqual(try Tensor([1.5, -2, 3], on: device).array(of: Float.self), [1.5, -2, 3])
         XCTAssertEqual(try Tensor([7, .max] as [UInt32], on: device).array(of: UInt32.self), [7, .max])
         XCTAssertEqual(try Tensor([.min, 4] as [Int32], on: device).array(of: Int32.self), [.min, 4])
@@ -51,7 +51,7 @@ final class TensorTests: DeviceTestCase {
         assertRefused { try Tensor.zeros(shape: [.max, .max], on: device) }
     }
 
-    func testSlicesShareMemoryAndCountFromTheirParent() throws {
+    func testSlicesShareMemoryOfTheirParent() throws {
         let tensor = try Tensor((0..<24).map(UInt32.init), shape: [6, 4], on: device)
         let slice = try tensor[2..<5]
         XCTAssertEqual(slice.shape, [3, 4])
@@ -75,7 +75,7 @@ final class TensorTests: DeviceTestCase {
         assertRefused(op: "Tensor") { try tensor.reshaped([5]) }
     }
 
-    func testTensorsOfNoElementsAndOfNoAxesExist() throws {
+    func testTensorsWithoutElementsOrAxesExist() throws {
         let none = try Tensor([] as [Float], on: device)
         XCTAssertEqual(none.shape, [0])
         XCTAssertEqual(try none.array(of: Float.self), [])

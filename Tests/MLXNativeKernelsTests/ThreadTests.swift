@@ -1,9 +1,9 @@
 import MLXNativeKernels
 import XCTest
 
-/// Objects that say they are Sendable are.
+/// Types that conform to Sendable are safe to use from several threads.
 final class ThreadTests: DeviceTestCase {
-    func testThreadsEncodeOnTheirOwnCachesOfOneDevice() throws {
+    func testThreadsUseTheirOwnCachesOfOneDevice() throws {
         let device = try XCTUnwrap(self.device)
         let failures = Counter()
         DispatchQueue.concurrentPerform(iterations: 8) { thread in

@@ -32,7 +32,7 @@ final class WrappedMemoryTests: DeviceTestCase {
         XCTAssertEqual(released.value, 1)
     }
 
-    func testDeallocatorRunsAfterTheLastUserWhateverTheOrder() throws {
+    func testDeallocatorRunsAfterTheLastUser() throws {
         let memory = pages()
         defer { memory.deallocate() }
         for sliceGoesLast in [true, false] {
@@ -58,7 +58,7 @@ final class WrappedMemoryTests: DeviceTestCase {
         }
     }
 
-    func testMemoryLivesUntilTheWorkThatUsesItIsDone() throws {
+    func testMemoryLivesUntilItsWorkIsDone() throws {
         let memory = pages()
         defer { memory.deallocate() }
         let released = Counter()

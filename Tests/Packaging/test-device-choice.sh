@@ -33,6 +33,6 @@ MNK_DEVICE=metal MNK_SOFT_METAL_MACHINE=paravirtual "$demo" --tokens 2 --no-tabl
   fail "the demo fails if the GPU lacks required features"
 }
 printed 'Apple Paravirtual device'
-printed 'The kernels run on the processor instead.'
+printed 'The kernels run on the CPU instead.'
 printed 'Host ('
 passed "the demo runs on the Host device in a virtual machine, and says so"

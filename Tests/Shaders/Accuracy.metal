@@ -1,5 +1,5 @@
-// Every math function that may have an error, once for each column of the Host device's table of them. Element i of
-// row r is function r of the operands there. HostAccuracyTests.cpp lists the same rows and knows the true values.
+// Every math function that may have an error, once for each column of the Host device's accuracy table. Element i of
+// row r is function r of operands i. HostAccuracyTests.cpp lists the same rows and computes the exact values.
 #include "../../Shaders/Common/MetalCompat.h"
 
 #define MATH_ROWS(one, two)                                                                                         \

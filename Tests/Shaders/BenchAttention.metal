@@ -1,5 +1,5 @@
-// Work for a benchmark: attention of one new token over an f16 cache (head dimension 128), split over the keys, then
-// reduced. It is no part of the shipped library.
+// A benchmark kernel: attention of one new token over an f16 cache (head dimension 128), split over the keys, then
+// reduced. It is not part of the shipped library.
 // One threadgroup serves one key/value head and one split; each of its simdgroups serves one query head.
 #include "../../Shaders/Common/MetalCompat.h"
 
@@ -17,8 +17,8 @@ constant constexpr uint kHeadDim = 128;
 constant constexpr uint kTile = 32;  // keys per step: one per lane
 constant constexpr uint kMaxQueriesPerHead = 8;
 
-// Sum of a tile's value rows times their weights. Keys past the last have weight zero and repeat the last row;
-// four chains hide the latency of fma.
+// Sum of a tile's value rows times their weights. Keys past the last have weight zero and repeat the last row; four
+// chains hide the latency of fma.
 inline float4 weightedSum(device const half4* rows, threadgroup const float* weights, uint last) {
   float4 chains[4] = {float4(0.0f), float4(0.0f), float4(0.0f), float4(0.0f)};
   for (uint i = 0; i < kTile; i += 4) {
@@ -111,7 +111,7 @@ kernel void benchAttention(
 }
 export_kernel(benchAttention)
 
-// Joins the splits of one query head: 128 threads, one per output element.
+// Merges the splits of one query head: 128 threads, one per output element.
 kernel void benchAttentionReduce(
     device const float* partial [[buffer(0)]], device const float2* state [[buffer(1)]],
     device float* output [[buffer(2)]], constant uint& splits [[buffer(3)]],

@@ -1,10 +1,10 @@
-// Sums of a matrix's columns and of their neighbors: a kernel with every kind of barrier, each of which is needed.
-// .ci/barriers takes them out one by one.
+// Sums of a matrix's columns and of their neighbors: a kernel that needs every kind of barrier. .ci/barriers removes
+// the barriers one by one.
 #include "../../Shaders/Common/MetalCompat.h"
 
 // A threadgroup of four simdgroups sums 32 columns, in blocks of 32 rows that it transposes through threadgroup memory.
-// sums[c] is the sum of column c; groups[c] is the sum over the four columns with the same c / 4, read back from
-// reversed places of `sums`.
+// sums[c] is the sum of column c; groups[c] is the sum over the four columns with the same c / 4, read back from `sums`
+// in reverse order.
 kernel void blockSums(
     device const float* matrix [[buffer(0)]], device float* sums [[buffer(1)]], device float* groups [[buffer(2)]],
     constant uint2& size [[buffer(3)]], uint lane [[thread_index_in_simdgroup]],

@@ -1,4 +1,4 @@
-// Codes of many numbers times a factor, found as KVCacheQuantize finds them.
+// Quantizes many numbers times a factor like KVCacheQuantize.
 #include "../../Shaders/KVCacheQuantize/CodeSearch.h"
 
 struct CodeSearchParams {

@@ -1,5 +1,5 @@
-// Kernels that pin down lanes, memory and arguments of Metal Shading Language. HostConformanceTests.cpp knows the
-// answers.
+// Kernels that define the behavior of lanes, memory and arguments in the Metal Shading Language.
+// HostConformanceTests.cpp has the expected results.
 #include "../../Shaders/Common/MetalCompat.h"
 
 pipeline_constant(bool, testFlag, 0);
@@ -52,7 +52,7 @@ kernel void simdgroupFunctions(
 }
 export_kernel(simdgroupFunctions)
 
-// Lanes beyond the limit have returned; the others still meet.
+// Lanes beyond the limit have returned; the others still use collectives.
 kernel void returnedLanes(device float* out [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   if (lane >= testUint) {
     return;
@@ -61,7 +61,7 @@ kernel void returnedLanes(device float* out [[buffer(0)]], uint lane [[thread_in
 }
 export_kernel(returnedLanes)
 
-// The first lanes return; the first that stays is the one that broadcasts.
+// The first lanes return; the first remaining lane broadcasts.
 kernel void returnedFirstLanes(device float* out [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   if (lane < testUint) {
     return;
@@ -72,7 +72,7 @@ export_kernel(returnedFirstLanes)
 
 // Atomics.
 
-// One thread per threadgroup: which of them came first, second, …
+// One thread per threadgroup: the order in which they ran.
 kernel void takeTickets(
     device atomic_uint* next [[buffer(0)]], device uint* tickets [[buffer(1)]],
     uint group [[threadgroup_position_in_grid]]) {
@@ -104,10 +104,10 @@ kernel void atomics(
   atomic_fetch_min_explicit(&signeds[0], -int(i), memory_order_relaxed);
   atomic_fetch_max_explicit(&signeds[1], int(i) - 1000, memory_order_relaxed);
   atomic_fetch_add_explicit(&floats[0], 0.5f, memory_order_relaxed);
-  // Each thread draws a ticket; no two get the same.
+  // Each thread draws a ticket; no two threads get the same.
   const uint ticket = atomic_fetch_add_explicit(&unsigneds[7], 1u, memory_order_relaxed);
   seen[ticket] = 1u;
-  // A product by compare and exchange: doubles once for every 32nd thread.
+  // A product by compare-and-exchange: doubles once for every 32nd thread.
   if (i % 32 == 0) {
     uint expected = atomic_load_explicit(&unsigneds[8], memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(
@@ -128,7 +128,7 @@ struct ConformanceTable {
 
 constant constexpr float kConformanceWeights[4] = {1.0f, 2.0f, 4.0f, 8.0f};
 
-// Correct exchanges of every kind; a sanitizer must find nothing here. 64 threads.
+// Correct exchanges of every kind; sanitizers must find nothing here. 64 threads.
 kernel void exchanges(
     device uchar* bytes [[buffer(0)]],  // [threadgroups][64]
     device atomic_uint* count [[buffer(1)]],
@@ -137,7 +137,7 @@ kernel void exchanges(
     threadgroup uchar* shared [[threadgroup_memory(0)]], threadgroup float* floats [[threadgroup_memory(2)]],
     uint group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]]) {
   threadgroup_array(uint, fixed, 64);
-  shared[tid] = uchar(tid);  // neighbouring bytes belong to different lanes
+  shared[tid] = uchar(tid);  // neighboring bytes belong to different lanes
   floats[tid] = float(tid);
   fixed[tid] = tid * 2u;
   simdgroup_barrier(mem_flags::mem_threadgroup);
@@ -158,7 +158,7 @@ kernel void exchanges(
 }
 export_kernel(exchanges)
 
-// A tree over the threadgroup with a barrier in every round, in a loop.
+// A tree reduction over the threadgroup with a barrier in every round of a loop.
 kernel void threadgroupTree(
     device const uint* in [[buffer(0)]], device uint* out [[buffer(1)]],
     threadgroup uint* values [[threadgroup_memory(0)]], uint i [[thread_position_in_grid]],

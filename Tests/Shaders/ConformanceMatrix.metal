@@ -1,8 +1,8 @@
-// Kernels that pin down simdgroup_matrix. HostConformanceMatrixTests.cpp knows the answers. All run with whole
-// simdgroups.
+// Kernels that define the behavior of simdgroup_matrix. HostConformanceMatrixTests.cpp has the expected results. All
+// run with whole simdgroups.
 #include "../../Shaders/Common/MetalCompat.h"
 
-// Which elements of rows of 11 a lane gets: two numbers for each thread.
+// The elements of rows of 11 that a lane holds: two numbers for each thread.
 kernel void matrixPlaces(
     device const float* rows [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
   simdgroup_float8x8 x;
@@ -12,8 +12,8 @@ kernel void matrixPlaces(
 }
 export_kernel(matrixPlaces)
 
-// Rows of 9 in device memory, of 12 in threadgroup memory and of 10 in device memory again; every element gains 1 while
-// it is in its lane.
+// Copies rows of 9 in device memory through rows of 12 in threadgroup memory to rows of 10 in device memory; each lane
+// adds 1 to its elements.
 template <typename T>
 kernel void matrixRoundTrip(
     device const T* from [[buffer(0)]], device T* into [[buffer(1)]],
@@ -34,8 +34,8 @@ instantiate_kernel("matrixRoundTrip_half", matrixRoundTrip, half)
 instantiate_kernel("matrixRoundTrip_bfloat", matrixRoundTrip, bfloat)
 instantiate_kernel("matrixRoundTrip_float", matrixRoundTrip, float)
 
-// Matrices of 64 numbers, one for each simdgroup: A * B; A * B + C in its own matrix; the same in place of C;
-// and A * A with 3 in every element added, twice over.
+// Matrices of 64 numbers, one for each simdgroup: A * B; A * B + C in another matrix; the same in place of C; and A * A
+// added twice to 3 in every element.
 template <typename T>
 kernel void matrixProducts(
     device const T* a [[buffer(0)]], device const T* b [[buffer(1)]], device const float* c [[buffer(2)]],
@@ -79,7 +79,7 @@ kernel void faultProductOfFewLanes(device float* data [[buffer(0)]], uint lane [
 }
 export_kernel(faultProductOfFewLanes)
 
-// Half of the lanes take another way to their product.
+// Half of the lanes reach their product on another path.
 kernel void faultProductInDivergentCode(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   const simdgroup_float8x8 x = make_filled_simdgroup_matrix<float, 8, 8>(1.0f);
   simdgroup_float8x8 d;
@@ -92,7 +92,7 @@ kernel void faultProductInDivergentCode(device float* data [[buffer(0)]], uint l
 }
 export_kernel(faultProductInDivergentCode)
 
-// Each lane points at its own row.
+// Each lane passes the address of another row.
 kernel void faultMatrixOfManyAddresses(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   simdgroup_float8x8 x;
   simdgroup_load(x, data + lane, 8);
@@ -100,7 +100,7 @@ kernel void faultMatrixOfManyAddresses(device float* data [[buffer(0)]], uint la
 }
 export_kernel(faultMatrixOfManyAddresses)
 
-// The eighth row ends after the buffer does.
+// The eighth row ends past the buffer.
 kernel void faultMatrixPastBuffer(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   simdgroup_float8x8 x;
   simdgroup_load(x, data, 9);
@@ -109,7 +109,7 @@ kernel void faultMatrixPastBuffer(device float* data [[buffer(0)]], uint lane [[
 }
 export_kernel(faultMatrixPastBuffer)
 
-// Lanes read what other lanes stored, and nothing is in between.
+// Lanes read elements that other lanes stored, without a barrier in between.
 kernel void faultMatrixWithoutBarrier(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float, values, 64);
   simdgroup_store(make_filled_simdgroup_matrix<float, 8, 8>(1.0f), values, 8);

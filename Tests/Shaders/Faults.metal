@@ -1,5 +1,5 @@
-// Kernels with one deliberate mistake each. HostFaultTests.cpp and HostCheckingTests.cpp expect a typed error that
-// names the line, and .ci/sanitize expects a sanitizer's report at the lines that say "mistake".
+// Kernels with one seeded fault each. HostFaultTests.cpp and HostCheckingTests.cpp expect a typed error that names the
+// line, and .ci/sanitize expects a sanitizer's report at the lines marked "fault".
 #include "../../Shaders/Common/MetalCompat.h"
 
 pipeline_constant(uint, faultMissing, 40);
@@ -51,7 +51,7 @@ kernel void faultUnsetOptional(device float* data [[buffer(0), function_constant
 }
 export_kernel(faultUnsetOptional)
 
-// Lane 5 leaves its place unwritten: NaN where threadgroup memory is poisoned.
+// Lane 5 does not write its element: NaN if threadgroup memory is poisoned.
 kernel void faultUnwritten(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float, scratch, 32);
   if (lane != 5) {
@@ -62,7 +62,7 @@ kernel void faultUnwritten(device float* data [[buffer(0)]], uint lane [[thread_
 }
 export_kernel(faultUnwritten)
 
-// Overwrites what a slower lane has still to read: right only in lock step, which no device promises.
+// Overwrites an element that a slower lane has yet to read: correct only in lock step, which no device guarantees.
 kernel void faultLockStep(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float, scratch, 32);
   float value = float(lane);
@@ -78,18 +78,18 @@ export_kernel(faultLockStep)
 kernel void faultMissingBarrier(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
   threadgroup_array(float, scratch, 64);
   scratch[tid] = float(tid);
-  data[tid] = scratch[63 - tid];  // mistake
+  data[tid] = scratch[63 - tid];  // fault
 }
 export_kernel(faultMissingBarrier)
 
 kernel void faultOutOfBounds(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
-  data[tid + 1] = 1.0f;  // mistake
+  data[tid + 1] = 1.0f;  // fault
 }
 export_kernel(faultOutOfBounds)
 
 kernel void faultReadsPastBuffer(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
   if (tid >= 32) {
-    data[tid - 32] = data[tid + 1];  // mistake
+    data[tid - 32] = data[tid + 1];  // fault
   }
 }
 export_kernel(faultReadsPastBuffer)
@@ -106,17 +106,17 @@ kernel void faultReadsPastArray(device float* data [[buffer(0)]], uint lane [[th
   scratch[lane] = neighbor[lane] = float(lane);
   simdgroup_barrier(mem_flags::mem_threadgroup);
   const threadgroup float* from = scratch;
-  data[lane] = from[lane + 1] + neighbor[lane];  // mistake
+  data[lane] = from[lane + 1] + neighbor[lane];  // fault
 }
 export_kernel(faultReadsPastArray)
 
 kernel void faultWritesPastArray(
     threadgroup float* scratch [[threadgroup_memory(0)]], uint lane [[thread_index_in_simdgroup]]) {
-  scratch[lane + 1] = 1.0f;  // mistake
+  scratch[lane + 1] = 1.0f;  // fault
 }
 export_kernel(faultWritesPastArray)
 
-// Two of a thread's own elements too many.
+// Two elements past a private array.
 kernel void faultPrivateArray(
     device float* data [[buffer(0)]], constant uint& count [[buffer(1)]], uint lane [[thread_index_in_simdgroup]]) {
   float own[4];
@@ -130,7 +130,7 @@ export_kernel(faultPrivateArray)
 kernel void faultMissingSimdgroupBarrier(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float, scratch, 32);
   scratch[lane] = float(lane);
-  data[lane] = scratch[31 - lane] + simd_sum(0.0f);  // mistake
+  data[lane] = scratch[31 - lane] + simd_sum(0.0f);  // fault
 }
 export_kernel(faultMissingSimdgroupBarrier)
 
@@ -142,7 +142,7 @@ kernel void faultNarrowBarrier(device float* data [[buffer(0)]], uint tid [[thre
 }
 export_kernel(faultNarrowBarrier)
 
-// A barrier that orders no memory, and one that orders the other kind.
+// A barrier that orders no memory, and one that orders the wrong memory.
 kernel void faultNoFlags(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
   threadgroup_array(float, scratch, 64);
   scratch[tid] = float(tid);
@@ -159,7 +159,7 @@ kernel void faultWrongFlags(device float* data [[buffer(0)]], uint tid [[thread_
 export_kernel(faultWrongFlags)
 
 kernel void faultTwoWriters(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
-  data[tid / 2] = float(tid);  // mistake
+  data[tid / 2] = float(tid);  // fault
 }
 export_kernel(faultTwoWriters)
 
@@ -168,11 +168,11 @@ kernel void faultSameValue(device float* data [[buffer(0)]]) {
 }
 export_kernel(faultSameValue)
 
-// The last thread of each threadgroup writes the first place of the next.
+// The last thread of each threadgroup writes the first element of the next.
 kernel void faultTwoThreadgroups(
     device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  data[group * 31 + tid] = float(group);  // mistake
+  data[group * 31 + tid] = float(group);  // fault
 }
 export_kernel(faultTwoThreadgroups)
 
@@ -195,7 +195,7 @@ export_kernel(faultMixedAtomic)
 
 kernel void faultMisalignedVector(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
   device float4* rows = reinterpret_cast<device float4*>(data + 1);
-  rows[tid] = float4(1.0f);  // mistake
+  rows[tid] = float4(1.0f);  // fault
 }
 export_kernel(faultMisalignedVector)
 
@@ -207,7 +207,7 @@ kernel void faultShuffleFromReturnedLane(device float* data [[buffer(0)]], uint 
 }
 export_kernel(faultShuffleFromReturnedLane)
 
-// With rows of 2^31 elements, row 2 wraps to row 0, which is in bounds.
+// With rows of 2^31 elements, row 2 wraps around to row 0, which is in bounds.
 kernel void faultIndexOverflow(
     device float* data [[buffer(0)]], constant uint& rowElements [[buffer(1)]], uint row [[thread_position_in_grid]]) {
   data[(row * rowElements + row) % 64] = 1.0f;
@@ -216,14 +216,14 @@ export_kernel(faultIndexOverflow)
 
 kernel void faultSignedOverflow(
     device float* data [[buffer(0)]], constant int& start [[buffer(1)]], uint tid [[thread_position_in_grid]]) {
-  const int index = start + int(tid);  // mistake
+  const int index = start + int(tid);  // fault
   data[index & 31] = 1.0f;
 }
 export_kernel(faultSignedOverflow)
 
 constant float kSigns[2] = {1.0f, -1.0f};
 
-// Correct in every order: each stage reads what others wrote, behind its barrier.
+// Correct in every order: a barrier precedes each stage, which reads what other lanes wrote.
 kernel void orderedExchanges(
     device float* data [[buffer(0)]], device float* result [[buffer(1)]], uint tid [[thread_index_in_threadgroup]]) {
   threadgroup_array(float, scratch, 64);

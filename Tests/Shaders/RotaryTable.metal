@@ -1,5 +1,5 @@
-// The other way to rotate: one dispatch writes the cosines and sines of all positions into a table, and those that turn
-// vectors read it. It is here to be compared with MultiRoPE, which computes them again, in results and in time.
+// An alternative rotation: one dispatch writes the cosines and sines of all positions to a table, and dispatches that
+// rotate vectors read it. Benchmarks and tests compare it with MultiRoPE, which recomputes them, in results and time.
 // Vectors are token-major f16, split in halves; a token's row of the table holds its cosines, then its sines.
 #include "../../Shaders/Common/MetalCompat.h"
 #include "../../Shaders/Common/RotaryAngle.h"

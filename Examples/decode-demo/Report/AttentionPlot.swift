@@ -1,12 +1,12 @@
 import Foundation
 
-/// Where one head looks, as a triangle of shades over the text.
+/// The attention of one head, as a triangle of shaded cells over the text.
 struct AttentionPlot {
     let attention: ReportAttention
 
-    /// More tokens than these are no longer readable; the newest are shown.
+    /// More tokens than this are unreadable; the plot shows the newest.
     static let mostTokens = 128
-    /// The strongest cells tell their numbers when pointed at. All would make the page several times as large.
+    /// The strongest cells have tooltips. Tooltips for all would make the page several times larger.
     static let mostTooltips = 1200
     static let shades = 10
 
@@ -27,8 +27,8 @@ struct AttentionPlot {
         drawLegend(&svg)
         return svg.element(
             id: "attention", title: "Attention of head \(attention.head) of layer \(attention.layer)",
-            description: "A triangle of \(count) rows. Each row is a token, each column a token before it or itself; "
-                + "the darker a cell, the more the row's token looks at the column's.")
+            description: "A triangle of \(count) rows. Each row is a token, each column that token or an earlier one; "
+                + "the darker a cell, the more the row's token attends to the column's.")
     }
 
     /// The weight of a cell; `nil` if there is none.
@@ -40,8 +40,8 @@ struct AttentionPlot {
         return weight.isFinite && weight > 0 ? min(weight, 1) : nil
     }
 
-    /// The weight that has the darkest shade: one that few cells pass, in steps of 5 %. The first rows, where a token
-    /// has little to choose from, do not count.
+    /// The weight with the darkest shade: one that few cells exceed, in steps of 5 %. The first rows do not count,
+    /// because their tokens have few positions to attend to.
     private var darkest: Double {
         let rows = attention.tokens.count - first
         let weights = (min(8, rows / 2)..<rows).flatMap { row in (0...row).compactMap { weight(row, $0) } }.sorted()
@@ -79,7 +79,7 @@ struct AttentionPlot {
 
     private func place(_ token: Int) -> Int { attention.firstPosition &+ first &+ token }
 
-    /// Shades go by the square root, so that small weights can be seen.
+    /// Shades follow the square root, so that small weights are visible.
     private func shade(_ weight: Double?, _ darkest: Double) -> Int? {
         guard let weight else { return nil }
         let shade = Int(((weight / darkest).squareRoot() * Double(Self.shades)).rounded()) - 1
@@ -95,12 +95,12 @@ struct AttentionPlot {
             svg.text(
                 label, x: Self.left + middle, y: Self.top + side + size + 3, "token", .middle, size: size)
         }
-        svg.text("the token that looks", x: 14, y: Self.top + side / 2, "label", .middle, isUpward: true)
+        svg.text("attending token", x: 14, y: Self.top + side / 2, "label", .middle, isUpward: true)
         svg.text(
-            "the token looked at", x: Self.left + side / 2, y: Self.top + side + 34, "label", .middle)
+            "attended token", x: Self.left + side / 2, y: Self.top + side + 34, "label", .middle)
     }
 
-    /// In the corner that a triangle leaves free.
+    /// In the corner outside the triangle.
     private func drawLegend(_ svg: inout SVG) {
         let x = Self.width - 290
         let step = 24.0

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What storages cost against what they take: one panel of measured points over a curve of what is possible.
+/// Cost over size of storages: measured points and the curve of a theoretical bound.
 ///
-/// Both axes are logarithmic. Points that a logarithm cannot show, at 0 or less, lie in a strip at the foot.
+/// Both axes are logarithmic. Points at 0 or less, which have no logarithm, are in a strip at the bottom.
 struct CostPlot {
     struct Point {
         var name: String
@@ -16,7 +16,7 @@ struct CostPlot {
     let id: String
     let title: String
     let points: [Point]
-    /// The curve, by bytes per token.
+    /// The curve as a function of bytes per token.
     let curve: (Double) -> Double?
     /// `nil` if there is none.
     let curveName: String?
@@ -27,7 +27,7 @@ struct CostPlot {
     private static let left = 62.0
     private static let right = 468.0
     private static let top = 46.0
-    /// Where the scale ends and the strip begins.
+    /// The y coordinate at which the scale ends and the strip begins.
     private static let foot = 304.0
     private static let bottom = 346.0
     private static let strip = 325.0
@@ -63,7 +63,7 @@ struct CostPlot {
             elementsPerToken: bound.elementsPerToken)
     }
 
-    /// Numbers beyond these are no measurements.
+    /// Larger numbers are not measurements.
     private static func canShow(_ value: Double) -> Bool { abs(value) < 1e9 }
 
     func element() -> String {
@@ -84,11 +84,11 @@ struct CostPlot {
         drawPoints(&svg, across, up, bounds, legend)
         let list = points.map { "\($0.name): \(groupedText($0.bytesPerToken)) bytes, \($0.label)" }
         return svg.element(
-            id: id, title: "\(title) against bytes per token", description: list.joined(separator: "; ") + ".")
+            id: id, title: "\(title) by bytes per token", description: list.joined(separator: "; ") + ".")
     }
 
-    /// Whole decades around what is positive. What lies far below all else is left to the strip, so that others keep
-    /// their room.
+    /// Whole decades around the positive values. Values far below the others go to the strip, so that the others keep
+    /// their space.
     private var valueBounds: ClosedRange<Double> {
         let positive = points.map(\.value).filter { $0 > 1e-12 }
         let highest = positive.max() ?? 1

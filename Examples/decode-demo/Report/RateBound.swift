@@ -1,15 +1,16 @@
 import Foundation
 
-/// Measured costs of storages over the base, and the least that theory lets them be.
+/// Measured costs of storages relative to the baseline, and their theoretical bound.
 ///
-/// A quantizer of R bits an element cannot bring the squared error of independent normal numbers below 2^(-2R) of their
-/// variance. For bits per byte, cost is taken as proportional to squared error, by a slope that is fitted to the rows.
+/// A quantizer with R bits per element cannot reduce the squared error of independent normal numbers below 2^(-2R) of
+/// their variance. For bits per byte, the bound assumes a cost proportional to the squared error, with a slope fitted
+/// to the rows.
 struct RateBound {
-    /// The row that others are compared with: the one with most bits an element.
+    /// The baseline: the row with the most bits per element.
     let base: ReportRow?
-    /// Elements of keys and values of one token.
+    /// Elements of keys and values per token.
     let elementsPerToken: Double?
-    /// Added bits per byte for each unit of squared error; `nil` where the rows do not tell.
+    /// Added bits per byte per unit of squared error; `nil` if the rows do not determine it.
     let slope: Double?
 
     init(_ rows: [ReportRow]) {
@@ -29,7 +30,7 @@ struct RateBound {
         slope = fitted.isFinite && fitted > 0 ? fitted : nil
     }
 
-    /// Bits per byte over the base; `nil` for a row without a number.
+    /// Bits per byte relative to the baseline; `nil` for a row without a number.
     func added(_ row: ReportRow) -> Double? {
         guard let base else { return nil }
         let added = row.bitsPerByte - base.bitsPerByte

@@ -1,7 +1,7 @@
-/// A report as one page that needs nothing else: no scripts, and nothing fetched.
+/// A report as one self-contained page: no scripts, and no external resources.
 func reportPage(_ data: ReportData) -> String {
     let bound = RateBound(data.rows)
-    // The policy forbids a browser to fetch or run anything, whatever a text may hold.
+    // The policy forbids the browser to fetch or run anything, whatever the texts contain.
     return """
         <!DOCTYPE html>
         <html lang="en">
@@ -29,7 +29,7 @@ func reportPage(_ data: ReportData) -> String {
         \(ringSection(data.ring))
         \(timeSection(data))
         </main>
-        <footer>Numbers of one run on one machine. K in contexts is 1024 tokens, an MB is a million bytes.</footer>
+        <footer>Numbers from one run on one machine. K in context lengths is 1024 tokens; 1 MB is a million bytes.</footer>
         </body>
         </html>
 
@@ -46,12 +46,12 @@ private func facts(_ data: ReportData) -> String {
         + lines.map { "<dt>\($0.0)</dt><dd>\(escaped($0.1))</dd>\n" }.joined() + "</dl>"
 }
 
-/// What the rows say in short: the smallest storages, beside the base.
+/// The main results: the smallest storages, compared with the baseline.
 private func tiles(_ rows: [ReportRow], _ bound: RateBound) -> String {
     guard let base = bound.base, base.bytesPerToken > 0 else { return "" }
     let others = rows.filter { !bound.isBase($0) && $0.bytesPerToken > 0 && bound.added($0) != nil }
     var tiles = [
-        (decimalText(base.bitsPerByte, digits: 4), "bits per byte with \(base.name), the base of comparisons")
+        (decimalText(base.bitsPerByte, digits: 4), "bits per byte with \(base.name), the baseline")
     ]
     func tile(_ row: ReportRow, _ what: String) {
         let factor = Double(base.bytesPerToken) / Double(row.bytesPerToken)
@@ -66,7 +66,7 @@ private func tiles(_ rows: [ReportRow], _ bound: RateBound) -> String {
     let close = others.filter { (bound.added($0) ?? .infinity) + 2 * $0.standardError <= 0.005 * base.bitsPerByte }
         .min { $0.bytesPerToken < $1.bytesPerToken }
     if let close { tile(close, "the smallest within 0.5 % of \(base.name) at two standard errors") }
-    if let smallest, smallest.name != close?.name { tile(smallest, "the smallest of all") }
+    if let smallest, smallest.name != close?.name { tile(smallest, "the smallest overall") }
     return "<div class=\"tiles\">\n"
         + tiles.map { "<p class=\"tile\"><b>\(escaped($0.0))</b><span>\(escaped($0.1))</span></p>\n" }.joined()
         + "</div>"
@@ -85,66 +85,66 @@ private func figure(_ pictures: [String], _ caption: String) -> String {
 private func textSection(_ data: ReportData) -> String {
     let note = data.writing.isEmpty ? "" : "<p class=\"note\">\(escaped(data.writing))</p>\n"
     return section(
-        "What the model wrote",
+        "Generated text",
         note + "<pre><span class=\"prompt\">\(escaped(data.prompt))</span>\(escaped(data.continuation))</pre>")
 }
 
 private func tableSection(_ data: ReportData, _ bound: RateBound) -> String {
     section(
-        "Storages of keys and values",
+        "Storage of keys and values",
         "<p class=\"note\">Bits per byte measure how well the model predicts the passage; lower is better. "
             + "± is the standard error of the difference over the passage's bytes. "
-            + "Squared error is |x − x′|² / |x|² over the keys and values that caches held at the end.</p>\n"
+            + "Squared error is |x − x′|² / |x|² over the keys and values in the caches at the end.</p>\n"
             + ReportTable(rows: data.rows, bound: bound).element())
 }
 
 private func costSection(_ rows: [ReportRow], _ bound: RateBound) -> String {
     let pictures = [CostPlot.cost(rows, bound).element(), CostPlot.error(rows, bound).element()]
     let limit =
-        "The bound is the least squared error that any quantizer of R bits per element can have, 2⁻²ᴿ of the variance, "
-        + "if elements are independent normal numbers"
+        "The bound is the least squared error of any quantizer with R bits per element, 2⁻²ᴿ of the variance, for "
+        + "independent normal elements"
     let yardstick =
         bound.slope.map { slope in
-            "; the yardstick assumes besides that cost is proportional to that error, with a slope of "
-                + "\(shortText(slope)) that was fitted to the measured points by least squares. Keys and values of a "
-                + "real model are neither quite normal nor independent, and the coarsest storages weigh most in the "
-                + "fit, so the yardstick is no proven limit."
-        } ?? ". There is no yardstick for costs, because these points give no slope of cost over error."
+            "; the yardstick also assumes that cost is proportional to that error, with a slope of "
+                + "\(shortText(slope)) fitted to the measured points by least squares. Keys and values of a real model "
+                + "are neither exactly normal nor independent, and the coarsest storages dominate the fit, so the "
+                + "yardstick is not a proven limit."
+        } ?? ". There is no yardstick for costs, because these points do not determine a slope of cost over error."
     return section(
-        "What fewer bytes cost",
+        "The cost of fewer bytes",
         figure(
             pictures,
             limit + yardstick
-                + " Costs are over \(bound.base?.name ?? "the base") (the ring-shaped point, with its bits per "
-                + "byte); a point in the strip at the foot is below the scale, and its number says by what."))
+                + " Costs are relative to \(bound.base?.name ?? "the baseline") (the ring-shaped point, labeled with its bits "
+                + "per byte). A point in the strip at the bottom is below the scale; its label gives its value."))
 }
 
 private func attentionSection(_ attention: ReportAttention?) -> String {
     guard let attention, !attention.tokens.isEmpty else { return "" }
     return section(
-        "Where one head looks",
+        "Attention of one head",
         figure(
             [AttentionPlot(attention: attention).element()],
-            "Head \(attention.head) of layer \(attention.layer), keys stored as \(attention.storage). Each row is a "
-                + "token (one byte of the text), each column one that it can see; shades go by the square root of the "
-                + "weight. ⏎ is a line's end and · a space. Point at a strong cell for its number."))
+            "Head \(attention.head) of layer \(attention.layer), with keys stored as \(attention.storage). Each row is a "
+                + "token (one byte of the text), each column a token that it can see; shades follow the square root of "
+                + "the weight. ⏎ is a line break and · a space. Hover over a strong cell to see its weight."))
 }
 
 private func ringSection(_ ring: ReportRing?) -> String {
     guard let ring, !ring.samples.isEmpty else { return "" }
     return section(
-        "A ring at work",
+        "The ring of a sliding-window layer",
         figure(
             [RingPlot(ring: ring).element()],
-            "Layer \(ring.layer) sees the newest \(groupedText(ring.capacity)) positions and keeps no more: once its "
-                + "slots are full, each new token takes the slot of the oldest, and nothing is moved."))
+            "Layer \(ring.layer) sees the newest \(groupedText(ring.capacity)) positions and stores no others: once its "
+                + "slots are full, each new token overwrites the oldest, and no data moves."))
 }
 
 private func timeSection(_ data: ReportData) -> String {
     section(
-        "Where the time of a token goes",
+        "Time per token",
         figure(
             [TimePlot(rows: data.rows).element()],
-            "Means over the tokens of the passage. Device: \(data.device). store rotates queries and keys too. The "
-                + "device measured the ops, which takes longer than running them unmeasured."))
+            "Means over the tokens of the passage. Device: \(data.device). store also rotates queries and keys. The "
+                + "device measured each op, which is slower than running without measurement."))
 }

@@ -1,4 +1,4 @@
-/// The page's style. Colors are the ones of Okabe and Ito, which people with any color vision can tell apart.
+/// The page's style. The colors are those of Okabe and Ito, which people with any color vision can distinguish.
 let reportStyle = """
     :root {
     --paper: #f7f7f5; --card: #ffffff; --ink: #1d2125; --soft: #5c646c; --line: #dde0e3; --strip: #f1f2f3;

@@ -3,10 +3,10 @@ struct ReportTable {
     let rows: [ReportRow]
     let bound: RateBound
 
-    /// Every length of context that a row has a size for, the shortest first.
+    /// All context lengths for which a row has a size, shortest first.
     private var contexts: [Int] { Set(rows.flatMap { $0.cacheSizes.map(\.context) }).sorted() }
 
-    /// One unit for a column, so that its numbers can be compared.
+    /// One unit per column, so that its numbers are comparable.
     private func memory(_ context: Int) -> ReadableUnit {
         let sizes = rows.flatMap(\.cacheSizes).filter { $0.context == context }
         return .memory(upTo: sizes.map(\.bytes).max() ?? 0)
@@ -27,7 +27,7 @@ struct ReportTable {
 
             """
         if !contexts.isEmpty {
-            html += "<th scope=\"colgroup\" colspan=\"\(contexts.count)\" class=\"group\">cache at a context of</th>\n"
+            html += "<th scope=\"colgroup\" colspan=\"\(contexts.count)\" class=\"group\">cache size at context</th>\n"
         }
         html += """
             <th scope="col" rowspan="2">squared error</th>
@@ -50,7 +50,7 @@ struct ReportTable {
         let sizes = contexts.map { context in
             row.cacheSizes.first { $0.context == context }.map { memory(context).number(Double($0.bytes)) } ?? noNumber
         }
-        let added = bound.isBase(row) ? "base" : bound.added(row).map(signedText) ?? noNumber
+        let added = bound.isBase(row) ? "baseline" : bound.added(row).map(signedText) ?? noNumber
         let cells =
             [decimalText(row.bitsPerElement, digits: 3), groupedText(row.bytesPerToken)] + sizes
             + [

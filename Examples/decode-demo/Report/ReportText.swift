@@ -1,8 +1,8 @@
 import Foundation
 
-/// Text that stays text wherever it stands in a page: in elements and in quoted attributes.
+/// Escapes text for elements and quoted attributes of a page.
 ///
-/// Control codes become pictures of them, and characters that could reorder or hide others become a mark.
+/// Control codes become their symbols, and characters that could reorder or hide others become a replacement character.
 func escaped(_ text: String) -> String {
     var result = ""
     result.reserveCapacity(text.utf8.count)
@@ -53,7 +53,7 @@ func decimalText(_ value: Double, digits: Int) -> String {
     return (value < 0 && !isZero ? "−" : "") + text
 }
 
-/// Two significant digits, and no exponent where it can be helped: "0.0064", "32", "3.0e−9".
+/// Two significant digits, and an exponent only if necessary: "0.0064", "32", "3.0e−9".
 func shortText(_ value: Double) -> String {
     guard value.isFinite else { return noNumber }
     let size = abs(value)
@@ -69,7 +69,7 @@ func shortText(_ value: Double) -> String {
 /// A difference, always with its sign: "+0.0064", "−0.00010", "0".
 func signedText(_ value: Double) -> String { (value > 0 && value.isFinite ? "+" : "") + shortText(value) }
 
-/// "1 K" for 1024; other numbers as they are.
+/// "1 K" for 1024; other numbers are unchanged.
 func contextText(_ tokens: Int) -> String {
     tokens > 0 && tokens % 1024 == 0 ? "\(tokens / 1024) K" : "\(tokens)"
 }
@@ -85,17 +85,17 @@ func groupedText(_ number: Int) -> String {
     return (number < 0 ? "−" : "") + result
 }
 
-/// A unit in which the largest of some numbers reads well.
+/// A readable unit for the largest of some numbers.
 struct ReadableUnit {
     let name: String
     private let size: Double
 
-    /// Seconds, or parts of them.
+    /// Seconds or fractions of a second.
     static func time(upTo largest: Double) -> ReadableUnit {
         largest >= 1 ? ReadableUnit("s", 1) : largest >= 1e-3 ? ReadableUnit("ms", 1e-3) : ReadableUnit("µs", 1e-6)
     }
 
-    /// Bytes, or thousands and more of them.
+    /// Kilobytes or larger units.
     static func memory(upTo largest: Int) -> ReadableUnit {
         largest >= 1_000_000_000
             ? ReadableUnit("GB", 1e9) : largest >= 1_000_000 ? ReadableUnit("MB", 1e6) : ReadableUnit("KB", 1e3)
@@ -108,7 +108,7 @@ struct ReadableUnit {
 
     func value(_ amount: Double) -> Double { amount / size }
 
-    /// The number alone, with three significant digits or so: "1.84".
+    /// The number without its unit, with about three significant digits: "1.84".
     func number(_ amount: Double) -> String {
         let value = value(amount)
         return decimalText(value, digits: value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2)

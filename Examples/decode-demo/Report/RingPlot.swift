@@ -1,10 +1,10 @@
 import Foundation
 
-/// What the slots of a ring hold over time: a column for each sample, shaded by age.
+/// The contents of a ring's slots over time: one column per sample, shaded by age.
 struct RingPlot {
     let ring: ReportRing
 
-    /// More columns or slots than these would be thinner than a pixel; then some are left out.
+    /// More columns or slots would be thinner than a pixel, so some are omitted.
     static let mostColumns = 256
     static let mostSlots = 512
     static let shades = 10
@@ -33,7 +33,7 @@ struct RingPlot {
         return svg.element(
             id: "ring", title: "Slots of the ring of layer \(ring.layer) over time",
             description: "\(samples.count) columns from the first token to the last, \(slots.count) slots from top to "
-                + "bottom. The newest token's slot moves down, and starts again at the top when the ring is full.")
+                + "bottom. The newest token's slot moves down, and returns to the top when the ring is full.")
     }
 
     private func drawCells(_ svg: inout SVG, _ samples: [ReportRing.Sample], _ slots: [Int]) {
@@ -72,7 +72,7 @@ struct RingPlot {
         return "after position \(sample.newest): \(held.count) slots hold positions \(oldest) to \(newest)"
     }
 
-    /// The newest are darkest. What is older than the ring is long, as pinned positions are, is as light as the oldest.
+    /// The newest are darkest. Positions older than the ring's length, such as pinned ones, are as light as the oldest.
     private func shade(age: Double) -> Int {
         let part = min(max(age / Double(max(capacity, 1)), 0), 1)
         return Self.shades - 1 - min(Int(part * Double(Self.shades)), Self.shades - 1)
@@ -94,8 +94,8 @@ struct RingPlot {
         svg.text("tokens so far", x: (Self.left + Self.right) / 2, y: bottom + 36, "label", .middle)
     }
 
-    /// Numbers of tokens where the ring has been round, and how far across they lie. A column's right edge is the time
-    /// after its newest token; in between, time runs evenly.
+    /// Token counts at which the ring wraps, and their horizontal fractions. A column's right edge is the time after
+    /// its newest token; time is linear in between.
     private func ticks(_ samples: [ReportRing.Sample]) -> [(count: Int, place: Double)] {
         let edges = samples.map { Double($0.newest) + 1 }
         guard edges.count > 1, zip(edges, edges.dropFirst()).allSatisfy(<) else { return [] }
@@ -131,7 +131,7 @@ struct RingPlot {
         svg.text("empty", x: x + 29, y: 21, "label")
     }
 
-    /// At most this many, evenly spaced, including the last.
+    /// At most this many elements, evenly spaced, including the last.
     private func thinned<All: RandomAccessCollection<Element>, Element>(_ all: All, to most: Int) -> [Element]
     where All.Index == Int {
         guard all.count > most else { return Array(all) }

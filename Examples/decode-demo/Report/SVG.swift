@@ -1,8 +1,8 @@
 import Foundation
 
-/// A picture that is put together element by element, for the body of a page.
+/// A drawing that is built element by element, for the body of a page.
 ///
-/// Colors come from the page's style by class. Every number is made finite on its way in, and every text is escaped.
+/// Colors come from the page's style by class. Every number is made finite, and every text is escaped.
 struct SVG {
     enum Anchor: String { case start, middle, end }
 
@@ -35,7 +35,7 @@ struct SVG {
         body += "x2=\"\(number(x2))\" y2=\"\(number(y2))\"/>\n"
     }
 
-    /// A line through these points.
+    /// A polyline through these points.
     mutating func polyline(_ points: [(x: Double, y: Double)], _ style: String) {
         guard points.count > 1 else { return }
         let list = points.map { "\(number($0.x)),\(number($0.y))" }.joined(separator: " ")
@@ -52,11 +52,11 @@ struct SVG {
         body += "text-anchor=\"\(anchor.rawValue)\"\(sizing)\(turn)>\(escaped(text))</text>\n"
     }
 
-    /// Cells of a grid, drawn as strokes of width 1 in the grid's own units: a few bytes for a whole run of cells.
+    /// Cells of a grid, drawn as strokes of width 1 in grid units: a few bytes for a whole run of cells.
     ///
     /// - Parameters:
     ///   - runs: Path data of lines along the middles of rows or columns; see ``CellRuns``.
-    ///   - shift: What moves whole numbers to those middles.
+    ///   - shift: The offset from whole numbers to those middles.
     mutating func cells(
         _ runs: String, _ style: String, x: Double, y: Double, scaleX: Double, scaleY: Double,
         shift: (x: Double, y: Double)
@@ -67,7 +67,7 @@ struct SVG {
         body += "translate(\(number(shift.x)) \(number(shift.y)))\" d=\"\(runs)\"/>\n"
     }
 
-    /// The picture with words for those who cannot see it. `id` is a plain word, used once in a page.
+    /// The drawing with a text alternative. `id` is a simple word, unique in the page.
     func element(id: String, title: String, description: String) -> String {
         """
         <svg role="img" aria-labelledby="\(id)-title \(id)-desc" viewBox="0 0 \(number(width)) \(number(height))">
@@ -102,7 +102,7 @@ struct CellRuns {
 
     init(shades: Int) { paths = Array(repeating: "", count: max(shades, 0)) }
 
-    /// Adds one line of cells. `shades` has one entry for each cell, `nil` where it stays plain.
+    /// Adds one line of cells. `shades` has one entry per cell, `nil` for a plain one.
     mutating func add(line: Int, shades: [Int?], isColumn: Bool) {
         var start = 0
         while start < shades.count {

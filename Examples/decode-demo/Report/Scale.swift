@@ -1,6 +1,6 @@
 import Foundation
 
-/// Maps numbers to places along an axis.
+/// Maps numbers to coordinates along an axis.
 struct Scale {
     private let from: Double
     private let to: Double
@@ -8,7 +8,7 @@ struct Scale {
     private let end: Double
     private let isLog: Bool
 
-    /// A scale that is never empty: bounds that make none are replaced.
+    /// A scale that is never empty: replaces invalid bounds.
     init(_ bounds: ClosedRange<Double>, to places: (start: Double, end: Double), isLog: Bool = false) {
         self.isLog = isLog
         start = places.start
@@ -24,7 +24,7 @@ struct Scale {
         return start + (number - from) / (to - from) * (end - start)
     }
 
-    /// Round numbers from 0 to the largest, about as many as wanted.
+    /// Round numbers from 0 to the largest, about this many.
     static func ticks(upTo largest: Double, about count: Int) -> [Double] {
         guard largest.isFinite, largest > 0, count > 0 else { return [0] }
         let rough = largest / Double(count)
@@ -35,7 +35,7 @@ struct Scale {
     }
 }
 
-/// Finds places for labels near their points, where they cover neither each other nor a point.
+/// Places labels near their points such that they cover neither each other nor a point.
 struct LabelPlaces {
     struct Box {
         var x: Double
@@ -64,7 +64,7 @@ struct LabelPlaces {
     /// Keeps labels out of a box.
     mutating func keepFree(_ box: Box) { taken.append(box) }
 
-    /// A box for a label of this size at this point, beside it if it is to be level; the first choice where nothing is
+    /// A box for a label of this size at this point, beside it if it must be level; the first choice if no place is
     /// free.
     mutating func place(width: Double, height: Double, x: Double, y: Double, isLevel: Bool) -> Box {
         let gap = 10.0

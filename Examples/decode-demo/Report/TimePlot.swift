@@ -26,9 +26,9 @@ struct TimePlot {
         var svg = SVG(width: Self.width, height: 34 + panelHeight * (hasBoth ? 2 : 1))
         let unit = ReadableUnit.time(upTo: rows.map(\.secondsPerToken).max() ?? 0)
         drawLegend(&svg)
-        drawPanel(&svg, "All of a token", top: 34, parts: \.parts)
+        drawPanel(&svg, "Whole token", top: 34, parts: \.parts)
         if hasBoth {
-            drawPanel(&svg, "Kernels alone, on their own scale", top: 34 + panelHeight, parts: \.kernelParts)
+            drawPanel(&svg, "Kernels only, on their own scale", top: 34 + panelHeight, parts: \.kernelParts)
         }
         let list = rows.map { row in
             let parts = row.parts.map { "\($0.name) \(unit.text($0.secondsPerToken))" }

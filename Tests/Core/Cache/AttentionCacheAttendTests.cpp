@@ -1,4 +1,4 @@
-// Attention over an AttentionCache: which positions count in the eyes of an encoder, and what is refused.
+// Attention over an AttentionCache: which positions an encoder sees, and which calls are refused.
 #include <fmt/ranges.h>
 
 #include "Harness/EveryDevice.hpp"
@@ -23,7 +23,7 @@ TEST(AttentionCacheAttend, RowsAreTheNewestTokens) {
   });
 }
 
-TEST(AttentionCacheAttend, WhatTheSameEncoderAppendedCounts) {
+TEST(AttentionCacheAttend, SeesTokensAppendedByTheSameEncoder) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture fixture(device, attendedDescriptor(16));
     fixture.appendNow(3);
@@ -56,7 +56,7 @@ TEST(AttentionCacheAttend, SequencesHaveTheirOwnLengths) {
                    logs = fixture.zeros({2, rows, kQueryHeads});
       CommandEncoder encoder(device);
       REQUIRE(fixture.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {}, sequences));
-      // Without the axis of rows if there is one row.
+      // A single row may omit the row axis.
       const Tensor flat = fixture.zeros({2, kQueryHeads, kAttendedDim}), flatLogs = fixture.zeros({2, kQueryHeads});
       if (rows == 1) {
         REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(flat.shape())),
@@ -79,7 +79,7 @@ TEST(AttentionCacheAttend, SequencesHaveTheirOwnLengths) {
   });
 }
 
-// A batch of a prompt, drafts and single tokens makes of each sequence what it makes by itself.
+// A batch of a prompt, drafts and single tokens computes the same results as separate calls per sequence.
 TEST(AttentionCacheAttend, UnequalRowsShareADispatch) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const bool isCoded : {false, true}) {
@@ -101,7 +101,7 @@ TEST(AttentionCacheAttend, UnequalRowsShareADispatch) {
       const auto rows = [](const Tensor& tensor, uint64_t first, uint64_t count) {
         return REQUIRE(tensor.slice(first, count));
       };
-      // The first entry of sequence 2 has the rows before those of its second, with which it attends here.
+      // Sequence 2 is listed twice: the rows of its first entry precede those of its second.
       REQUIRE(fixture.cache.attend(encoder, rows(queries, 3, 1),
                                    {.into = rows(alone, 3, 1), .logSumExp = rows(logsAlone, 3, 1)}, {}, 0));
       REQUIRE(fixture.cache.attend(encoder, rows(queries, 4, 8),
@@ -126,8 +126,8 @@ TEST(AttentionCacheAttend, UnequalRowsShareADispatch) {
   });
 }
 
-// A mask has one axis of rows for all sequences that have any.
-TEST(AttentionCacheAttend, MasksLeaveOutSequencesWithoutRows) {
+// The row axis of a mask covers only sequences with rows.
+TEST(AttentionCacheAttend, MasksOmitSequencesWithoutRows) {
   const auto device = FakeDevice::make();
   AttentionFixture fixture(device, attendedDescriptor(8));
   fixture.appendNow(4);
@@ -139,7 +139,7 @@ TEST(AttentionCacheAttend, MasksLeaveOutSequencesWithoutRows) {
   EXPECT_EQ(encoder.summary().total.dispatches, 1u);
 }
 
-TEST(AttentionCacheAttend, RingsAttendToWhatTheyHold) {
+TEST(AttentionCacheAttend, RingsAttendToHeldPositions) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t pinned : {0, 2}) {
       AttentionFixture fixture(device, attendedDescriptor(6, pinned));
@@ -157,12 +157,12 @@ TEST(AttentionCacheAttend, RingsAttendToWhatTheyHold) {
   });
 }
 
-// Rows of a draft are attended to at once; what is rejected is truncated, and the next rows do not see it.
+// Rows of a draft are attended to at once; later rows do not see rejected tokens, which are truncated.
 TEST(AttentionCacheAttend, DraftsOfASlidingWindowAreExactAndRollBack) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionCacheDescriptor descriptor = attendedDescriptor(0);
     descriptor.slidingWindow = SlidingWindow{.window = 8, .maxRows = 4, .maxDraft = 4};
-    AttentionFixture fixture(device, descriptor);  // wraps on the way
+    AttentionFixture fixture(device, descriptor);  // wraps during the test
     EXPECT_EQ(fixture.cache.descriptor().capacity, 11u);
     uint64_t next = 0;
     for (const uint64_t accepted : {3, 1, 4, 2, 1, 3, 0, 0, 4, 1}) {
@@ -178,7 +178,7 @@ TEST(AttentionCacheAttend, DraftsOfASlidingWindowAreExactAndRollBack) {
   });
 }
 
-TEST(AttentionCacheAttend, RowsWithoutAWindowSeeWhatTheRingHolds) {
+TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t pinned : {0, 2}) {
       AttentionFixture fixture(device, attendedDescriptor(6, pinned));
@@ -188,19 +188,19 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeWhatTheRingHolds) {
       const auto expectHeld = [&](uint64_t rows) {
         const Tensor queries = fixture.someQueries(rows);
         EXPECT(largestDifference(fixture.attendNow(queries), fixture.expected(queries, rows, held())) < kF32Sums);
-        // A mask has a column for each key that is held.
+        // A mask has a column for each key in the ring.
         const AttentionOptions masked{.mask = fixture.zeros({1, held().size()})};
         EXPECT(largestDifference(fixture.attendNow(queries, masked), fixture.expected(queries, rows, held())) <
                kF32Sums);
       };
-      expectHeld(10);       // the first of which see nothing, or pinned positions alone
-      fixture.truncate(8);  // what the truncated tokens overwrote stays lost
+      expectHeld(10);       // the first rows see nothing, or only pinned positions
+      fixture.truncate(8);  // tokens overwritten by the truncated ones stay lost
       EXPECT_EQ(fixture.cache.count(), held().size());
       expectHeld(1);
       expectHeld(4);
       fixture.appendNow(1);
       expectHeld(3);
-      if (pinned == 0) fixture.truncate(4);  // nothing of what the ring held is left
+      if (pinned == 0) fixture.truncate(4);  // no position of the ring is left
       if (pinned != 0) fixture.truncate(1);  // at a pinned position the ring is empty again
       const Tensor one = fixture.someQueries(1);
       EXPECT(largestDifference(fixture.attendNow(one), fixture.expected(one, 1, positions(0, pinned == 0 ? 0 : 1))) <
@@ -209,7 +209,7 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeWhatTheRingHolds) {
   });
 }
 
-TEST(AttentionCacheAttend, WindowsOverLostPositionsAreRefused) {
+TEST(AttentionCacheAttend, RefusesWindowsOverLostPositions) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(6));
   fixture.appendNow(10, 1);
@@ -232,15 +232,15 @@ TEST(AttentionCacheAttend, WindowsOverLostPositionsAreRefused) {
          kF32Sums);
   REQUIRE(fixture.cache.attend(encoder, two, {.into = out}, {.window = 3}, both));
 
-  // Nothing that the ring still holds is left.
+  // No position of the ring is left.
   fixture.truncate(4, 1);
   EXPECT_ERROR(
       fixture.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.into = REQUIRE(out.slice(0, 1))}, {.window = 1}, 1),
       {.op = "AttentionCache.attend", .got = "over a ring that holds no position"});
 }
 
-// A prompt of 48 tokens through a window of 32, appended in chunks.
-TEST(AttentionCacheAttend, ChunksNeedWindowAndChunkAndOneLess) {
+// A prompt of 48 tokens with a window of 32, appended in chunks.
+TEST(AttentionCacheAttend, ChunksNeedCapacityOfWindowPlusChunk) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t capacity : {32, 46, 47}) {
       for (const uint64_t chunk : {16, 48}) {
@@ -266,7 +266,7 @@ TEST(AttentionCacheAttend, ChunksNeedWindowAndChunkAndOneLess) {
   });
 }
 
-TEST(AttentionCacheAttend, WithoutTokensThereAreZeros) {
+TEST(AttentionCacheAttend, EmptySequencesYieldZeros) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture fixture(device, attendedDescriptor(6));
     EXPECT_EQ(fixture.attendNow(fixture.someQueries(1)), std::vector<float>(kQueryHeads * kAttendedDim));
@@ -274,7 +274,7 @@ TEST(AttentionCacheAttend, WithoutTokensThereAreZeros) {
 }
 
 // The reference attends to the dequantized keys and values.
-TEST(AttentionCacheAttend, QuantizedCachesAreAttendedToAsTheyAreReadBack) {
+TEST(AttentionCacheAttend, QuantizedCachesAttendToDequantizedTokens) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionCacheDescriptor descriptor = attendedDescriptor(12);
     descriptor.quantized = KVQuantizedStorage{.keyBits = 4,
@@ -294,7 +294,7 @@ TEST(AttentionCacheAttend, QuantizedCachesAreAttendedToAsTheyAreReadBack) {
     REQUIRE(REQUIRE(encoder.commit()).wait());
     for (const uint64_t rows : {1, 3}) {
       const Tensor queries = fixture.someQueries(rows);
-      // Softcap and logarithms tell whether the mean of keys is in the scores.
+      // Softcap and log-sum-exp show whether the scores include the key means.
       const AttentionOptions options{.softcap = 2};
       const std::vector<float> expected = dense.attendNow(queries, options);
       EXPECT(largestDifference(fixture.attendNow(queries, options), {expected.begin(), expected.end()}) < kF32Sums);
@@ -302,7 +302,7 @@ TEST(AttentionCacheAttend, QuantizedCachesAreAttendedToAsTheyAreReadBack) {
   });
 }
 
-// Keys of two caches, attended to as parts, make what they make in one cache.
+// Attention to keys of two caches in parts equals attention to one cache with all keys.
 TEST(AttentionCacheAttend, PartsOfTwoCachesMerge) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture whole(device, attendedDescriptor(16)), second(device, attendedDescriptor(16));
@@ -337,7 +337,7 @@ TEST(AttentionCacheAttend, PartsOfTwoCachesMerge) {
   });
 }
 
-TEST(AttentionCacheAttend, UnknownAndSuspectSequencesAreRefused) {
+TEST(AttentionCacheAttend, RefusesUnknownAndSuspectSequences) {
   const auto device = FakeDevice::make();
   AttentionFixture fixture(device, attendedDescriptor(8));
   const Tensor queries = fixture.someQueries(1), out = fixture.zeros({1, kQueryHeads, kAttendedDim});

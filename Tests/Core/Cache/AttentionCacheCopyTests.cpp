@@ -8,7 +8,7 @@
 
 namespace mnk::test {
 
-TEST(AttentionCacheCopy, ACopyOfASequenceGoesOnByItself) {
+TEST(AttentionCacheCopy, ACopiedSequenceIsIndependent) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const bool isQuantized : {false, true}) {
       AttentionCacheDescriptor descriptor = attendedDescriptor(6, 2);
@@ -34,7 +34,7 @@ TEST(AttentionCacheCopy, ACopyOfASequenceGoesOnByItself) {
   });
 }
 
-TEST(AttentionCacheCopy, ACopyNeedsWhatItReadsAndItsTargetUnchanged) {
+TEST(AttentionCacheCopy, ACopyNeedsItsSourceAndTargetUnchanged) {
   const auto device = FakeDevice::make();
   enum class Change : uint8_t { append, wrap, resetSource, appendToTarget };
   for (const Change change : {Change::append, Change::wrap, Change::resetSource, Change::appendToTarget}) {
@@ -59,7 +59,7 @@ TEST(AttentionCacheCopy, ACopyNeedsWhatItReadsAndItsTargetUnchanged) {
   }
 }
 
-// What a failed step was to write is neither saved nor copied once it was taken back.
+// The outputs of a failed step are neither saved nor copied once they are truncated.
 TEST(AttentionCacheCopy, ARecoveredSequenceIsCopiedAndSaved) {
   for (const uint32_t capacity : {8, 3}) {
     const auto device = FakeDevice::make();
@@ -84,7 +84,7 @@ TEST(AttentionCacheCopy, ARecoveredSequenceIsCopiedAndSaved) {
   }
 }
 
-TEST(AttentionCacheCopy, ACopyThatFailsLeavesItsTargetSuspect) {
+TEST(AttentionCacheCopy, AFailedCopyLeavesItsTargetSuspect) {
   const auto device = FakeDevice::make();
   AttentionFixture fixture(device, attendedDescriptor(8));
   fixture.appendNow(3, 0);
@@ -103,7 +103,7 @@ TEST(AttentionCacheCopy, ACopyThatFailsLeavesItsTargetSuspect) {
   EXPECT(!fixture.cache.isSuspect(0));
   EXPECT(fixture.cache.isSuspect(1));
   EXPECT_ERROR(fixture.cache.truncate(2, 1), {.got = "unknown from position 0"});
-  // A later copy makes it good again.
+  // A later copy makes the target valid again.
   CommandEncoder again(device);
   REQUIRE(fixture.cache.copy(again, 0, 1));
   const auto doneAgain = REQUIRE(again.commit());

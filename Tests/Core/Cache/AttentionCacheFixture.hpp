@@ -22,7 +22,7 @@ inline Result<void> append(AttentionCache& cache, CommandEncoder& encoder, uint6
   return cache.append(encoder, source, source, sequence);
 }
 
-// Appends with its own encoder and waits.
+// Appends with a separate encoder and waits.
 inline void appendNow(AttentionCache& cache, const std::shared_ptr<Device>& device, uint64_t count,
                       uint32_t sequence = 0) {
   CommandEncoder encoder(device);

@@ -1,5 +1,5 @@
-// Latent caches: the absorbed attention of DeepSeek-V2 and V3, which needs of each token one latent vector, shared by
-// all heads as keys and as values, and one rotated key.
+// Latent caches: the absorbed attention of DeepSeek-V2 and V3, which stores for each token one latent vector, shared by
+// all heads as keys and values, and one rotated key.
 #include <cmath>
 #include <tuple>
 
@@ -14,7 +14,7 @@ namespace {
 using Numbers = std::vector<double>;
 
 constexpr uint64_t kLatent = 512, kRest = 64, kHeads = 4;
-constexpr uint64_t kNoPosition = 24, kOut = 16;  // of a head's query before the rotated part, and of its value
+constexpr uint64_t kNoPosition = 24, kOut = 16;  // dimensions of a head's unrotated query part, and of its value
 
 AttentionCacheDescriptor latentDescriptor(uint32_t capacity = 40) {
   return {
@@ -25,7 +25,7 @@ AttentionOptions scaled() {
   return {.scale = 1 / std::sqrt(static_cast<float>(kNoPosition + kRest))};
 }
 
-// A layer without what comes before and after attention: c_t and k_R of tokens, q_C and q_R of a query, W_UK and W_UV.
+// The attention of one layer: c_t and k_R of tokens, q_C and q_R of a query, W_UK and W_UV.
 class LatentLayer {
  public:
   LatentLayer(uint64_t tokens, uint64_t rows)
@@ -43,7 +43,7 @@ class LatentLayer {
   const std::vector<float>& latent() const { return latent_; }
   const std::vector<float>& rest() const { return rest_; }
 
-  // As the paper defines it: keys [W_UK c; k_R] and values W_UV c of each head. [rows, heads, kOut]
+  // The paper's definition: keys [W_UK c; k_R] and values W_UV c of each head. [rows, heads, kOut]
   Numbers unabsorbed(uint64_t window) const {
     Numbers out;
     for (uint64_t row = 0; row < rows_; ++row) {
@@ -88,7 +88,7 @@ class LatentLayer {
     return queries;
   }
 
-  // What results of absorbed attention are before the layer's output: W_UV times each.
+  // Multiplies the results of absorbed attention by W_UV, which gives the layer's output.
   std::vector<float> projected(const std::vector<float>& results) const {
     std::vector<float> out;
     for (uint64_t row = 0; row < rows_ * kHeads; ++row) {
@@ -116,7 +116,7 @@ class LatentLayer {
   std::vector<float> latent_, rest_, queryC_, queryR_, upKey_, upValue_;
 };
 
-// A cache and tokens of a layer.
+// A cache and a layer's tokens.
 struct LatentFixture {
   LatentFixture(std::shared_ptr<Device> onDevice, const AttentionCacheDescriptor& descriptor, uint64_t tokens,
                 uint64_t rows)
@@ -138,7 +138,7 @@ struct LatentFixture {
   Tensor results(uint64_t rows) const {
     return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({rows, kHeads, kLatent}))));
   }
-  // After tokens were appended one by one.
+  // Results after tokens were appended one by one.
   std::vector<float> attended(uint64_t tokens, uint64_t rows, const AttentionOptions& options) {
     const Tensor into = results(rows);
     CommandEncoder encoder(device);
@@ -170,8 +170,8 @@ TEST(AttentionCacheLatent, AbsorbedAttentionEqualsUnabsorbed) {
   });
 }
 
-// Squares of errors that codes of 8 and 4 bits bring.
-TEST(AttentionCacheLatent, CodesBringTheErrorOfTheCodec) {
+// Bounds on the squared error of 8-bit and 4-bit codes.
+TEST(AttentionCacheLatent, QuantizationErrorMatchesTheCodec) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const auto both = KVQuantizedPlanes::both, values = KVQuantizedPlanes::values;
     for (const auto& [bits, planes, most] :
@@ -210,7 +210,7 @@ TEST(AttentionCacheLatent, AStepIsOneCall) {
         device, [&](CommandEncoder& encoder) { return of.cache.appendAndAttend(encoder, step); }, "step"));
     EXPECT(relativeError(of.layer.projected(floatsOf(into)), of.layer.unabsorbed(UINT64_MAX)) < 1e-10);
     EXPECT_EQ(of.cache.nextPosition(1), 12u);
-    // Copied, and taken back by a token: what the last but one sees.
+    // A copy that is truncated by one token gives the result of the next-to-last row.
     CommandEncoder encoder(device);
     REQUIRE(of.cache.copy(encoder, 1, 0));
     REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -225,7 +225,7 @@ TEST(AttentionCacheLatent, AStepIsOneCall) {
   });
 }
 
-TEST(AttentionCacheLatent, SaysWhatItIs) {
+TEST(AttentionCacheLatent, DescribesItself) {
   const AttentionCache cache = makeCache(FakeDevice::make(), latentDescriptor());
   EXPECT_EQ(cache.descriptor().valueHeadDim, kLatent);
   EXPECT_EQ(cache.view().latentDim, kLatent);

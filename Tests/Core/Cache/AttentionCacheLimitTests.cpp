@@ -1,4 +1,4 @@
-// Sequences near the last position that kernels can count to: 2^31 - 1.
+// Sequences near the last position that kernels support: 2^31 - 1.
 #include "CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 
@@ -7,13 +7,13 @@ namespace mnk::test {
 namespace {
 
 constexpr uint64_t kLimit = (uint64_t{1} << 31) - 1;
-constexpr size_t kNextOffset = 88, kHighestOffset = 96;  // of the first sequence, in a file
+constexpr size_t kNextOffset = 88, kHighestOffset = 96;  // offsets of the first sequence's positions in a file
 
 AttentionCacheDescriptor ring() {
   return {.kvHeads = 1, .headDim = 32, .capacity = 4, .sequences = 2, .dtype = DType::f32, .whenFull = KVWrap::ring};
 }
 
-// The cache with its first sequence, which has turned, at another position.
+// The cache with its first sequence, whose ring has wrapped, moved to another position.
 AttentionCache movedTo(const std::shared_ptr<Device>& device, const AttentionCache& cache, uint64_t position) {
   const CacheFolder folder;
   REQUIRE(cache.save(folder.path()));
@@ -31,7 +31,7 @@ constexpr ExpectedError kTooMany{.what = "the sequence would have too many posit
 
 }  // namespace
 
-TEST(AttentionCacheLimit, AttendsUpToTheLastPositionAndRefusesTheNext) {
+TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(5);
     AttentionCache near = makeCache(device, ring());
@@ -70,8 +70,8 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPositionAndRefusesTheNext) {
   });
 }
 
-// A file may hold a longer sequence; attention says what is wrong.
-TEST(AttentionCacheLimit, AttentionToALongerSequenceIsRefused) {
+// A file may hold a longer sequence; attention reports it.
+TEST(AttentionCacheLimit, RefusesAttentionToALongerSequence) {
   const auto device = REQUIRE(Device::makeDefault());
   Seeded random(5);
   AttentionCache cache = makeCache(device, ring());

@@ -1,4 +1,4 @@
-// Random work on a cache against a model that remembers, slot by slot, which token was written there last.
+// Random calls on a cache, compared with a model that remembers for each slot the last token written there.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -17,7 +17,7 @@ constexpr uint32_t kHeadDim = 3;
 constexpr uint32_t kValueHeadDim = 5;
 constexpr uint32_t kSequences = 3;
 
-// Every element of every token is a distinct number that f32 represents exactly.
+// Each element of each token is a distinct number that f32 represents exactly.
 float element(uint32_t stamp, bool isValue, uint64_t head, uint64_t index) {
   return static_cast<float>(((stamp * 2 + isValue) * kHeads + head) * 8 + index);
 }
@@ -30,7 +30,7 @@ struct Slot {
 struct Sequence {
   uint64_t next = 0;
   std::map<uint64_t, Slot> slots;
-  std::set<uint64_t> lost;  // positions whose slot went to a later position
+  std::set<uint64_t> lost;  // positions whose slot holds a later position
 };
 
 class Model {
@@ -64,7 +64,7 @@ class Model {
     std::erase_if(at.slots, [&](const auto& slot) { return slot.second.position >= position; });
   }
   uint64_t next(uint32_t sequence) const { return sequences_[sequence].next; }
-  // Positions that can be read, with their tokens.
+  // Readable positions with their tokens.
   std::map<uint64_t, uint32_t> readable(uint32_t sequence) const {
     std::map<uint64_t, uint32_t> tokens;
     for (const auto& [slot, held] : sequences_[sequence].slots) {
@@ -233,7 +233,7 @@ TEST(AttentionCacheModel, ARingHoldsItsNewestTokens) {
   for (uint32_t capacity : {1, 4, 7}) walk(capacity, KVWrap::ring, 0);
 }
 
-TEST(AttentionCacheModel, ARingHoldsItsPinnedAndItsNewestTokens) {
+TEST(AttentionCacheModel, ARingHoldsPinnedAndNewestTokens) {
   walk(2, KVWrap::ring, 1);
   walk(7, KVWrap::ring, 3);
   walk(7, KVWrap::ring, 6);

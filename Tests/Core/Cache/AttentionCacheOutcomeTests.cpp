@@ -1,4 +1,4 @@
-// What a conflict between encoders and a failure of the device leave behind in a cache.
+// The state of a cache after conflicts between encoders and after device failures.
 #include "AttentionCacheFixture.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Host/HostTestSupport.hpp"
@@ -49,7 +49,7 @@ TEST(AttentionCacheOutcome, EncodersOnDifferentSequencesDoNotConflict) {
   EXPECT_EQ(cache.nextPosition(1), 1u);
 }
 
-TEST(AttentionCacheOutcome, AnAppendThatWasRefusedDoesNotConflict) {
+TEST(AttentionCacheOutcome, ARefusedAppendDoesNotConflict) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder first(device);
@@ -116,7 +116,7 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
   EXPECT_ERROR(cache.append(next, tokens(device, 2), tokens(device, 2), sequences), (suspect));
   REQUIRE(append(cache, next, 1, 0));
 
-  EXPECT_ERROR(cache.truncate(3, 1), (suspect));  // would keep what the failed step should have written
+  EXPECT_ERROR(cache.truncate(3, 1), (suspect));  // would keep outputs of the failed step
   EXPECT(cache.isSuspect(1));
   REQUIRE(cache.truncate(2, 1));
   EXPECT(!cache.isSuspect(1));
@@ -126,7 +126,7 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
   EXPECT_EQ(cache.nextPosition(1), 3u);
 }
 
-TEST(AttentionCacheOutcome, ResetClearsSuspicion) {
+TEST(AttentionCacheOutcome, ResetClearsSuspectSequences) {
   const auto device = FakeDevice::make();
   device->holdCompletions();
   AttentionCache cache = makeCache(device);
@@ -142,8 +142,8 @@ TEST(AttentionCacheOutcome, ResetClearsSuspicion) {
   EXPECT(!cache.isSuspect(0) && !cache.isSuspect(2));
 }
 
-// The same through a kernel that really stops: work recorded before it may be done, so the cache cannot be trusted.
-TEST(AttentionCacheOutcome, AKernelThatStopsMakesItsSequencesSuspect) {
+// The same with a kernel that really stops: work recorded before it may have finished, so the cache is not reliable.
+TEST(AttentionCacheOutcome, AStoppedKernelMakesSequencesSuspect) {
   onEveryHost([](const std::shared_ptr<Device>& device) {
     AttentionCache cache = makeCache(device);
     appendNow(cache, device, 2, 0);
@@ -165,7 +165,7 @@ TEST(AttentionCacheOutcome, AKernelThatStopsMakesItsSequencesSuspect) {
   });
 }
 
-// An encoder that began before the fault was known must not be committed on top of it.
+// An encoder that began before the fault was known must not be committed after it.
 TEST(AttentionCacheOutcome, AFaultWhileAnEncoderRecordsConflicts) {
   const auto device = FakeDevice::make();
   device->holdCompletions();

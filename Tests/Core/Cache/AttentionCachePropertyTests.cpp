@@ -1,5 +1,5 @@
-// Random calls on caches against attention in double over all tokens: a row sees what its options say, or there is an
-// error. 2,000 sequences of calls run always; MNK_TEST_FULL=1 runs 100,000.
+// Random calls on caches, compared with attention in double over all tokens: a row sees the positions its options
+// select, or the call fails. Runs 2,000 programs by default, and 100,000 with MNK_TEST_FULL=1.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -19,11 +19,11 @@ constexpr uint64_t kDim = 8;
 constexpr uint32_t kSequences = 2;
 
 uint64_t programCount() {
-  const char* given = std::getenv("MNK_TEST_FULL");
-  return given != nullptr && std::string_view(given) == "1" ? 100'000 : 2'000;
+  const char* value = std::getenv("MNK_TEST_FULL");
+  return value != nullptr && std::string_view(value) == "1" ? 100'000 : 2'000;
 }
 
-// Which positions are where they were stored: the newest of those that share a slot.
+// The position in each slot: the newest of those that map to it.
 struct HeldPositions {
   std::map<uint64_t, uint64_t> positionInSlot;
   uint64_t next = 0;
@@ -34,7 +34,7 @@ struct RowOptions {
   bool seesPinned = false;
 };
 
-// A cache and what it must have done.
+// A cache and its expected state.
 class Program {
  public:
   Program(std::shared_ptr<Device> device, const AttentionCacheDescriptor& descriptor, Seeded& random)
@@ -45,7 +45,7 @@ class Program {
 
   uint64_t next(uint32_t sequence = 0) const { return held_[sequence].next; }
 
-  // Appends to sequences, and attends with the newest rows of them, in one encoder.
+  // Appends to sequences and attends with their newest rows in one encoder.
   void appendAndAttendRows(const std::vector<uint32_t>& sequences, const std::vector<uint32_t>& rowCounts,
                            const RowOptions& options, bool mustSucceed) {
     CommandEncoder encoder(device_);
@@ -66,7 +66,7 @@ class Program {
     check();
   }
 
-  // Attends with rows that were appended before.
+  // Attends with rows of earlier appends.
   void attendAgain(uint32_t sequence, const RowOptions& options) {
     if (next(sequence) == 0) return;
     const auto rows = static_cast<uint32_t>(1 + random_.below(std::min<uint64_t>(next(sequence), 9)));
@@ -76,7 +76,7 @@ class Program {
     check();
   }
 
-  // Any number of tokens, whose results are those of one at a time.
+  // Appends and attends with any number of tokens; the results equal those of one token at a time.
   void appendAndAttend(uint32_t sequence, uint64_t tokens, const RowOptions& options) {
     const Numbers queries = numbers(tokens, kHeads), keys = numbers(tokens, 1), values = numbers(tokens, 1);
     const Tensor out = REQUIRE(Tensor::zeros(device_, DType::f32, REQUIRE(Shape::make({tokens, kHeads, kDim}))));
@@ -104,10 +104,10 @@ class Program {
     check();
   }
 
-  // Whether the sequence could be cut there.
+  // Truncates, and checks whether the cache accepts this position.
   void truncate(uint32_t sequence, uint64_t position) {
     const HeldPositions& held = held_[sequence];
-    // All that is before the cut, but after the pinned positions, may be lost, except that nothing more can be.
+    // Overwritten positions before the cut stay lost; truncating loses no others.
     uint64_t oldest = descriptor_.pinned;
     for (const auto& [slot, at] : held.positionInSlot) {
       if (slot >= descriptor_.pinned && at >= slotCount()) oldest = std::max(oldest, at - ringLength() + 1);
@@ -153,7 +153,7 @@ class Program {
 
   Numbers numbers(uint64_t rows, uint64_t heads) { return {smallNumbers(random_, rows * heads * kDim), heads}; }
 
-  // In one of the layouts that a model may leave it in.
+  // Uses one of the layouts that models produce.
   HeadsView view(const Numbers& numbers) {
     const uint64_t heads = numbers.heads, rows = numbers.elements.size() / (heads * kDim);
     const auto tensor = [&](const std::vector<float>& elements, std::initializer_list<uint64_t> shape) {
@@ -206,7 +206,7 @@ class Program {
     history_.append(token(keys), token(values), sequence);
   }
 
-  // What a row at this position sees; false where its window names a position that is lost.
+  // Collects the positions a row sees. Returns false if its window includes a lost position.
   bool see(const HeldPositions& held, uint64_t row, RowOptions options, std::vector<uint64_t>& seen) const {
     if (options.window == 0 && descriptor_.slidingWindow) options.window = descriptor_.slidingWindow->window;
     bool isHeld = true;
@@ -246,15 +246,15 @@ class Program {
       firstRow += rowCounts[i];
     }
     const bool isOne = sequences.size() == 1 && random_.below(2) == 0;
-    const AttentionOptions how = attentionOptions(options);
-    const auto attended = isOne ? cache_.attend(encoder, view(queries), {.into = out}, how, sequences[0])
-                                : cache_.attend(encoder, view(queries), {.into = out}, how, sequences, rowCounts);
+    const AttentionOptions attention = attentionOptions(options);
+    const auto attended = isOne ? cache_.attend(encoder, view(queries), {.into = out}, attention, sequences[0])
+                                : cache_.attend(encoder, view(queries), {.into = out}, attention, sequences, rowCounts);
     EXPECT_EQ(bool(attended), isHeld);
     if (mustSucceed) EXPECT(isHeld);
     if (attended) expected_.insert(expected_.end(), expected.begin(), expected.end());
   }
 
-  // Compares what has been attended to since the last time.
+  // Compares the results since the last check.
   void check() {
     for (const Expected& part : expected_) {
       const std::vector<float> all = floatsOf(part.out);
@@ -319,7 +319,7 @@ void runAnyCalls(const std::shared_ptr<Device>& device, Seeded& random) {
   }
 }
 
-// Steps within what the cache was made for, and drafts that are rolled back, are never refused.
+// A sliding-window cache never refuses steps within its descriptor's limits, or rolling back drafts.
 void runSlidingWindow(const std::shared_ptr<Device>& device, Seeded& random) {
   const SlidingWindow sliding{.window = static_cast<uint32_t>(1 + random.below(9)),
                               .maxRows = static_cast<uint32_t>(1 + random.below(6)),
@@ -340,7 +340,7 @@ void runSlidingWindow(const std::shared_ptr<Device>& device, Seeded& random) {
       program.appendAndAttendRows({0}, {static_cast<uint32_t>(1 + random.below(sliding.maxRows))}, options, true);
       continue;
     }
-    // A draft in steps of at most maxRows, of which some tokens are accepted.
+    // A draft in steps of at most maxRows; only some of its tokens are accepted.
     const uint64_t draft = random.below(sliding.maxDraft + 1);
     for (uint64_t left = draft; left != 0;) {
       const uint64_t rows = 1 + random.below(std::min<uint64_t>(left, sliding.maxRows));
@@ -364,11 +364,11 @@ void runPrograms(uint64_t stream, Body body) {
 
 }  // namespace
 
-TEST(AttentionCacheProperty, RowsSeeWhatTheirOptionsSayOrThereIsAnError) {
+TEST(AttentionCacheProperty, RowsSeeSelectedPositionsOrFail) {
   runPrograms(0, runAnyCalls);
 }
 
-TEST(AttentionCacheProperty, ASlidingWindowCacheServesWhatItWasMadeFor) {
+TEST(AttentionCacheProperty, ASlidingWindowCacheServesItsLimits) {
   runPrograms(1, runSlidingWindow);
 }
 

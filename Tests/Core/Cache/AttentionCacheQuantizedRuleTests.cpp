@@ -1,4 +1,4 @@
-// What quantized storage asks of a cache's descriptor.
+// Rules that quantized storage adds to a cache's descriptor.
 #include <cmath>
 
 #include "Cache/QuantizedStorageRules.hpp"
@@ -58,7 +58,7 @@ TEST(AttentionCacheQuantizedRules, EachHasItsError) {
   expectGolden(kGolden, errors.lines());
 }
 
-TEST(AttentionCacheQuantizedRules, NumbersOfChannelsAreLookedAt) {
+TEST(AttentionCacheQuantizedRules, ChecksMeansAndChannelScales) {
   const auto device = FakeDevice::make();
   for (const float wrong : {INFINITY, -INFINITY, std::nanf(""), 0.0f, -0.0f, 1e-40f}) {
     std::vector<float> elements(2 * 32, 1);

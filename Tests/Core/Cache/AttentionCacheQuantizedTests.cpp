@@ -1,5 +1,5 @@
-// A cache that stores codes: the same positions as a dense one, bytes that KVCacheQuantize would write, and what can be
-// read back of them.
+// A cache that stores codes: it has the positions of a dense cache and the bytes KVCacheQuantize writes, and it can be
+// dequantized.
 #include <cmath>
 
 #include "Harness/EveryDevice.hpp"
@@ -9,7 +9,7 @@
 
 namespace mnk::test {
 
-TEST(AttentionCacheQuantized, KnowsItsShapesAndSizes) {
+TEST(AttentionCacheQuantized, ReportsItsShapesAndSizes) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const AttentionCache cache = makeCache(device, turboDescriptor());
     const auto view = cache.quantizedView();
@@ -28,7 +28,7 @@ TEST(AttentionCacheQuantized, KnowsItsShapesAndSizes) {
   });
 }
 
-TEST(AttentionCacheQuantized, TwoScalesOfAVectorHaveAnAxis) {
+TEST(AttentionCacheQuantized, TwoScalesPerVectorAddAnAxis) {
   const AttentionCache cache = makeCache(
       FakeDevice::make(),
       {.kvHeads = 1,
@@ -42,7 +42,7 @@ TEST(AttentionCacheQuantized, TwoScalesOfAVectorHaveAnAxis) {
   EXPECT_EQ(cache.bytesPerToken(), 512u + 8 + 256 + 8);
 }
 
-TEST(AttentionCacheQuantized, DenseCachesHaveSizesToo) {
+TEST(AttentionCacheQuantized, DenseCachesReportSizesToo) {
   AttentionCacheDescriptor dense = kDescriptor;
   EXPECT_EQ(makeCache(FakeDevice::make(), dense).bytesSaved(), 0);
   EXPECT_EQ(makeCache(FakeDevice::make(), dense).bytesPerToken(), 2u * 2 * 4 * 2);
@@ -51,8 +51,8 @@ TEST(AttentionCacheQuantized, DenseCachesHaveSizesToo) {
   EXPECT(!makeCache(FakeDevice::make(), dense).quantizedView());
 }
 
-// Writing to the tensors that a cache was made with does not change the cache.
-TEST(AttentionCacheQuantized, MeansAndChannelScalesAreFrozen) {
+// Writing to the tensors of the descriptor does not change the cache.
+TEST(AttentionCacheQuantized, MeansAndChannelScalesAreCopied) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = turboDescriptor();
   const Tensor means = constants(device, 1, 2, 32), scales = constants(device, 2, 2, 32);
@@ -69,7 +69,7 @@ TEST(AttentionCacheQuantized, MeansAndChannelScalesAreFrozen) {
   EXPECT(cache.descriptor().quantized->keyMeans->range().begin == view->keys.means->range().begin);
 }
 
-TEST(AttentionCacheQuantized, NeedsADeviceThatHasTheMemory) {
+TEST(AttentionCacheQuantized, NeedsADeviceWithEnoughMemory) {
   AttentionCacheDescriptor descriptor = turboDescriptor();
   descriptor.quantized->keyMeans = constants(FakeDevice::make(), 1, 2, 32);
   EXPECT_ERROR(AttentionCache::make(nullptr, descriptor), {.what = "no device"});
@@ -80,7 +80,7 @@ TEST(AttentionCacheQuantized, NeedsADeviceThatHasTheMemory) {
   }
 }
 
-// The bytes of appends are those of KVCacheQuantize on the cache's memory, at the cache's positions.
+// Appends write the bytes that KVCacheQuantize writes to the cache's memory at the same positions.
 TEST(AttentionCacheQuantized, AppendsAreQuantizedAtTheirPositions) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(1);
@@ -93,7 +93,7 @@ TEST(AttentionCacheQuantized, AppendsAreQuantizedAtTheirPositions) {
     const AttentionCache other = makeCache(device, descriptor);
     CommandEncoder encoder(device);
     uint64_t position = 0;
-    for (const uint64_t count : {3, 1, 2}) {  // the ring turns
+    for (const uint64_t count : {3, 1, 2}) {  // the ring wraps
       const Tensor keys = someTokens(device, random, count, 2, 32), values = someTokens(device, random, count, 2, 64);
       REQUIRE(cache.append(encoder, keys, values, 1));
       REQUIRE(encoder.encode(KVCacheQuantize{.keys = keys,
@@ -122,7 +122,7 @@ TEST(AttentionCacheQuantized, AppendsAreQuantizedAtTheirPositions) {
   });
 }
 
-TEST(AttentionCacheQuantized, WhatTheOpRefusesAdvancesNothing) {
+TEST(AttentionCacheQuantized, ARefusedOpAdvancesNothing) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, turboDescriptor());
   CommandEncoder encoder(device);
@@ -134,8 +134,8 @@ TEST(AttentionCacheQuantized, WhatTheOpRefusesAdvancesNothing) {
   EXPECT_EQ(cache.nextPosition(), 0u);
 }
 
-// Eight bits leave an error that is small beside the numbers, whatever the road: original domain, both planes.
-TEST(AttentionCacheQuantized, ReadsBackWhatWasAppended) {
+// Eight bits leave an error that is small relative to the numbers, in the original domain and for both planes.
+TEST(AttentionCacheQuantized, ReadsBackAppendedTokens) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(2);
     AttentionCacheDescriptor descriptor = turboDescriptor();
@@ -152,7 +152,7 @@ TEST(AttentionCacheQuantized, ReadsBackWhatWasAppended) {
     REQUIRE(REQUIRE(encoder.commit()).wait());
     const auto expectClose = [](const Tensor& read, const Tensor& written, uint64_t skipped) {
       const std::vector<float> got = floatsOf(read), expected = floatsOf(written);
-      // Levels of 8 bits lie within 0.06 of each other but for the outermost; vectors have a size of about 2.5.
+      // Codebook entries of 8 bits are within 0.06 of each other, except for the outermost; norms are about 2.5.
       for (size_t i = 0; i < got.size(); ++i) EXPECT(std::abs(got[i] - expected[skipped + i]) < 0.2f);
     };
     expectClose(readKeys, keys, 2 * 2 * 32);
@@ -160,14 +160,14 @@ TEST(AttentionCacheQuantized, ReadsBackWhatWasAppended) {
   });
 }
 
-TEST(AttentionCacheQuantized, ReadsOnlyWhatItHolds) {
+TEST(AttentionCacheQuantized, ReadsOnlyHeldPositions) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = turboDescriptor();
   descriptor.pinned = 1;
   AttentionCache cache = makeCache(device, descriptor);
   CommandEncoder first(device);
   REQUIRE(cache.append(first, tokens(device, 7, 2, 32), tokens(device, 7, 2, 64)));
-  REQUIRE(first.commit());  // 0, 4, 5, 6
+  REQUIRE(first.commit());  // holds 0, 4, 5, 6
   CommandEncoder encoder(device);
   const auto read = [&](uint64_t position, uint64_t count) {
     return cache.dequantize(encoder, tokens(device, count, 2, 32), std::nullopt, position);
@@ -189,7 +189,7 @@ TEST(AttentionCacheQuantized, ReadsOnlyWhatItHolds) {
                {.op = "AttentionCache", .what = "the sequence is not in the cache"});
   EXPECT_ERROR(cache.dequantize(encoder, std::nullopt, std::nullopt, 0), {.op = "AttentionCache.dequantize"});
 
-  // An encoder sees what it has appended itself, and not what it has overwritten.
+  // An encoder sees its own appends, and no longer the positions they overwrote.
   REQUIRE(cache.append(encoder, tokens(device, 1, 2, 32), tokens(device, 1, 2, 64)));
   REQUIRE(read(7, 1));
   EXPECT_ERROR(read(4, 1), {.what = "does not hold", .got = "position 4 + 1 token of sequence 0"});
@@ -197,7 +197,7 @@ TEST(AttentionCacheQuantized, ReadsOnlyWhatItHolds) {
   REQUIRE(cache.dequantize(another, tokens(device, 1, 2, 32), std::nullopt, 4));
 }
 
-TEST(AttentionCacheQuantized, SuspectPositionsAreNotRead) {
+TEST(AttentionCacheQuantized, DoesNotReadSuspectPositions) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, turboDescriptor());
   const auto append = [&](CommandEncoder& encoder, uint64_t count) {
@@ -216,7 +216,7 @@ TEST(AttentionCacheQuantized, SuspectPositionsAreNotRead) {
   EXPECT_ERROR(cache.dequantize(encoder, tokens(device, 2, 2, 32), std::nullopt, 1), {.what = "suspect"});
 }
 
-TEST(AttentionCacheQuantized, ADenseCacheSaysWhatToDoInstead) {
+TEST(AttentionCacheQuantized, ADenseCacheSuggestsAnAlternative) {
   const auto device = FakeDevice::make();
   const AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);

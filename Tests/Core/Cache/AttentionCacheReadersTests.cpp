@@ -1,4 +1,4 @@
-// What was encoded for a cache is refused at the commit if the cache has changed so that it would read something else.
+// A commit is refused if the cache has changed such that the encoded work would read other data.
 #include <fmt/ranges.h>
 
 #include <thread>
@@ -46,7 +46,7 @@ struct Reader {
 
 }  // namespace
 
-TEST(AttentionCacheReaders, AreRefusedWhenTheRingHasOverwrittenWhatTheyRead) {
+TEST(AttentionCacheReaders, AreRefusedAfterTheRingOverwrites) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture fixture(device, attendedDescriptor(4));
     fixture.appendNow(4);
@@ -59,14 +59,14 @@ TEST(AttentionCacheReaders, AreRefusedWhenTheRingHasOverwrittenWhatTheyRead) {
   });
 }
 
-TEST(AttentionCacheReaders, AreRefusedWhenWhatTheyReadWasCut) {
+TEST(AttentionCacheReaders, AreRefusedAfterATruncation) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint64_t position : {0, 3}) {
       AttentionFixture fixture(device, linear(8));
       fixture.appendNow(4);
       Reader reader(fixture, 1);
       fixture.truncate(position);
-      fixture.appendNow(4 - position);  // stands where it stood, with other tokens
+      fixture.appendNow(4 - position);  // returns to the same position with other tokens
       reader.expectRefused(fmt::format("sequence 0, cut at position {}", position),
                            "positions before 4 as they were when they were encoded");
     }
@@ -78,7 +78,7 @@ TEST(AttentionCacheReaders, AreRefusedWhenWhatTheyReadWasCut) {
   });
 }
 
-TEST(AttentionCacheReaders, SeeWhatTheyWereEncodedForWhenTheRestChanges) {
+TEST(AttentionCacheReaders, IgnoreUnrelatedChanges) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture fixture(device, attendedDescriptor(8));
     fixture.appendNow(4);
@@ -92,7 +92,7 @@ TEST(AttentionCacheReaders, SeeWhatTheyWereEncodedForWhenTheRestChanges) {
   });
 }
 
-TEST(AttentionCacheReaders, WithAWindowMayLoseWhatIsBehindIt) {
+TEST(AttentionCacheReaders, IgnoreChangesOutsideTheirWindow) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const bool isLost : {false, true}) {
       AttentionFixture fixture(device, attendedDescriptor(4));
@@ -110,7 +110,7 @@ TEST(AttentionCacheReaders, WithAWindowMayLoseWhatIsBehindIt) {
   });
 }
 
-TEST(AttentionCacheReaders, OfListsAreCheckedSequenceBySequence) {
+TEST(AttentionCacheReaders, AreCheckedForEachListedSequence) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t cut : {0u, 1u, 2u}) {
       AttentionFixture fixture(device, linear(8));
@@ -129,7 +129,7 @@ TEST(AttentionCacheReaders, OfListsAreCheckedSequenceBySequence) {
   });
 }
 
-TEST(AttentionCacheReaders, SeeWhatOthersAppendBetweenTwoCalls) {
+TEST(AttentionCacheReaders, SeeTokensAppendedBetweenTwoCalls) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture fixture(device, linear(8));
     fixture.appendNow(3);
@@ -144,7 +144,7 @@ TEST(AttentionCacheReaders, SeeWhatOthersAppendBetweenTwoCalls) {
   });
 }
 
-TEST(AttentionCacheReaders, ThatDequantizeAreCheckedLikewise) {
+TEST(AttentionCacheReaders, ThatDequantizeAreChecked) {
   const auto device = FakeDevice::make();
   for (const uint64_t position : {0, 2}) {
     AttentionCacheDescriptor descriptor = turboDescriptor();
@@ -169,7 +169,7 @@ TEST(AttentionCacheReaders, ThatDequantizeAreCheckedLikewise) {
   }
 }
 
-TEST(AttentionCacheReaders, AppendsAfterOtherTokensThanWhenTheyWereEncodedAreRefused) {
+TEST(AttentionCacheReaders, AppendsAfterReplacedTokensAreRefused) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 3);
@@ -185,7 +185,7 @@ TEST(AttentionCacheReaders, AppendsAfterOtherTokensThanWhenTheyWereEncodedAreRef
   EXPECT_EQ(cache.nextPosition(), 3u);
 }
 
-TEST(AttentionCacheReaders, AnAppendAfterAnotherThatWasTakenBackIsRefused) {
+TEST(AttentionCacheReaders, AppendsAfterATruncatedAppendAreRefused) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 1);
@@ -198,8 +198,8 @@ TEST(AttentionCacheReaders, AnAppendAfterAnotherThatWasTakenBackIsRefused) {
                                   .expected = "position 1, where the encoder began"});
 }
 
-// What an encoder has written itself is not compared with what was there before.
-TEST(AttentionCacheReaders, OfWhatTheirEncoderWritesAreNotRefused) {
+// An encoder's own writes are not compared with the earlier contents.
+TEST(AttentionCacheReaders, OfTheirEncodersWritesAreNotRefused) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture fixture(device, attendedDescriptor(4));
     fixture.appendNow(2, 0);
@@ -211,7 +211,7 @@ TEST(AttentionCacheReaders, OfWhatTheirEncoderWritesAreNotRefused) {
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT(largestDifference(floatsOf(copied), fixture.expected(queries, 1, positions(0, 2))) < kF32Sums);
   });
-  // A copy over a suspect sequence, and an append where another encoder has appended and been cut back.
+  // A copy over a suspect sequence, then an append at a position the failed append had reached.
   const auto device = FakeDevice::make();
   device->holdCompletions();
   AttentionFixture fixture(device, attendedDescriptor(4));
@@ -228,8 +228,8 @@ TEST(AttentionCacheReaders, OfWhatTheirEncoderWritesAreNotRefused) {
   EXPECT_EQ(fixture.cache.nextPosition(1), 1u);
 }
 
-// The handler may hold the encoder.
-TEST(AttentionCacheReaders, ARefusedCommitForgetsItsHandler) {
+// The handler may retain the encoder.
+TEST(AttentionCacheReaders, ARefusedCommitReleasesItsHandler) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionCache cache = makeCache(device);
     const auto encoder = std::make_shared<CommandEncoder>(device);
@@ -240,7 +240,7 @@ TEST(AttentionCacheReaders, ARefusedCommitForgetsItsHandler) {
   });
 }
 
-TEST(AttentionCacheReaders, OfWhatFailedWorkWasToWriteAreRefused) {
+TEST(AttentionCacheReaders, OfFailedOutputsAreRefused) {
   const auto device = FakeDevice::make();
   AttentionFixture fixture(device, linear(8));
   fixture.appendNow(2);
@@ -253,9 +253,8 @@ TEST(AttentionCacheReaders, OfWhatFailedWorkWasToWriteAreRefused) {
   EXPECT_ERROR(reader.encoder.commit(), {.what = "the sequence is suspect because earlier work on it failed"});
 }
 
-// Threads
-
-// One encoder appends to many caches, the last of which has moved on; another thread appends to the first meanwhile.
+// One encoder appends to many caches, the last of which has already advanced; meanwhile another thread appends to the
+// first.
 TEST(AttentionCacheThreads, ARefusedCommitNeverAdvancesACache) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = kDescriptor;
@@ -285,8 +284,8 @@ TEST(AttentionCacheThreads, ARefusedCommitNeverAdvancesACache) {
   EXPECT_EQ(caches.back().nextPosition(), 200u);
 }
 
-// Every token of a turn is that turn's number, so a mixture of two turns would show.
-TEST(AttentionCacheThreads, ReadersSeeOneStateWhileAnotherThreadRewritesTheCache) {
+// Every element written in a turn is that turn's number, so a mixture of two turns is visible.
+TEST(AttentionCacheThreads, ReadersSeeOneStateDuringRewrites) {
   const auto device = hostDevice({.workers = 1});
   AttentionFixture fixture(device, attendedDescriptor(6));
   const auto filled = [&](uint64_t count, float value) {
@@ -303,7 +302,7 @@ TEST(AttentionCacheThreads, ReadersSeeOneStateWhileAnotherThreadRewritesTheCache
       REQUIRE(encoder.commit());
       CommandEncoder second(device);
       REQUIRE(fixture.cache.append(second, tokens, tokens));
-      REQUIRE(REQUIRE(second.commit()).wait());  // or work would pile up before that of the readers
+      REQUIRE(REQUIRE(second.commit()).wait());  // otherwise work would queue up before that of the readers
     }
   });
   const Tensor queries = fixture.someQueries(1), out = fixture.zeros({1, kQueryHeads, kAttendedDim});
@@ -319,7 +318,7 @@ TEST(AttentionCacheThreads, ReadersSeeOneStateWhileAnotherThreadRewritesTheCache
     REQUIRE(committed->wait());
     const std::vector<float> seen = floatsOf(out);
     const auto [least, most] = std::minmax_element(seen.begin(), seen.end());
-    // Zeros are of an empty cache. One turn's number is far enough from a mixture with the next.
+    // An empty cache yields zeros. A turn's number differs measurably from a mixture with the next.
     EXPECT(*most - *least <= 1e-4f * *most && std::abs(*most - std::round(*most)) <= 1e-4f * *most);
     if (*most != 0) ++right;
   }
@@ -328,8 +327,8 @@ TEST(AttentionCacheThreads, ReadersSeeOneStateWhileAnotherThreadRewritesTheCache
   EXPECT(right > 0);
 }
 
-// One thread lists a sequence many times, another appends to it; no token may take the place of another.
-TEST(AttentionCacheThreads, ListsThatRepeatASequenceLoseNoTokens) {
+// One thread lists a sequence many times while another appends to it; no token may overwrite another.
+TEST(AttentionCacheThreads, RepeatedSequencesLoseNoTokens) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = kDescriptor;
   descriptor.capacity = 1 << 20;

@@ -3,7 +3,7 @@
 
 namespace mnk::test {
 
-TEST(AttentionCacheRotary, WhatDoesNotFitIsRefusedBeforeAnythingIsEncoded) {
+TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
   const auto device = devicesUnderTest().front().device;
   AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 64, .capacity = 40, .dtype = DType::f32});
   const auto tensor = [&](DType dtype, std::vector<uint64_t> shape) {

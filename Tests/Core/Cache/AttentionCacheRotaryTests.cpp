@@ -1,5 +1,5 @@
-// Steps that rotate, append and attend in one call, against MultiRoPE, append and attend, each by itself: bytes of the
-// cache and results are the same, bit for bit.
+// Steps that rotate, append and attend in one call, compared with separate calls of MultiRoPE, append and attend: the
+// bytes of the cache and the results are bit-identical.
 #include <fmt/ranges.h>
 
 #include "Cache/QuantizedCacheFixture.hpp"
@@ -25,11 +25,11 @@ struct Case {
   Numbers positions = Numbers::none;
   uint32_t axes = 1;
   Numbers offsets = Numbers::none;
-  uint64_t before = 3;  // tokens that the cache has already
+  uint64_t before = 3;  // tokens already in the cache
   uint64_t tokens = 1;
   AttentionOptions options = {};
-  uint64_t dispatches = 2;  // of the step
-  bool isPrefill = false;   // GPUs attend with all its rows in one
+  uint64_t dispatches = 2;  // in the step
+  bool isPrefill = false;   // GPUs attend with all rows in one dispatch
 };
 
 AttentionCacheDescriptor dense(DType dtype, uint32_t headDim, uint32_t valueHeadDim = 0) {
@@ -54,7 +54,7 @@ RotaryEmbedding partial(uint64_t ropeDim, RotaryPairing pairing) {
   return {.ropeDim = ropeDim, .pairing = pairing};
 }
 
-// Storages of every kind, with a word for each.
+// Each kind of storage with its name.
 std::vector<std::pair<std::string, AttentionCacheDescriptor>> storages(DType dtype, uint32_t keyBits,
                                                                        uint32_t valueBits, uint32_t headDim) {
   const AttentionCacheDescriptor both = coded(KVCodecName::turbo, keyBits, valueBits, headDim);
@@ -102,7 +102,7 @@ std::vector<Case> storageCases() {
   }
   for (const uint32_t headDim : {80, 96, 112, 192}) {
     for (const uint32_t tokens : {1, 5, 40}) {
-      if (tokens == 40 && headDim > 96) continue;  // GPUs have no kernel for that many rows
+      if (tokens == 40 && headDim > 96) continue;  // GPUs have no kernel for this many rows
       AttentionCacheDescriptor cache = coded(KVCodecName::turbo, 3 + headDim / 16 % 3, 4, headDim);
       if (headDim == 192) cache.valueHeadDim = 128;
       cases.push_back({.name = fmt::format("turbo, {} tokens, heads of {}", tokens, headDim),
@@ -204,7 +204,7 @@ std::vector<Case> memoryCases() {
     cases.push_back({.name = called("many query heads"), .cache = cache, .queryHeads = 18, .tokens = 3});
     cases.push_back(
         {.name = called("many tokens"), .cache = cache, .before = 0, .tokens = 36, .dispatches = 6, .isPrefill = true});
-    // Four at first, then one at a time.
+    // Four tokens at first, then one at a time.
     cases.push_back({.name = called("a ring that wraps"),
                      .cache = ring(cache, 8, 1),
                      .rotary = mrope,
@@ -384,15 +384,15 @@ void runAll(const std::vector<Case>& cases) {
 
 }  // namespace
 
-TEST(AttentionCacheRotary, EveryStorageHoldsTheBytesOfSeparateCalls) {
+TEST(AttentionCacheRotary, EveryStorageMatchesSeparateCalls) {
   runAll(storageCases());
 }
 
-TEST(AttentionCacheRotary, EveryRotationIsThatOfMultiRoPE) {
+TEST(AttentionCacheRotary, EveryRotationMatchesMultiRoPE) {
   runAll(rotaryCases());
 }
 
-TEST(AttentionCacheRotary, ViewsRingsAndSplitsAreThoseOfSeparateCalls) {
+TEST(AttentionCacheRotary, ViewsRingsAndSplitsMatchSeparateCalls) {
   runAll(memoryCases());
 }
 

@@ -1,4 +1,4 @@
-// Every rule of a cache's descriptor, broken on purpose.
+// Breaks each rule of a cache's descriptor.
 #include "AttentionCacheFixture.hpp"
 #include "Cache/AttentionCacheRules.hpp"
 #include "Harness/FakeDevice.hpp"

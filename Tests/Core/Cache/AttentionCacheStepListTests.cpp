@@ -1,4 +1,4 @@
-// Steps of several sequences that rotate, append and attend in one call, against MultiRoPE, append and attend.
+// Steps of several sequences that rotate, append and attend in one call, compared with MultiRoPE, append and attend.
 #include <fmt/ranges.h>
 
 #include "Harness/EveryDevice.hpp"
@@ -16,7 +16,7 @@ enum class Numbers { none, first, list, tensor };
 struct List {
   std::vector<uint32_t> sequences;
   std::vector<uint32_t> rowCounts = {};
-  uint64_t rowsOfEach = 0;  // of views that have an axis of sequences
+  uint64_t rowsOfEach = 0;  // for views with a sequence axis
   Numbers positions = Numbers::none;
   bool hasOffsets = false;
   uint64_t dispatches = 2;
@@ -46,7 +46,7 @@ class ListStep {
     }
   }
 
-  // With a rotary argument, or of tokens as they are.
+  // Runs the step with a rotary argument, or with tokens as they are.
   void run(bool rotates) {
     const uint64_t rows = list_.total();
     AppendAndAttend step{.queries = tokens(kQueryHeads),
@@ -106,7 +106,7 @@ class ListStep {
     const HeadsView::Strides s = view.resolved();
     return REQUIRE(view.tensor.reshaped(REQUIRE(Shape::make({s.totalTokens(), s.heads, s.headDim}))));
   }
-  // Sets them, and gives the sum for each token.
+  // Sets positions and offsets, and returns their sum for each token.
   std::vector<int32_t> numbers(RotaryStep& rotary) {
     std::vector<int32_t> positions, offsets;
     std::map<uint32_t, int32_t> next;
@@ -148,7 +148,7 @@ AttentionCacheDescriptor coded(AttentionCacheDescriptor descriptor) {
 
 }  // namespace
 
-TEST(AttentionCacheStepList, ListsAreThoseOfSeparateCalls) {
+TEST(AttentionCacheStepList, ListsMatchSeparateCalls) {
   using enum Numbers;
   const List lists[] = {
       {.sequences = {0, 1, 2}},
@@ -177,8 +177,8 @@ TEST(AttentionCacheStepList, ListsAreThoseOfSeparateCalls) {
   });
 }
 
-// More rows than one list can hold take two dispatches, or each sequence takes its own.
-TEST(AttentionCacheStepList, ListsOfManyRowsAreDivided) {
+// A list with more rows than one dispatch holds takes two dispatches, or one for each sequence.
+TEST(AttentionCacheStepList, ListsWithManyRowsAreSplit) {
   const auto device = devicesUnderTest().front().device;
   for (const auto& [positions, dispatches] : {std::pair(Numbers::tensor, 2 + 65), std::pair(Numbers::none, 2 * 66)}) {
     const List list{.sequences = {2, 0},
@@ -192,7 +192,7 @@ TEST(AttentionCacheStepList, ListsOfManyRowsAreDivided) {
   }
 }
 
-// A ring of five takes sequences that are almost full one by one, and each in chunks: here a row at a time at last.
+// A ring of five serves sequences that are almost full one by one, each in chunks, finally one row at a time.
 TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const bool isCoded : {false, true}) {
@@ -233,7 +233,7 @@ TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
   });
 }
 
-TEST(AttentionCacheStepList, ListsThatDoNotFitAreRefused) {
+TEST(AttentionCacheStepList, RefusesMismatchedLists) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(16));
   const AppendAndAttend sound{.queries = fixture.zeros({3, kQueryHeads, kAttendedDim}),

@@ -1,4 +1,4 @@
-// Steps of an AttentionCache over several sequences, over views of other layouts, and in chunks.
+// Steps of an AttentionCache over several sequences, with views of other layouts, and in chunks.
 #include <fmt/ranges.h>
 
 #include "Harness/EveryDevice.hpp"
@@ -31,8 +31,8 @@ std::vector<float> part(const std::vector<float>& all, uint64_t begin, uint64_t 
 
 }  // namespace
 
-// Rows of a list are the tokens that the same list appends.
-TEST(AttentionCacheStep, ListsMeanTheSameInAppendAndAttend) {
+// The rows of a list are the tokens that the same list appends.
+TEST(AttentionCacheStep, ListsAgreeInAppendAndAttend) {
   struct List {
     std::vector<uint32_t> sequences, rowCounts;
   };
@@ -79,7 +79,7 @@ TEST(AttentionCacheStep, ListsMeanTheSameInAppendAndAttend) {
   });
 }
 
-TEST(AttentionCacheStep, ListsThatDoNotFitAreRefused) {
+TEST(AttentionCacheStep, RefusesMismatchedLists) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(16));
   fixture.appendNow(3, 0);
@@ -130,7 +130,7 @@ TEST(AttentionCacheStep, ListsThatDoNotFitAreRefused) {
   EXPECT_EQ(fixture.cache.nextPosition(1), 0u);
 }
 
-// The same tokens as a tensor, head-major, and inside of a fused projection.
+// The same tokens as a token-major tensor, head-major, and inside a fused projection.
 TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture fixture(device, attendedDescriptor(16));
@@ -176,9 +176,8 @@ TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
   });
 }
 
-// A plain tensor is token-major whatever its extents, even where they would fit as head-major.
-// Each of the parts that they are divided into would be inside.
-TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
+// Each part of a divided call would lie inside the tensor, although the whole view does not.
+TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(16));
   fixture.appendNow(16, 0);
@@ -213,7 +212,7 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
   step.values = backwards(keys, kAttendedHeads);
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "vectors lie outside of their tensor"});
-  // Rows are not listed before it is known that they can be there.
+  // Extents are checked before rows are listed.
   EXPECT_ERROR(fixture.cache.append(encoder, many(keys, kAttendedHeads * kAttendedDim), many(keys, 0), first),
                {.op = "AttentionCache.append", .what = "vectors lie outside of their tensor", .fix = "Correct"});
   EXPECT_ERROR(fixture.cache.append(encoder, many(keys, 0), many(keys, 0), first),
@@ -225,7 +224,8 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
 }
 
-TEST(AttentionCacheStep, HeadMajorTensorsMustSaySo) {
+// A tensor without a layout is token-major, even if its extents would also fit as head-major.
+TEST(AttentionCacheStep, HeadMajorTensorsNeedTheirLayout) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(16));
   const Tensor swapped = fixture.zeros({kAttendedHeads, 3, kAttendedDim});
@@ -240,7 +240,7 @@ TEST(AttentionCacheStep, HeadMajorTensorsMustSaySo) {
   REQUIRE(fixture.cache.attend(encoder, {queries, KVLayout::headMajor}, {.into = out}));
 }
 
-TEST(AttentionCacheStep, AppendAndAttendIsOneByOneInChunks) {
+TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t pinned : {0, 3}) {
       for (const uint32_t capacity : {20, 27}) {
@@ -277,7 +277,7 @@ TEST(AttentionCacheStep, AppendAndAttendIsOneByOneInChunks) {
   });
 }
 
-TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
+TEST(AttentionCacheStep, AppendAndAttendIsRecordedEntirelyOrNotAtAll) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(8));
   const Tensor keys = fixture.zeros({12, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(12);
@@ -285,7 +285,7 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
   AppendAndAttend step{
       .queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .options = {.window = 9}};
   CommandEncoder encoder(device);
-  // The first chunk of eight could be served, and nothing after it.
+  // The first chunk of eight would succeed, but no later one.
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend",
                 .what = "the ring is too small for the window",
@@ -316,7 +316,7 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
   EXPECT_EQ(fixture.cache.nextPosition(), 12u);
 }
 
-TEST(AttentionCacheStep, TokensOfSeveralSequencesNeedAList) {
+TEST(AttentionCacheStep, SeveralSequencesNeedAList) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = attendedDescriptor(8);
   descriptor.quantized = KVQuantizedStorage{};
@@ -333,13 +333,13 @@ TEST(AttentionCacheStep, TokensOfSeveralSequencesNeedAList) {
   EXPECT_ERROR(fixture.cache.dequantize(encoder, two, std::nullopt, 0),
                {.what = "the tokens are of several sequences"});
   REQUIRE(fixture.cache.dequantize(encoder, one, std::nullopt, 0));
-  // All tokens of the axis count, not only its first.
+  // All tokens of the axis count, not only the first.
   EXPECT_ERROR(fixture.cache.dequantize(encoder, one, std::nullopt, 1),
                {.what = "the cache does not hold these positions"});
 }
 
-// A result of one part must not be an operand of another.
-TEST(AttentionCacheStep, ResultsOfDividedCallsHaveTheirOwnMemory) {
+// Results of one part must not be operands of another.
+TEST(AttentionCacheStep, ResultsOfDividedCallsMayNotOverlap) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(4));
   fixture.appendNow(4, 0);

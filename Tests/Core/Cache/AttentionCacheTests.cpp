@@ -1,4 +1,4 @@
-// When a cache's positions advance, what it refuses, and what cutting it leaves.
+// When a cache's positions advance, which calls it refuses, and what it holds after a truncation.
 #include "AttentionCacheFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
@@ -6,7 +6,7 @@
 
 namespace mnk::test {
 
-TEST(AttentionCache, NeedsADeviceThatHasTheMemory) {
+TEST(AttentionCache, NeedsADeviceWithEnoughMemory) {
   EXPECT_ERROR(AttentionCache::make(nullptr, kDescriptor), {.what = "no device"});
   const auto device = FakeDevice::make();
   device->failAt(FakeDevice::Call::makeBuffer, 1);  // keys fit, values do not
@@ -16,7 +16,7 @@ TEST(AttentionCache, NeedsADeviceThatHasTheMemory) {
   EXPECT_ERROR(AttentionCache::make(device, huge), {.op = "Shape", .what = "more elements than 64-bit sizes"});
 }
 
-TEST(AttentionCache, SizesItselfByWhatItMustServe) {
+TEST(AttentionCache, ComputesItsCapacity) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor{.kvHeads = 1,
                                       .headDim = 8,
@@ -35,7 +35,6 @@ TEST(AttentionCache, SizesItselfByWhatItMustServe) {
   EXPECT_ERROR(AttentionCache::make(device, descriptor), {.what = "an extent is too large for the kernels"});
 }
 
-// Nothing is overwritten unless the descriptor says so.
 TEST(AttentionCache, RefusesToOverwriteByDefault) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 4, .capacity = 64, .isStorageOnly = true});
@@ -126,7 +125,7 @@ TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
   EXPECT_EQ(device->committed().at(0).dispatches.size(), 1u);
 }
 
-TEST(AttentionCache, AnEncoderThatCannotRecordAdvancesNothing) {
+TEST(AttentionCache, AFailingEncoderAdvancesNothing) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
@@ -140,7 +139,7 @@ TEST(AttentionCache, AnEncoderThatCannotRecordAdvancesNothing) {
   EXPECT_EQ(cache.nextPosition(), 1u);
 }
 
-TEST(AttentionCache, ACommittedEncoderTakesNoAppend) {
+TEST(AttentionCache, ACommittedEncoderRefusesAppends) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
@@ -151,7 +150,7 @@ TEST(AttentionCache, ACommittedEncoderTakesNoAppend) {
   EXPECT_EQ(cache.nextPosition(), 1u);
 }
 
-TEST(AttentionCache, AppendsOfOneEncoderFollowEachOther) {
+TEST(AttentionCache, AppendsOfOneEncoderAreConsecutive) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
@@ -159,7 +158,7 @@ TEST(AttentionCache, AppendsOfOneEncoderFollowEachOther) {
   REQUIRE(append(cache, encoder, 1));
   REQUIRE(append(cache, encoder, 1, 2));
   EXPECT_EQ(encoder.summary().barriers, 0u);  // they fill different slots
-  REQUIRE(append(cache, encoder, 2));         // slots 3 and 0: the ring turns
+  REQUIRE(append(cache, encoder, 2));         // slots 3 and 0: the ring wraps
   EXPECT_EQ(encoder.summary().barriers, 1u);
   REQUIRE(encoder.commit());
   EXPECT_EQ(cache.nextPosition(), 5u);
@@ -205,7 +204,7 @@ TEST(AttentionCache, ABatchAppendsOneTokenToEachListedSequence) {
   EXPECT_EQ(cache.nextPosition(2), 2u);
 }
 
-TEST(AttentionCache, ABatchNeedsATokenForEachSequence) {
+TEST(AttentionCache, ABatchNeedsOneTokenPerSequence) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
@@ -217,7 +216,7 @@ TEST(AttentionCache, ABatchNeedsATokenForEachSequence) {
   EXPECT_EQ(cache.nextPosition(1), 0u);
 }
 
-TEST(AttentionCache, RefusesSequencesItDoesNotHold) {
+TEST(AttentionCache, RefusesUnknownSequences) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
@@ -235,7 +234,7 @@ TEST(AttentionCache, RefusesSequencesItDoesNotHold) {
   EXPECT_EQ(cache.nextPosition(0), 0u);
 }
 
-TEST(AttentionCache, AFullCacheThatMayNotOverwriteRefuses) {
+TEST(AttentionCache, AFullLinearCacheRefusesAppends) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor linear = kDescriptor;
   linear.whenFull = KVWrap::linear;
@@ -259,7 +258,7 @@ TEST(AttentionCache, AFullCacheThatMayNotOverwriteRefuses) {
   EXPECT_EQ(cache.nextPosition(1), 0u);
 }
 
-TEST(AttentionCache, TruncateForgetsWhatFollows) {
+TEST(AttentionCache, TruncateDropsLaterTokens) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 3);
@@ -272,7 +271,7 @@ TEST(AttentionCache, TruncateForgetsWhatFollows) {
       {.op = "AttentionCache", .what = "the sequence cannot be cut there", .got = "position 2", .expected = "0 to 1"});
 }
 
-TEST(AttentionCache, OverwrittenPositionsDoNotComeBack) {
+TEST(AttentionCache, OverwrittenPositionsStayLost) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 10);  // a ring of 4 holds 6 to 9
@@ -295,12 +294,12 @@ TEST(AttentionCache, OverwrittenPositionsDoNotComeBack) {
   EXPECT_EQ(cache.nextPosition(), 0u);
 }
 
-TEST(AttentionCache, PinnedPositionsOutliveARing) {
+TEST(AttentionCache, PinnedPositionsSurviveInARing) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor pinned = kDescriptor;
   pinned.pinned = 2;
   AttentionCache cache = makeCache(device, pinned);
-  appendNow(cache, device, 10);  // 0, 1, 8, 9
+  appendNow(cache, device, 10);  // holds 0, 1, 8, 9
   EXPECT_EQ(cache.count(), 4u);
   REQUIRE(cache.truncate(9));
   EXPECT_EQ(cache.count(), 3u);
@@ -314,7 +313,7 @@ TEST(AttentionCache, PinnedPositionsOutliveARing) {
   EXPECT_EQ(cache.count(), 1u);
 }
 
-TEST(AttentionCache, ResetIsForOneSequenceOrAll) {
+TEST(AttentionCache, ResetsOneSequenceOrAll) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   for (uint32_t sequence = 0; sequence < 3; ++sequence) appendNow(cache, device, 6, sequence);
@@ -328,7 +327,7 @@ TEST(AttentionCache, ResetIsForOneSequenceOrAll) {
   EXPECT_EQ(cache.count(), 2u);
 }
 
-TEST(AttentionCache, CopiesAndMovesAreTheSameCache) {
+TEST(AttentionCache, CopiesAndMovesReferToTheSameCache) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   AttentionCache copy = cache;
@@ -355,7 +354,7 @@ TEST(AttentionCache, RowsOfDifferentSequencesNeedNoBarrier) {
   EXPECT_EQ(encoder.summary().barriers, 0u);  // the next slot
 }
 
-TEST(AttentionCache, ServesMoreSequencesThanOneWriteHasRows) {
+TEST(AttentionCache, ServesMoreSequencesThanOneWriteHolds) {
   const auto device = REQUIRE(Device::makeDefault());
   const auto count = static_cast<uint32_t>(2 * KVCacheWrite::kMaxRows + 3);
   AttentionCache cache = REQUIRE(AttentionCache::make(

@@ -1,5 +1,5 @@
-// Files that were damaged, cut, forged or are something else: each is an error in four parts, and no memory is asked
-// for before the file is known to be as long as it must be.
+// Files that are damaged, truncated, forged or of another kind: each is an error with four parts, and loading allocates
+// no memory before it knows that the file is long enough.
 #include <sys/stat.h>
 
 #include "CacheFileFixture.hpp"
@@ -9,7 +9,7 @@ namespace mnk::test {
 
 namespace {
 
-// A file with everything: turbo, means, channel scales, two sequences, one of which has turned.
+// A file with all optional parts: turbo, means, channel scales, and two sequences, one of which has wrapped.
 std::vector<std::byte> goodFile(const CacheFolder& folder, bool isQuantized = true,
                                 KVQuantizedPlanes planes = KVQuantizedPlanes::both) {
   const auto device = REQUIRE(Device::makeDefault());
@@ -49,7 +49,7 @@ struct Forged {
   size_t offset;
   uint64_t number;
   ExpectedError expected;
-  bool isWide = false;  // of 64 bits
+  bool isWide = false;  // the field has 64 bits
 };
 
 const Forged kForged[] = {
@@ -105,10 +105,10 @@ const Forged kForged[] = {
     {80, 8, {.what = kCannotBe, .got = "set of means 8", .expected = "a number from 0 to 7"}},
     {80, 4, {.what = "the file is too long"}},
     {80, 7, {.what = "the file ends too early"}},
-    // A window that the slots behind the pinned one cannot hold.
+    // A window that does not fit in the slots after the pinned one.
     {84, 3, {.what = kCannotBe, .got = "the capacity is too small for the sliding window: 3"}},
     {84, UINT32_MAX, {.what = kCannotBe, .got = "the capacity is too small for the sliding window: 3"}},
-    // Cursors of the first sequence, which stands at 5 of a ring of 3 with 1 pinned, and of the second, at 2.
+    // Cursors of the first sequence, at position 5 of a ring of 3 with 1 pinned, and of the second, at 2.
     {88,
      6,
      {.what = kSequenceCannotBe,
@@ -119,16 +119,16 @@ const Forged kForged[] = {
     {88, 1, {.what = kSequenceCannotBe, .got = "next position 1 after 5"}, true},
     {88, UINT64_MAX, {.what = kSequenceCannotBe}, true},
     {96, UINT64_MAX, {.what = kSequenceCannotBe, .got = "next position 5 after 18446744073709551615"}, true},
-    {96, (uint64_t{1} << 62) + 1, {.what = kSequenceCannotBe}, true},  // more than can be counted on from
+    {96, (uint64_t{1} << 62) + 1, {.what = kSequenceCannotBe}, true},  // later positions would overflow
     {112, 3, {.what = "the file ends too early"}, true},
     {112, 1, {.what = kSequenceCannotBe, .got = "next position 2 after 1"}, true},
-    {104, 1, {.what = kSequenceCannotBe, .got = "next position 1 after 2"}, true},  // cut at a pinned position
-    // A mean that is infinite, a channel scale that is 0.
+    {104, 1, {.what = kSequenceCannotBe, .got = "next position 1 after 2"}, true},  // truncated at a pinned position
+    // An infinite mean and a channel scale of 0.
     {120, 0x7f800000, {.what = "means or channel scales hold a number that cannot be used", .got = "keyMeans"}},
     {120 + 128, 0, {.what = "means or channel scales hold a number that cannot be used", .got = "keyChannelScales"}},
 };
 
-// Of a file whose values are dense.
+// Fields of a file whose values are dense.
 const Forged kForgedMixed[] = {
     {8, 1, {.what = kCannotBe, .got = "storage 2", .expected = "a number from 0 to 1"}},
     {8, 4, {.what = "the file has an unknown version", .got = "version 4", .expected = "version 1 to 3"}},
@@ -160,7 +160,7 @@ void expectForged(const std::vector<std::byte>& good, std::span<const Forged> al
     const auto loaded = loadBytes(folder, file, device);
     EXPECT_ERROR(loaded, (forged.expected));
     expectComplete(loaded);
-    // Up to the means, all is known before there is memory.
+    // Fields before the means are checked before memory is allocated.
     if (forged.offset < 120) EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
   }
 }
@@ -182,7 +182,7 @@ TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
   EXPECT_ERROR(
       AttentionCache::load(device, folder.path(), UINT64_MAX),
       {.what = "the cache of the file is larger than allowed", .got = "more bytes than 64-bit sizes can count"});
-  // As large as the limit allows, but the file is too short for its sequences: they are not made room for.
+  // Within the limit, but the file is too short for its sequences: none are allocated.
   file = goodFile(folder);
   forge(file, 28, (1u << 31) - 1);
   writeFile(folder.path(), file);
@@ -191,8 +191,8 @@ TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
   EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
 }
 
-// Sequences of so little memory that where they stand takes more.
-TEST(CacheFileDamage, TheLimitIsForPositionsToo) {
+// Sequences whose positions take more memory than their tokens.
+TEST(CacheFileDamage, TheLimitIncludesPositions) {
   const CacheFolder folder;
   const auto device = FakeDevice::make();
   REQUIRE(makeCache(device, {.kvHeads = 1, .headDim = 1, .capacity = 1, .sequences = 100000, .isStorageOnly = true})
@@ -204,7 +204,7 @@ TEST(CacheFileDamage, TheLimitIsForPositionsToo) {
   EXPECT(bool(AttentionCache::load(device, folder.path(), 1600000)));
 }
 
-TEST(CacheFileDamage, ALinearCacheHoldsNoMoreThanItsSlots) {
+TEST(CacheFileDamage, ALinearCacheHoldsAtMostItsSlots) {
   const CacheFolder folder;
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor linear = kDescriptor;
@@ -247,7 +247,7 @@ TEST(CacheFileDamage, EveryByteCounts) {
   }
 }
 
-TEST(CacheFileDamage, NoByteMayBeMissingOrTooMany) {
+TEST(CacheFileDamage, MissingAndExtraBytesAreErrors) {
   const CacheFolder folder;
   std::vector<std::byte> good = goodFile(folder);
   for (size_t length = 0; length < good.size(); ++length) {
@@ -270,7 +270,7 @@ TEST(CacheFileDamage, NoByteMayBeMissingOrTooMany) {
   }
 }
 
-TEST(CacheFileDamage, AWrongChecksumDropsEverything) {
+TEST(CacheFileDamage, AWrongChecksumRejectsTheFile) {
   const CacheFolder folder;
   std::vector<std::byte> file = goodFile(folder);
   file.back() ^= std::byte{1};
@@ -280,7 +280,7 @@ TEST(CacheFileDamage, AWrongChecksumDropsEverything) {
                                          .fix = "Save the cache again, or copy the file again."});
 }
 
-TEST(CacheFileDamage, PathsThatLeadToNoFile) {
+TEST(CacheFileDamage, PathsMustLeadToAFile) {
   const CacheFolder folder;
   const auto device = FakeDevice::make();
   std::filesystem::create_directory(folder.path("folder"));
@@ -291,7 +291,7 @@ TEST(CacheFileDamage, PathsThatLeadToNoFile) {
                 .got = "none\": No such file or directory",
                 .expected = "a file that can be read or written there",
                 .fix = "Pass the path of a file that this process may read."});
-  for (const char* name : {"folder", "pipe"}) {  // a pipe is not waited for
+  for (const char* name : {"folder", "pipe"}) {  // loading does not wait for a pipe
     EXPECT_ERROR(AttentionCache::load(device, folder.path(name), kPlenty),
                  {.op = "AttentionCache",
                   .what = "the path does not lead to a plain file",
@@ -305,8 +305,8 @@ TEST(CacheFileDamage, PathsThatLeadToNoFile) {
   EXPECT_ERROR(AttentionCache::load(device, std::string("x\0y", 3), kPlenty), {.what = "the path names no file"});
 }
 
-// The check value that the catalogs of CRCs give for this one.
-TEST(Crc32, IsTheOneOfZip) {
+// The check value from catalogs of CRCs.
+TEST(Crc32, MatchesTheZipChecksum) {
   const std::string_view digits = "123456789";
   Crc32 whole;
   whole.add(std::as_bytes(std::span(digits)));

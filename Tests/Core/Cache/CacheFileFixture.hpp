@@ -1,4 +1,4 @@
-// Files of caches: a folder that is removed again, bytes to damage, and caches to compare.
+// Files of caches: a folder that is removed afterwards, bytes to damage, and caches to compare.
 #pragma once
 #include <cstring>
 #include <filesystem>
@@ -40,7 +40,7 @@ inline void writeFile(const std::string& path, std::span<const std::byte> bytes)
   file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
-// Puts a number into a file and makes its checksum right again, so that the number itself is what is refused.
+// Overwrites a number in a file and fixes the checksum, so that loading fails because of the number.
 template <typename Number>
 void forge(std::vector<std::byte>& file, size_t offset, Number number) {
   std::memcpy(&file[offset], &number, sizeof number);
@@ -50,7 +50,7 @@ void forge(std::vector<std::byte>& file, size_t offset, Number number) {
   std::memcpy(&file[file.size() - 4], &value, sizeof value);
 }
 
-// Slots of the positions of a sequence that can be read, oldest first.
+// Slots of a sequence's readable positions, oldest first.
 inline std::vector<uint64_t> heldSlots(const AttentionCache& cache, uint32_t sequence) {
   const uint64_t next = cache.nextPosition(sequence), pinned = std::min<uint64_t>(cache.view().pinned, next);
   std::vector<uint64_t> slots;
@@ -61,7 +61,7 @@ inline std::vector<uint64_t> heldSlots(const AttentionCache& cache, uint32_t seq
   return slots;
 }
 
-// What a cache holds: keys and values of all positions that can be read, with their scales.
+// The contents of a cache: keys and values of all readable positions, with their scales.
 inline std::vector<std::byte> contents(const AttentionCache& cache) {
   std::vector<Tensor> planes{cache.view().keys, *cache.view().values};
   if (const auto view = cache.quantizedView()) {
@@ -91,7 +91,7 @@ inline void expectSameChannels(const std::optional<Tensor>& got, const std::opti
   if (got && expected) EXPECT(bytesOf(*got) == bytesOf(*expected));
 }
 
-// The same descriptor, the same positions, the same bytes.
+// Compares descriptors, positions and bytes.
 inline void expectSame(const AttentionCache& got, const AttentionCache& expected) {
   const AttentionCacheDescriptor &a = got.descriptor(), &b = expected.descriptor();
   EXPECT(a.kvHeads == b.kvHeads && a.headDim == b.headDim && a.valueHeadDim == b.valueHeadDim);
@@ -114,7 +114,7 @@ inline void expectSame(const AttentionCache& got, const AttentionCache& expected
   EXPECT(contents(got) == contents(expected));
 }
 
-// Appends the same tokens to all of the caches, which have the same descriptor.
+// Appends the same tokens to all caches, which have the same descriptor.
 inline void appendAlike(const std::shared_ptr<Device>& device, Seeded& random, std::vector<AttentionCache> caches,
                         uint64_t count, uint32_t sequence = 0) {
   const AttentionCacheDescriptor& d = caches[0].descriptor();

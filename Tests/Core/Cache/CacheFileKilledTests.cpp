@@ -1,4 +1,4 @@
-// Saves that are killed at any moment: the file is always whole, and the next save removes what is left of them.
+// Saves that are killed at any time: the file is always complete, and the next save removes their temporary files.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -20,14 +20,14 @@
 extern char** environ;
 #endif
 
-// Apps of iOS may not start processes.
+// iOS apps cannot start processes.
 #if !(defined(__APPLE__) && TARGET_OS_IPHONE)
 
 namespace mnk::test {
 
 namespace {
 
-// The program of these tests, which lies beside the one that runs them where that is XCTest's. Xcode builds none.
+// The executable of these tests, which is next to XCTest's if XCTest runs them. Xcode does not build it.
 std::string testProgram() {
 #if defined(__APPLE__)
   char path[4096];
@@ -45,8 +45,8 @@ ino_t fileNumber(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-// Starts a process that saves, waits until it has begun to, and kills it at some moment of the next saves. A temporary
-// file that has a name is waited for.
+// Starts a process that saves, waits for its first save, and kills it during one of the next. If temporary files have
+// names, waits for one.
 void killASave(const std::string& program, const CacheFolder& folder, const std::string& path, bool hasNames,
                uint32_t microseconds) {
   const ino_t before = fileNumber(path);
@@ -65,7 +65,7 @@ void killASave(const std::string& program, const CacheFolder& folder, const std:
     isOver = ::waitpid(child, &status, WNOHANG) == child;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  EXPECT(!isOver);  // it only ends where saving fails
+  EXPECT(!isOver);  // the process exits only if saving fails
   if (isOver) throw Stop{};
   std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
   for (int i = 0; hasNames && folder.fileCount() < 2 && i < 100000; ++i) std::this_thread::yield();
@@ -92,7 +92,7 @@ void killSaves(const std::string& name, bool hasNames) {
     std::vector<float> keys(2 * kKilledSaveWidth);
     REQUIRE(loaded.view().keys.read(std::as_writable_bytes(std::span(keys))));
     EXPECT_EQ(std::count(keys.begin(), keys.end(), kKilledSaveElement), static_cast<int64_t>(stored));
-    EXPECT(folder.fileCount() <= 2);  // what earlier saves left, the last has removed
+    EXPECT(folder.fileCount() <= 2);  // the last save has removed files of earlier ones
   }
   if (hasNames) EXPECT(hasLeft);
   REQUIRE(makeCache(device).save(folder.path(name)));
@@ -101,10 +101,10 @@ void killSaves(const std::string& name, bool hasNames) {
 
 }  // namespace
 
-TEST(CacheFileKilled, LeavesAWholeFileAndNothingElse) {
+TEST(CacheFileKilled, LeavesACompleteFileAndNothingElse) {
   killSaves("cache", false);
 }
-TEST(CacheFileKilled, LeavesAWholeFileWhereTemporaryFilesHaveNames) {
+TEST(CacheFileKilled, LeavesACompleteFileWithNamedTemporaryFiles) {
   killSaves("cache.named", true);
 }
 

@@ -1,4 +1,4 @@
-// Caches that are saved and loaded again: nothing is lost, and both go on alike.
+// Saving and loading caches: nothing is lost, and later calls on both caches agree.
 #include <thread>
 
 #include "CacheFileFixture.hpp"
@@ -16,7 +16,7 @@ struct Stored {
   AttentionCacheDescriptor descriptor;
 };
 
-// Dense and quantized caches, of rings and lines, with all that a descriptor can hold.
+// Dense and quantized caches, ring and linear, with every field of the descriptor.
 std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
   const AttentionCacheDescriptor dense{.kvHeads = 2,
                                        .headDim = 3,
@@ -72,7 +72,7 @@ std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
 
 }  // namespace
 
-// Readers of version 1 would attend to a latent cache as to any other.
+// Readers of version 1 would treat a latent cache as an ordinary one.
 TEST(CacheFile, LatentCachesHaveTheirOwnVersion) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
@@ -83,7 +83,7 @@ TEST(CacheFile, LatentCachesHaveTheirOwnVersion) {
   EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).text(), cache.text());
 }
 
-TEST(CacheFile, SavedCachesGoOnWhereTheyWere) {
+TEST(CacheFile, SavedCachesContinueWhereTheyWere) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const Stored& stored : storages(device)) {
       const Context context(stored.name);
@@ -99,7 +99,7 @@ TEST(CacheFile, SavedCachesGoOnWhereTheyWere) {
       expectSame(loaded, cache);
       for (uint32_t sequence = 0; sequence < 3; ++sequence) appendAlike(device, random, {cache, loaded}, 2, sequence);
       expectSame(loaded, cache);
-      // What a ring has overwritten is known, and stays lost.
+      // A loaded ring knows its overwritten positions, which stay lost.
       for (const uint64_t position : {9, 4, 3, 1}) {
         EXPECT_EQ(bool(loaded.truncate(position)), bool(cache.truncate(position)));
       }
@@ -108,7 +108,7 @@ TEST(CacheFile, SavedCachesGoOnWhereTheyWere) {
   });
 }
 
-TEST(CacheFile, RingsGoOnAtEveryPhase) {
+TEST(CacheFile, RingsContinueAtEveryPhase) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   for (uint32_t pinned = 0; pinned < 3; ++pinned) {
@@ -136,7 +136,7 @@ TEST(CacheFile, RingsGoOnAtEveryPhase) {
   }
 }
 
-TEST(CacheFile, KeepsOnlySlotsThatAreUsed) {
+TEST(CacheFile, StoresOnlyUsedSlots) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   Seeded random;
@@ -166,8 +166,8 @@ TEST(CacheFile, KeepsTheWindowOfASlidingWindowCache) {
   }
 }
 
-// Longer than what is read and written at a time.
-TEST(CacheFile, LargeCachesComeBackWhole) {
+// Larger than the buffer for reading and writing.
+TEST(CacheFile, LargeCachesRoundTrip) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   Seeded random;
@@ -178,8 +178,8 @@ TEST(CacheFile, LargeCachesComeBackWhole) {
   expectSame(REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes())), cache);
 }
 
-// The format is fixed: this file stays readable, and what is saved stays these bytes but for the package's version.
-TEST(CacheFile, VersionOneStaysAsItIs) {
+// The format is fixed: this file stays readable, and saves write the same bytes except for the package's version.
+TEST(CacheFile, VersionOneIsStable) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   AttentionCache cache = makeCache(device, {.kvHeads = 1,
@@ -206,7 +206,7 @@ TEST(CacheFile, VersionOneStaysAsItIs) {
   EXPECT(readFile(folder.path()) == expected);
 }
 
-TEST(CacheFile, FieldsOfQuantizedStorageStayWhereTheyAre) {
+TEST(CacheFile, FieldsOfQuantizedStorageAreStable) {
   const auto device = FakeDevice::make();
   const CacheFolder folder;
   AttentionCacheDescriptor descriptor = turboDescriptor();
@@ -221,7 +221,7 @@ TEST(CacheFile, FieldsOfQuantizedStorageStayWhereTheyAre) {
   descriptor.headDim = descriptor.valueHeadDim = 512;
   REQUIRE(makeCache(device, descriptor).save(folder.path()));
   const std::vector<std::byte> file = readFile(folder.path());
-  const uint32_t words[] = {3, 1, 0, 1, 1, 8, 4, 0x3f000000, 17, 0, 1, 1, 0, 0};  // from offset 32 to 88
+  const uint32_t words[] = {3, 1, 0, 1, 1, 8, 4, 0x3f000000, 17, 0, 1, 1, 0, 0};  // offsets 32 to 88
   EXPECT(std::memcmp(&file[32], words, sizeof words) == 0);
 
   descriptor = turboDescriptor();
@@ -239,7 +239,7 @@ TEST(CacheFile, FieldsOfQuantizedStorageStayWhereTheyAre) {
   EXPECT(found[0] == 1 && found[1] == 2 && found[2] == 4);
 }
 
-TEST(CacheFile, SavingReplacesWhatIsThere) {
+TEST(CacheFile, SavingReplacesTheFile) {
   const auto device = FakeDevice::make();
   const CacheFolder folder;
   AttentionCache cache = makeCache(device);
@@ -251,7 +251,7 @@ TEST(CacheFile, SavingReplacesWhatIsThere) {
   EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).nextPosition(), 2u);
 }
 
-TEST(CacheFile, AFailedSaveLeavesWhatWasThere) {
+TEST(CacheFile, AFailedSaveKeepsTheOldFile) {
   const auto device = FakeDevice::make();
   const CacheFolder folder;
   AttentionCache cache = makeCache(device);
@@ -272,7 +272,7 @@ TEST(CacheFile, AFailedSaveLeavesWhatWasThere) {
   REQUIRE(cache.save(folder.path()));
 }
 
-TEST(CacheFile, PathsThatCannotBeSavedTo) {
+TEST(CacheFile, ReportsPathsThatCannotBeSaved) {
   const CacheFolder folder;
   const AttentionCache cache = makeCache(FakeDevice::make());
   std::filesystem::create_directory(folder.path("folder"));
@@ -289,13 +289,13 @@ TEST(CacheFile, PathsThatCannotBeSavedTo) {
   EXPECT_ERROR(cache.save(folder.path() + std::string("\0x", 2)),
                {.what = "the path names no file", .got = "a zero in it"});
   EXPECT_EQ(folder.fileCount(), 1u);
-  // As long as a name may be: the name that is written to first must not be longer.
+  // The longest allowed name: the temporary file's name must not be longer.
   const std::string longest = folder.path(std::string(255, 'n'));
   REQUIRE(cache.save(longest));
   REQUIRE(AttentionCache::load(FakeDevice::make(), longest, kPlenty));
 }
 
-TEST(CacheFile, AFileThatCannotBeHeldIsAnError) {
+TEST(CacheFile, FailsIfMemoryIsMissing) {
   const CacheFolder folder;
   AttentionCacheDescriptor descriptor = turboDescriptor();
   const auto device = FakeDevice::make();
@@ -327,7 +327,7 @@ TEST(CacheFile, SavingWaitsForSubmittedWork) {
   });
 }
 
-TEST(CacheFile, ACacheThatIsChangedWhileItIsSavedIsNotSaved) {
+TEST(CacheFile, RefusesToSaveAChangingCache) {
   const CacheFolder folder;
   for (const bool standsWhereItStood : {false, true}) {
     const auto device = FakeDevice::make();
@@ -350,8 +350,8 @@ TEST(CacheFile, ACacheThatIsChangedWhileItIsSavedIsNotSaved) {
   }
 }
 
-// Each turn writes its number everywhere, so a file of two turns would show.
-TEST(AttentionCacheThreads, SavesHoldOneStateWhileAnotherThreadRewritesTheCache) {
+// Each turn writes its number everywhere, so a file that mixes two turns is visible.
+TEST(AttentionCacheThreads, SavesHoldOneStateDuringRewrites) {
   const CacheFolder folder;
   const auto device = hostDevice({.workers = 1});
   AttentionCache cache = makeCache(device);
@@ -369,7 +369,7 @@ TEST(AttentionCacheThreads, SavesHoldOneStateWhileAnotherThreadRewritesTheCache)
   std::thread writer([&] {
     for (int turn = 2; !isDone; ++turn) {
       fillWith(static_cast<float>(turn % 1000));
-      std::this_thread::sleep_for(std::chrono::milliseconds(turn % 3));  // or hardly any save succeeds
+      std::this_thread::sleep_for(std::chrono::milliseconds(turn % 3));  // otherwise hardly any save succeeds
     }
   });
   int saves = 0;

@@ -11,7 +11,7 @@ namespace mnk::test {
 void saveUntilKilled(const std::string& path) {
   TemporaryFile::setNamesAlways(path.ends_with(".named"));
   const auto device = FakeDevice::make();
-  // A token is several of the pieces that are written at a time.
+  // A token is larger than several writes.
   auto cache = AttentionCache::make(
       device, {.kvHeads = 1, .headDim = kKilledSaveWidth, .capacity = 2, .dtype = DType::f32, .isStorageOnly = true});
   const auto shape = Shape::make({1, 1, kKilledSaveWidth});

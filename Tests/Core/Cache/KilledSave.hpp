@@ -1,4 +1,4 @@
-// A process that saves a cache again and again until it is killed.
+// A process that saves a cache repeatedly until it is killed.
 #pragma once
 #include <string>
 
@@ -9,8 +9,8 @@ namespace mnk::test {
 inline constexpr uint32_t kKilledSaveWidth = 1 << 17;
 inline constexpr float kKilledSaveElement = 1.5f;
 
-// As the option --save-until-killed of Tests/Packaging/core-tests. The file holds up to 2 tokens, whose keys are of
-// this width and element. With a path that ends in ".named", temporary files always have names.
+// Implements the option --save-until-killed of Tests/Packaging/core-tests. The file holds up to 2 tokens, whose keys
+// have this width and element. If the path ends in ".named", temporary files always have names.
 [[noreturn]] void saveUntilKilled(const std::string& path);
 
 }  // namespace mnk::test

@@ -1,4 +1,4 @@
-// Caches whose keys or values alone are coded, beside a dense cache and a quantized one that are given the same calls.
+// Caches that quantize only keys or only values, compared with a dense and a quantized cache that get the same calls.
 #include "CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
@@ -27,7 +27,7 @@ std::vector<std::byte> heldBytes(const AttentionCache& cache, const Tensor& plan
   return held;
 }
 
-// A dense cache, a quantized one, and the two that are a half of each.
+// A dense cache, a quantized one, and two with one plane of each.
 class Family {
  public:
   Family(std::shared_ptr<Device> device, AttentionCacheDescriptor descriptor, Seeded& random)
@@ -154,7 +154,7 @@ AttentionCacheDescriptor anyDescriptor(Seeded& random) {
 
 }  // namespace
 
-TEST(MixedCache, KnowsItsShapesAndSizes) {
+TEST(MixedCache, ReportsItsShapesAndSizes) {
   const auto device = FakeDevice::make();
   const AttentionCache cache = makeCache(device, mixed(turboDescriptor(), KVQuantizedPlanes::values, DType::bf16));
   const AttentionCacheDescriptor& d = cache.descriptor();
@@ -175,7 +175,7 @@ TEST(MixedCache, KnowsItsShapesAndSizes) {
   EXPECT(other.text().starts_with("2 heads of 32 and 64 as turbo of 5 bits and f32, 3 sequences"));
 }
 
-TEST(MixedCache, PlanesEqualThoseOfDenseAndQuantizedCaches) {
+TEST(MixedCache, PlanesMatchDenseAndQuantizedCaches) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const CacheFolder folder;
     for (uint64_t program = 0; program < 40; ++program) {
@@ -192,8 +192,8 @@ TEST(MixedCache, PlanesEqualThoseOfDenseAndQuantizedCaches) {
   });
 }
 
-// Eight bits leave little of an error, and elements none.
-TEST(MixedCache, AttendsToWhatWasAppended) {
+// Eight bits leave a small error, and dense elements none.
+TEST(MixedCache, AttendsToAppendedTokens) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const KVQuantizedPlanes planes : kPlanes) {
       AttentionCacheDescriptor descriptor = attendedDescriptor(9, 2);
@@ -208,8 +208,8 @@ TEST(MixedCache, AttendsToWhatWasAppended) {
   });
 }
 
-// Readers of version 1 name this number as they refuse the file.
-TEST(MixedCache, FilesHaveTheirOwnVersionAndThatOfThePackage) {
+// Readers of version 1 report this number when they refuse the file.
+TEST(MixedCache, FilesHaveTheirOwnVersion) {
   const CacheFolder folder;
   const auto device = FakeDevice::make();
   const auto versionOf = [&](const AttentionCacheDescriptor& descriptor) {

@@ -1,4 +1,4 @@
-// A small quantized cache, tokens for it, and what it holds.
+// A small quantized cache, tokens for it, and its contents.
 #pragma once
 #include <vector>
 
@@ -20,7 +20,7 @@ inline AttentionCacheDescriptor turboDescriptor() {
           .isStorageOnly = true};
 }
 
-// Codes of keys or of values alone, beside elements of this dtype.
+// Quantizes only keys or only values; the other plane has elements of this dtype.
 inline AttentionCacheDescriptor mixed(AttentionCacheDescriptor descriptor, KVQuantizedPlanes coded,
                                       DType dtype = DType::f16) {
   descriptor.dtype = dtype;
@@ -39,7 +39,7 @@ inline Tensor constants(const std::shared_ptr<Device>& device, float constant, u
   return numbers(device, std::vector<float>(heads * headDim, constant), REQUIRE(Shape::make({heads, headDim})));
 }
 
-// Tokens of everyday numbers, none of them the same.
+// Tokens of ordinary magnitude, all different.
 inline Tensor someTokens(const std::shared_ptr<Device>& device, Seeded& random, uint64_t count, uint64_t heads,
                          uint64_t headDim) {
   std::vector<float> elements(count * heads * headDim);
@@ -47,7 +47,7 @@ inline Tensor someTokens(const std::shared_ptr<Device>& device, Seeded& random, 
   return numbers(device, elements, REQUIRE(Shape::make({count, heads, headDim})));
 }
 
-// The same in another dtype, by way of a cache of it.
+// The same in another dtype; KVCacheWrite converts.
 inline Tensor someTokens(const std::shared_ptr<Device>& device, Seeded& random, DType dtype, uint64_t count,
                          uint64_t heads, uint64_t headDim) {
   const Tensor numbers = someTokens(device, random, count, heads, headDim);
@@ -77,7 +77,7 @@ inline std::vector<float> floatsOf(const Tensor& tensor) {
 inline std::vector<std::byte> contents(const QuantizedKVCacheView& view) {
   std::vector<std::byte> all;
   for (const Tensor& tensor : {view.keys.codes, view.keys.scales, view.values->codes, view.values->scales}) {
-    if (!tensor) continue;  // what is dense has no scales
+    if (!tensor) continue;  // a dense plane has no scales
     const auto bytes = bytesOf(tensor);
     all.insert(all.end(), bytes.begin(), bytes.end());
   }

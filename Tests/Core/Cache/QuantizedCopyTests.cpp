@@ -1,4 +1,4 @@
-// A dense cache made into a quantized one: the bytes are those of appends to the latter, at the same positions.
+// Converting a dense cache to a quantized one writes the bytes that appends to the latter write, at the same positions.
 #include "CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
@@ -21,16 +21,16 @@ AttentionCacheDescriptor denseDescriptor(DType dtype = DType::f32) {
 AttentionCache quantizedNow(const std::shared_ptr<Device>& device, const AttentionCache& cache,
                             const KVQuantizedStorage& storage, uint64_t dispatches) {
   CommandEncoder encoder(device);
-  const AttentionCache made = REQUIRE(cache.quantized(encoder, storage));
+  const AttentionCache copy = REQUIRE(cache.quantized(encoder, storage));
   EXPECT_EQ(encoder.summary().total.dispatches, dispatches);
-  for (uint32_t sequence = 0; sequence < 3; ++sequence) EXPECT_EQ(made.nextPosition(sequence), 0u);
+  for (uint32_t sequence = 0; sequence < 3; ++sequence) EXPECT_EQ(copy.nextPosition(sequence), 0u);
   REQUIRE(REQUIRE(encoder.commit()).wait());
-  return made;
+  return copy;
 }
 
 }  // namespace
 
-TEST(QuantizedCopy, HoldsWhatAppendsWouldHaveStored) {
+TEST(QuantizedCopy, MatchesAppends) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(1);
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -56,21 +56,21 @@ TEST(QuantizedCopy, HoldsWhatAppendsWouldHaveStored) {
           // Sequences that hold the same slots share a dispatch.
           for (const uint32_t sequence : {0, 1, 2}) append(4, sequence);
           expectSame(quantizedNow(device, dense, storage, hasMeans ? 3 : 1), expected);
-          // One has wrapped, one has lost some of its newest tokens since, one is empty.
+          // One sequence has wrapped, one was truncated since, one is empty.
           append(7, 0);
           append(7, 1);
           for (AttentionCache* cache : {&dense, &expected}) {
             REQUIRE(cache->truncate(9, 1));
             REQUIRE(cache->reset(2));
           }
-          AttentionCache made = quantizedNow(device, dense, storage, 3);
-          expectSame(made, expected);
-          // It goes on where the dense one stood, and a ring of it has overwritten what the dense one's has.
-          EXPECT_EQ(bool(made.truncate(6, 1)), bool(expected.truncate(6, 1)));
-          EXPECT(!made.truncate(3, 0) && bool(made.truncate(8, 0)) && bool(expected.truncate(8, 0)));
-          appendAlike(device, random, {made, expected}, 3, 0);
-          appendAlike(device, random, {made, expected}, 2, 2);
-          expectSame(made, expected);
+          AttentionCache copy = quantizedNow(device, dense, storage, 3);
+          expectSame(copy, expected);
+          // The copy continues at the dense cache's positions, and its ring has lost the same ones.
+          EXPECT_EQ(bool(copy.truncate(6, 1)), bool(expected.truncate(6, 1)));
+          EXPECT(!copy.truncate(3, 0) && bool(copy.truncate(8, 0)) && bool(expected.truncate(8, 0)));
+          appendAlike(device, random, {copy, expected}, 3, 0);
+          appendAlike(device, random, {copy, expected}, 2, 2);
+          expectSame(copy, expected);
         }
       }
     }
@@ -84,10 +84,10 @@ TEST(QuantizedCopy, KeepsASlidingWindow) {
   descriptor.slidingWindow = {.window = 5, .maxRows = 2};
   const AttentionCache cache = makeCache(device, descriptor);
   CommandEncoder encoder(device);
-  const AttentionCache made = REQUIRE(cache.quantized(encoder, {}));
-  EXPECT(made.descriptor().slidingWindow == cache.descriptor().slidingWindow);
-  EXPECT_EQ(made.descriptor().capacity, cache.descriptor().capacity);
-  EXPECT(made.descriptor().dtype == DType::u8);
+  const AttentionCache copy = REQUIRE(cache.quantized(encoder, {}));
+  EXPECT(copy.descriptor().slidingWindow == cache.descriptor().slidingWindow);
+  EXPECT_EQ(copy.descriptor().capacity, cache.descriptor().capacity);
+  EXPECT(copy.descriptor().dtype == DType::u8);
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);  // it is empty
 }
 
@@ -106,18 +106,18 @@ TEST(QuantizedCopy, IsCommittedWithItsEncoder) {
     dropped = REQUIRE(cache.quantized(encoder, {}));
   }
   EXPECT_EQ(dropped->nextPosition(), 0u);
-  // What it reads must be as it was; what is appended behind it may come meanwhile.
+  // The tokens it reads must not change; later tokens may be appended meanwhile.
   CommandEncoder reading(device);
-  const AttentionCache made = REQUIRE(cache.quantized(reading, {}));
+  const AttentionCache copy = REQUIRE(cache.quantized(reading, {}));
   append(1, 0);
   REQUIRE(reading.commit());
-  EXPECT_EQ(made.nextPosition(), 4u);
+  EXPECT_EQ(copy.nextPosition(), 4u);
   CommandEncoder stale(device);
   const AttentionCache refused = REQUIRE(cache.quantized(stale, {}));
   append(4, 0);
   EXPECT_ERROR(stale.commit(), {.what = "changed while this encoder recorded", .got = "sequence 0"});
   EXPECT_EQ(refused.nextPosition(), 0u);
-  // What the same encoder has appended counts, and the copy can be used in it.
+  // Appends of the same encoder count, and the encoder can use the copy.
   CommandEncoder both(device);
   REQUIRE(cache.append(both, tokens(device, 1, 2, 32), tokens(device, 1, 2, 32), 1));
   AttentionCache later = REQUIRE(cache.quantized(both, {}));
@@ -127,7 +127,7 @@ TEST(QuantizedCopy, IsCommittedWithItsEncoder) {
   EXPECT_EQ(later.nextPosition(0), 9u);
 }
 
-TEST(QuantizedCopy, AFailureLeavesItSuspectAndItsSourceNot) {
+TEST(QuantizedCopy, AFailureLeavesOnlyTheCopySuspect) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, denseDescriptor());
   CommandEncoder first(device);
@@ -135,11 +135,11 @@ TEST(QuantizedCopy, AFailureLeavesItSuspectAndItsSourceNot) {
   REQUIRE(first.commit());
   device->holdCompletions();
   CommandEncoder encoder(device);
-  const AttentionCache made = REQUIRE(cache.quantized(encoder, {}));
+  const AttentionCache copy = REQUIRE(cache.quantized(encoder, {}));
   REQUIRE(encoder.commit());
   EXPECT(device->finishNext(fakeFailure()));
-  EXPECT(made.isSuspect() && !cache.isSuspect());
-  // Positions that a failed step was to write are not read once they are taken back.
+  EXPECT(copy.isSuspect() && !cache.isSuspect());
+  // The outputs of a failed step are not read once they are truncated.
   CommandEncoder failing(device);
   REQUIRE(cache.append(failing, tokens(device, 1, 2, 32), tokens(device, 1, 2, 32)));
   REQUIRE(failing.commit());
@@ -158,25 +158,25 @@ TEST(QuantizedCopy, ARecordedStepCopiesAgain) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, denseDescriptor());
   const Tensor one = tokens(device, 1, 2, 32);
-  std::optional<AttentionCache> made;
+  std::optional<AttentionCache> copied;
   const RecordedStep step = REQUIRE(RecordedStep::record(
       device,
       [&](CommandEncoder& encoder) -> Result<void> {
         if (auto appended = cache.append(encoder, one, one); !appended) return appended;
         auto copy = cache.quantized(encoder, {});
         if (!copy) return copy.error();
-        made = *copy;
+        copied = *copy;
         return {};
       },
       "a step"));
   for (uint64_t run = 1; run <= 9; ++run) {
     REQUIRE(step.run());
-    EXPECT_EQ(made->nextPosition(), run);
-    EXPECT_EQ(made->count(), cache.count());
+    EXPECT_EQ(copied->nextPosition(), run);
+    EXPECT_EQ(copied->count(), cache.count());
   }
 }
 
-TEST(QuantizedCopy, RefusesWhatIsQuantizedAndWhatCannotBe) {
+TEST(QuantizedCopy, RefusesQuantizedAndUnsuitableCaches) {
   const auto device = FakeDevice::make();
   CommandEncoder encoder(device);
   EXPECT_ERROR(makeCache(device, turboDescriptor()).quantized(encoder, {}),

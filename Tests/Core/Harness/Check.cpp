@@ -95,7 +95,7 @@ const char* core_test_run(size_t index) {
     fail(test.name, 0, std::string("an exception escaped: ") + exception.what());
   }
   for (const auto check : endings()) {
-    for (const std::string& mistake : check()) fail(test.name, 0, mistake);
+    for (const std::string& failure : check()) fail(test.name, 0, failure);
   }
   if (report.empty()) return nullptr;
   for (const char* name : {"MNK_DEVICE", "MNK_HOST_CHECKING", "MNK_HOST_PERTURB", "MNK_HOST_SEED", "MNK_TEST_SEED"}) {

@@ -1,7 +1,7 @@
 // A test registers itself and reports failures with file and line:
 //   TEST(HazardTracker, ReadAfterWriteNeedsABarrier) { EXPECT(tracker.conflicts(…)); EXPECT_EQ(got, expected); }
-// REQUIRE takes a Result and gives its value; it ends the test when there is none.
-// By hand because XCTest cannot be written in C++ on Linux, and one runner (swift test) is enough.
+// REQUIRE takes a Result and returns its value; without a value it ends the test. This harness exists because XCTest
+// tests cannot be written in C++ on Linux; one runner (swift test) runs everything.
 #pragma once
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ struct Test {
   Test(const char* suite, const char* name, void (*run)());
 };
 
-// What the function returns when a test has ended are failures of that test.
+// Runs a check after each test; the strings it returns are failures of that test.
 struct AfterEachTest {
   explicit AfterEachTest(std::vector<std::string> (*check)());
 };
@@ -31,9 +31,9 @@ struct AfterEachTest {
 struct Stop {};  // thrown by a failed requirement, caught by the runner
 
 void fail(const char* file, int line, const std::string& message);
-// The failures of this thread so far, which are forgotten.
+// Returns and clears the failures of this thread.
 std::string takeFailures();
-// Texts that every failure inside the scope starts with, such as a case's name.
+// Text that prefixes every failure inside the scope, such as a case's name.
 class Context {
  public:
   explicit Context(std::string text);
@@ -67,7 +67,7 @@ T require(const char* file, int line, const char* text, Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
-// Four parts of an error that a test expects. An empty part is not compared; others must occur in the part.
+// The expected parts of an error. An empty part is not compared; others must occur in the actual part.
 struct ExpectedError {
   ErrorCode code = ErrorCode::invalidArgument;
   std::string_view op{}, what{}, got{}, expected{}, fix{};

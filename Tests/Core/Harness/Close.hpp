@@ -10,12 +10,12 @@
 
 namespace mnk::test {
 
-// What a plane of a cache must hold.
+// The expected contents of a cache's plane.
 struct ExpectedPlane {
   std::vector<std::byte> bytes;
-  std::vector<bool> isWritten;  // by byte
-  // A converted NaN is any NaN: formats and processors disagree about payloads. What was not written, and what was
-  // moved without conversion, is compared bit for bit.
+  std::vector<bool> isWritten;  // for each byte
+  // Any NaN matches a converted NaN: formats and processors disagree about payloads. Unwritten bytes and bytes copied
+  // without conversion must match exactly.
   bool isConverted = false;
 };
 

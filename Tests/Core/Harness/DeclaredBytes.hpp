@@ -1,4 +1,4 @@
-// What a dispatch says that it reads and writes.
+// The bytes that a dispatch declares to read and write.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace mnk::test {
 // The binding of a tensor's buffer, or null.
 const Binding* bindingOf(const Dispatch& dispatch, const Tensor& tensor);
 
-// The binding at an index; fails and ends the test where there is none.
+// The binding at an index; otherwise the test fails and ends.
 const Binding& bindingAt(const Dispatch& dispatch, uint32_t index);
 
 // Vectors of a tensor, as many bytes each.
@@ -26,10 +26,10 @@ std::string planLine(std::string_view name, const Plan& plan);
 // The binding of a view at an index, from its first vector on; of all of a tensor that its shape describes. Null and
 // failed for any other.
 const Binding* sourceBindingOf(const Dispatch& dispatch, uint32_t index, const HeadsView& view);
-// Of marks for the bytes of a view's tensor, those of the part that is bound. Fails where one outside of it is set.
+// Returns the flags of the bound part out of the flags for a view's tensor. Fails if a flag outside that part is set.
 std::vector<bool> boundPart(const Binding& binding, const HeadsView& view, const std::vector<bool>& bytes);
 
-// Fails unless the regions cover exactly the given bytes, each once.
+// Fails unless the regions cover exactly these bytes, each once.
 void expectCovers(std::string_view name, const std::vector<Region>& regions, const std::vector<bool>& bytes);
 
 }  // namespace mnk::test

@@ -5,7 +5,7 @@
 
 namespace mnk::test {
 
-// Sets a variable of the environment for a scope; without a value, removes it.
+// Sets an environment variable for a scope, or removes it if there is no value.
 class EnvironmentVariable {
  public:
   EnvironmentVariable(const char* name, const std::optional<std::string>& value) : name_(name) {

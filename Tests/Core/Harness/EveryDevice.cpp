@@ -14,8 +14,8 @@ namespace mnk::test {
 namespace {
 
 bool environmentAsksForChecks() {
-  const char* given = std::getenv("MNK_HOST_CHECKING");
-  return given != nullptr && std::string_view(given) != "" && std::string_view(given) != "off";
+  const char* value = std::getenv("MNK_HOST_CHECKING");
+  return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "off";
 }
 
 std::vector<DeviceUnderTest> makeDevices() {
@@ -23,7 +23,7 @@ std::vector<DeviceUnderTest> makeDevices() {
   const auto addHost = [&](std::string name, const host::Options& options, bool hasOwnKernels) {
     devices.push_back({std::move(name), REQUIRE(host::makeDevice(options)), hasOwnKernels});
   };
-  // Described dispatches let a capture, or the software Metal, see which bytes each one declares.
+  // Described dispatches show a capture, or the software Metal, which bytes each one declares.
   const auto addDescribedMetal = [&](std::string name, bool hasOwnKernels) {
     if (auto described = metal::makeDevice({.libraryPath = {}, .describesDispatches = true})) {
       devices.push_back({std::move(name), std::move(*described), hasOwnKernels});
@@ -37,7 +37,7 @@ std::vector<DeviceUnderTest> makeDevices() {
   }
   for (const auto& device : Device::all()) devices.push_back({std::string(device->kind()), device});
   addDescribedMetal("metal with described dispatches", false);
-  // With the kernels that a processor has, an Apple GPU, and a GPU of which nothing is known.
+  // With the kernels of a processor, of an Apple GPU, and of an unknown GPU.
   uint64_t seed = 0;
   for (const char* family : {"host", "apple9", "other"}) {
     ++seed;

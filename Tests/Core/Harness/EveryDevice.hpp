@@ -1,7 +1,7 @@
-// Runs a body on each device of this machine, where tests on Linux count a software Metal. The Host device is run
-// several ways: as users get it, with lanes and threadgroups in seeded random order on poisoned threadgroup memory, and
-// on one worker without vector instructions. Where MNK_HOST_CHECKING asks for checks, there is one device of each kind:
-// the Host device as it says, and Metal, of which the software one runs kernels by the same rules.
+// Runs a body on each device of this machine, which on Linux includes the software Metal. The Host device runs in
+// several configurations: as users get it, with lanes and threadgroups in seeded random order on poisoned threadgroup
+// memory, and on one worker without vector instructions. If MNK_HOST_CHECKING enables checks, there is one device of
+// each kind: the Host device with that setting, and Metal, where the software Metal runs kernels with the same checks.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ namespace mnk::test {
 struct DeviceUnderTest {
   std::string name;
   std::shared_ptr<Device> device;
-  bool hasOwnKernels = true;  // no other device here has the same compiled ones
+  bool hasOwnKernels = true;  // no other device here has the same compiled kernels
 };
 
 const std::vector<DeviceUnderTest>& devicesUnderTest();

@@ -44,8 +44,8 @@ class FakeBuffer : public Buffer {
   }
 
  private:
-  std::weak_ptr<Device> device_;  // weak, because the device remembers dispatches, which hold buffers
-  struct alignas(64) Line {       // aligned, as memory of devices is
+  std::weak_ptr<Device> device_;  // weak, because the device retains dispatches, which retain buffers
+  struct alignas(64) Line {       // aligned like device memory
     std::byte bytes[64] = {};
   };
   std::vector<Line> owned_;
@@ -108,7 +108,7 @@ class FakeDevice::FakeSubmission : public Submission {
 
   void discardPrepared() noexcept override { finished_ = {}; }
 
-  // Work that is not held back finishes when the submission ends.
+  // Work that is not held finishes when the submission ends.
   Result<void> commit() noexcept override {
     if (const auto call = std::exchange(device_->onCommit, {})) call();
     if (auto error = device_->attempt(Call::commit)) return *error;

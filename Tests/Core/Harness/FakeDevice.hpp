@@ -1,5 +1,5 @@
-// A Device that runs nothing and remembers everything: what was made, what each submission recorded, in order. It can
-// be set to fail, and to delay its completions until the test finishes them.
+// A Device that runs nothing and records everything: the objects it made and the contents of each submission, in order.
+// It can be set to fail, and to delay completions until the test finishes them.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -35,7 +35,7 @@ class FakeDevice : public Device {
     uint32_t staticThreadgroupBytes = 0;
   };
 
-  // What one submission was given. `trace` names functions and writes a barrier as "|": "produce | consume".
+  // The contents of one submission. `trace` lists functions and represents a barrier as "|": "produce | consume".
   struct Recorded {
     std::string label;
     std::string trace;
@@ -46,26 +46,26 @@ class FakeDevice : public Device {
 
   // The call fails `times` times, after `skip` calls that succeed.
   void failAt(Call call, uint32_t skip = 0, uint32_t times = 1);
-  // How often the call was tried, with or without success.
+  // The number of calls, successful or not.
   uint64_t tried(Call call) const;
   uint64_t bytesMade() const { return bytesMade_; }  // of all buffers
-  // Pipelines of a function that was not described need no arguments and allow 1024 threads.
+  // By default, pipelines of a function have no arguments and allow 1024 threads.
   void describe(const std::string& function, Function as);
 
   // From now on work finishes only through finishNext.
   void holdCompletions();
-  // Finishes the oldest submission that is held; false when there is none.
+  // Finishes the oldest held submission; false if there is none.
   bool finishNext(const Result<void>& outcome, double deviceSeconds = 0);
 
-  // Called before memory of this device is read by the processor, and when it is given work.
+  // Called before the processor reads this device's memory, and when work is committed.
   std::function<void()> onRead, onCommit;
-  // What work does when it runs, and the seconds that it takes.
+  // Runs the work, and returns the seconds it takes.
   std::function<double(const Recorded&)> onRun;
   DeviceProfile itsProfile;
   std::vector<std::string> shippedFunctions;
 
   std::vector<Recorded> committed() const;
-  std::vector<Recorded> takeCommitted();  // and forgets them
+  std::vector<Recorded> takeCommitted();  // and clears them
   uint64_t droppedSubmissions() const { return dropped_; }
   DeviceLimits& changeLimits() { return limits_; }
 
@@ -110,7 +110,7 @@ Error fakeFailure();
 
 // A dispatch of one thread.
 Dispatch fakeDispatch(const std::string& function, std::vector<Binding> bindings = {});
-// One that reads all of some tensors and writes all of others.
+// A dispatch that reads all of some tensors and writes all of others.
 Dispatch fakeDispatch(const std::string& function, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes);
 
 }  // namespace mnk::test

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kBorder = 128;  // more than the widest store, and a multiple of 64
 
-// Differs from byte to byte, so that a border copied onto itself at another place shows too.
+// Differs from byte to byte, so that a border copied to another offset is detected too.
 std::span<const std::byte> poisonOf(uint64_t length) {
   thread_local std::vector<std::byte> all;
   while (all.size() < length) all.push_back(static_cast<std::byte>(0xa5 ^ (all.size() * 29 + (all.size() >> 8) * 7)));

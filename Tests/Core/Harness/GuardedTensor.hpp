@@ -1,5 +1,5 @@
-// A tensor in the middle of a larger buffer, with known bytes before, inside and after it: what a kernel leaves alone
-// can be proven untouched.
+// A tensor in the middle of a larger buffer, with known bytes before, inside and after it, so that tests can prove
+// which bytes a kernel leaves unchanged.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -15,7 +15,7 @@ namespace mnk::test {
 
 class GuardedTensor {
  public:
-  // The tensor starts `shift` bytes after a 64-byte boundary of its buffer, and holds poison.
+  // The tensor starts `shift` bytes after a 64-byte boundary of its buffer, and is filled with poison.
   GuardedTensor(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape, uint64_t shift = 0);
 
   const Tensor& tensor() const { return tensor_; }

@@ -1,4 +1,4 @@
-// Work that a test holds back, and calls that wait for it.
+// Work that a test delays, and calls that wait for it.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -13,15 +13,15 @@
 
 namespace mnk::test {
 
-// Of whatever would wait in a handler of finished work.
+// The error of every call that would wait in a completion handler.
 inline const ExpectedError kInHandler{.code = ErrorCode::wouldDeadlock,
                                       .what = "a handler of finished work cannot wait for other work",
                                       .got = "work that is not finished",
                                       .expected = "work that is finished, such as the handler's own",
                                       .fix = "Wait on another thread, or read in that work's own handler."};
 
-// Runs a call that has to wait, then `finish` on another thread, which ends the wait. A call that does not wait fails
-// the test.
+// Runs a call that has to wait, and ends the wait by calling `finish` on another thread. A call that does not wait
+// fails the test.
 template <typename Finish, typename Call>
 auto waitingFor(Finish finish, Call call) {
   std::atomic<bool> hasReturned = false;
@@ -38,7 +38,7 @@ auto waitingFor(Finish finish, Call call) {
   return result;
 }
 
-// Devices finish work in order, so that nothing committed after this is done before it is opened.
+// Devices finish work in order, so nothing committed after the gate finishes before it opens.
 class Gate {
  public:
   explicit Gate(const std::shared_ptr<Device>& device) {
@@ -64,9 +64,9 @@ inline Result<void> fill(const Tensor& tensor, float value) {
 }
 
 inline Tensor floats(const std::shared_ptr<Device>& device, uint64_t count, float value = 0) {
-  const Tensor made = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count}))));
-  REQUIRE(fill(made, value));
-  return made;
+  const Tensor tensor = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count}))));
+  REQUIRE(fill(tensor, value));
+  return tensor;
 }
 
 inline Result<std::vector<float>> valuesOf(const Tensor& tensor) {
@@ -75,7 +75,7 @@ inline Result<std::vector<float>> valuesOf(const Tensor& tensor) {
   return values;
 }
 
-// As a kernel would, without any check.
+// Writes like a kernel, without checks.
 inline void fillUnchecked(const Tensor& tensor, float value) {
   const std::vector<float> values(tensor.shape().elementCount(), value);
   std::memcpy(tensor.buffer()->contents() + tensor.byteOffset(), values.data(), tensor.byteCount());

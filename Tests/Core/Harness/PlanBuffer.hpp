@@ -1,5 +1,4 @@
-// A buffer without a device and without memory, so that rules and plans are tested on their own. It may be as long
-// as 2^63 bytes.
+// A buffer without a device or memory, to test rules and plans in isolation. It can be up to 2^63 bytes long.
 #pragma once
 #include <initializer_list>
 #include <memory>
@@ -11,7 +10,7 @@ namespace mnk::test {
 
 class PlanBuffer : public Buffer {
  public:
-  // Buffers made with one space share its addresses; without one, a buffer overlaps no other.
+  // Buffers with the same space share its addresses; without one, a buffer overlaps no other.
   explicit PlanBuffer(uint64_t length, uint64_t begin = 0, const void* space = nullptr)
       : Buffer(length), begin_(begin), space_(space ? space : this) {}
 
@@ -24,7 +23,7 @@ class PlanBuffer : public Buffer {
   const void* space_;
 };
 
-// A tensor over its own buffer, which starts `begin` bytes after an aligned address.
+// A tensor over its own buffer, `begin` bytes after an aligned address.
 Tensor planTensor(DType dtype, const Shape& shape, uint64_t begin = 0);
 Tensor planTensor(DType dtype, std::initializer_list<uint64_t> extents, uint64_t begin = 0);
 // A tensor over the memory of another, from `offset` bytes behind its start on, with the dtype and shape of a third.

@@ -19,7 +19,7 @@ bool fitsOne(const std::string& name, const std::vector<std::string_view>& start
   return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) { return name.starts_with(start); });
 }
 
-// Of this process and of the compilers that it started: other programs on the machine do not change it.
+// The CPU time of this process and of the compilers it started, which other programs on the machine do not affect.
 double processorSeconds() {
   double seconds = 0;
   for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {

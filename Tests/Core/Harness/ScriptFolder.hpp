@@ -1,4 +1,4 @@
-// A temporary folder of shell scripts in place of programs that the library starts.
+// A temporary folder of shell scripts that replace programs the library starts.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -12,7 +12,7 @@ class ScriptFolder {
   ScriptFolder(const ScriptFolder&) = delete;
   ScriptFolder& operator=(const ScriptFolder&) = delete;
 
-  // Its path. The text has no first line that names the shell.
+  // Returns the script's path. The text does not include a shebang line.
   std::string add(const std::string& name, const std::string& text) const;
   std::string path() const { return folder_.string(); }
 

@@ -9,13 +9,13 @@ namespace {
 
 uint64_t defaultSeed() {
   static const uint64_t value = [] {
-    const char* given = std::getenv("MNK_TEST_SEED");
-    return given ? std::strtoull(given, nullptr, 0) : uint64_t{20260101};
+    const char* text = std::getenv("MNK_TEST_SEED");
+    return text ? std::strtoull(text, nullptr, 0) : uint64_t{20260101};
   }();
   return value;
 }
 
-// Keeps the exponent near 1, where f16 neither overflows nor vanishes; a few fall outside on purpose.
+// Keeps exponents near 1, where f16 neither overflows nor underflows; a few are outside on purpose.
 uint64_t everyday(DType dtype, uint64_t bits) {
   const uint64_t exponent = 127 - 18 + (bits >> 40) % 36;
   if (dtype == DType::f32) return (bits & 0x807f'ffff) | exponent << 23;

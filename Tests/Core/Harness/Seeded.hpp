@@ -1,5 +1,4 @@
-// Random data that comes out the same every time. MNK_TEST_SEED replaces the seed; failures while a generator lives
-// name the seed in use.
+// Reproducible random data. MNK_TEST_SEED replaces the seed; failures report the seed while a generator exists.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +12,14 @@ namespace mnk::test {
 
 class Seeded {
  public:
-  // Generators with different streams give different numbers.
+  // Different streams give different numbers.
   explicit Seeded(uint64_t stream = 0);
   Seeded(uint64_t stream, uint64_t seed);
 
   uint64_t next();
   uint64_t below(uint64_t end);
 
-  // Elements that are worth converting: everyday magnitudes, and any bit pattern now and then.
+  // Elements to convert: mostly ordinary magnitudes, occasionally any bit pattern.
   std::vector<std::byte> elements(DType dtype, uint64_t count);
 
  private:

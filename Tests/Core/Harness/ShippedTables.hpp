@@ -1,4 +1,4 @@
-// The constants of the codecs as they ship, for tests that check them.
+// The codec constants as they ship, for tests that check them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ using uint = uint32_t;
 #include "Common/TurboTables.h"
 #undef constant
 
-// Positive halves. The last boundary is the one that nothing passes.
+// Positive halves. No value exceeds the last boundary.
 struct Codebook {
   int bits;
   std::span<const float> levels;

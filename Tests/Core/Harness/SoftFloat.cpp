@@ -60,9 +60,9 @@ uint64_t nearestBits(DType dtype, double value) {
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
   const uint64_t fraction = bits & 0xf'ffff'ffff'ffff;
   if (exponent == 0x7ff) return sign | infinity | (fraction ? uint64_t{1} << (format.fractionBits - 1) : 0);
-  if (exponent == 0) return sign;  // a subnormal double is far below half of every other format's smallest number
+  if (exponent == 0) return sign;  // a subnormal double is far below half of the smallest number of the other formats
   const uint64_t significand = fraction | uint64_t{1} << 52;
-  // Below the format's normal range the last place stays where it is, so more bits fall off.
+  // Below the format's normal range the last place is fixed, so more bits are dropped.
   const int target = exponent - 1023 + format.bias();
   const int shift = 52 - format.fractionBits + (target < 1 ? 1 - target : 0);
   const uint64_t rounded = shiftedToNearest(significand, shift);

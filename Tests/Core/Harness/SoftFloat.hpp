@@ -1,4 +1,4 @@
-// Floating-point formats as bit patterns, read and rounded with integer arithmetic alone.
+// Floating-point formats as bit patterns, read and rounded only with integer arithmetic.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,7 @@
 
 namespace mnk::test {
 
-// The value of an f32, f16 or bf16; exact, because double holds them all.
+// The value of an f32, f16 or bf16; exact, because double represents them all.
 double valueOf(DType dtype, uint64_t bits);
 // The nearest value of the dtype, ties to even; NaN gives a quiet NaN.
 uint64_t nearestBits(DType dtype, double value);

@@ -1,4 +1,4 @@
-// A device that runs nothing and takes as long as a test says for each FlashDecode.
+// A device that runs nothing and reports a test's time for each FlashDecode.
 #pragma once
 #include <atomic>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace mnk::test {
 
 struct TimedDevice {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
-  // Of one call; asked for with what its dispatches say of it.
+  // The time of one call with a choice, which is derived from its dispatches.
   std::function<double(const FlashDecodeChoice&)> seconds = [](const FlashDecodeChoice&) { return 1e-5; };
   uint64_t submissions = 0;
 
@@ -50,7 +50,7 @@ struct TimedDevice {
   }
 
  private:
-  // Lanes in the order of rows, each with two neighbors.
+  // A row-major layout: each lane holds two neighbors.
   static void tellMatrixLayout(const Dispatch& dispatch) {
     auto* found = reinterpret_cast<uint32_t*>(dispatch.buffers[0].buffer->contents() + dispatch.buffers[0].offset);
     for (uint32_t lane = 0; lane < 32; ++lane) {
@@ -60,7 +60,7 @@ struct TimedDevice {
   }
 };
 
-// Takes longer the more a choice differs from one: each property has its own factor.
+// Slower the more a choice differs from the best; each property has its own factor.
 inline std::function<double(const FlashDecodeChoice&)> fastestAt(const FlashDecodeChoice& best) {
   return [best](const FlashDecodeChoice& choice) {
     const auto apart = [](uint32_t a, uint32_t b) { return std::abs(std::log2(double(a)) - std::log2(double(b))); };

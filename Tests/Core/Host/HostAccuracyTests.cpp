@@ -1,4 +1,4 @@
-// The Host device with Options::perturb: results are as wrong as Metal allows, and never more.
+// The Host device with Options::perturb: results have the largest errors Metal allows, and never more.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -19,7 +19,7 @@ using host::Bound;
 using host::kPi;
 using host::Promise;
 
-// What a formula of the specification may give: every step brings its own error.
+// The range of results that a formula of the specification allows: every step adds its own error.
 struct Range {
   double low, high;
 };
@@ -44,7 +44,7 @@ Range operator*(Range a, Range b) {
 Range number(double value) {
   return {value, value};
 }
-// A function that is monotonic where it is used. Its bound may depend on the operand.
+// A function that is monotonic over the range. Its bound may depend on the operand.
 Range through(const Bound& bound, double (*function)(double), Range x) {
   const double first = function(x.low), last = function(x.high);
   const double error = std::max(allowedError(bound, x.low, first, host::kSingle),  //
@@ -78,7 +78,7 @@ Range divide(Range x, Range y) {
   return {low - error, high + error};
 }
 
-// A function with operands that suit it: x is from low to high, and y from yLow to yHigh.
+// A function and suitable operands: x in [low, high], y in [yLow, yHigh].
 struct Row {
   const Accuracy& accuracy;
   double (*exact)(double x, double y);
@@ -181,7 +181,7 @@ struct Bench {
 struct Operands {
   std::vector<double> x, y;
 };
-// As the dtype holds them, so that the exact function sees what the kernel sees.
+// Rounded to the dtype, so that the exact function gets the same operands as the kernel.
 Operands operandsFor(DType dtype) {
   Seeded random(41);
   const auto between = [&](double low, double high) {
@@ -198,11 +198,11 @@ Operands operandsFor(DType dtype) {
   return result;
 }
 
-// The least and the greatest result that the column allows.
+// The least and greatest results that the column allows.
 Range allowed(const Row& row, const Column& column, double x, double y) {
   const Bound& bound = row.accuracy.*column.bound;
   if (bound.promise == Promise::formula) return row.formula(number(x), number(y));
-  // A power of two must not come out as the number below it, where an ulp is half as large.
+  // The factor keeps a power of two from rounding to the number below it, where an ulp is half as large.
   const double exact = row.exact(x, y) * (1 + 0x1p-48);
   const bool isQuotient = &row.accuracy == &accuracyOf("divide");
   const double error = allowedError(bound, isQuotient ? y : x, exact, column.format);
@@ -214,11 +214,11 @@ void expectColumn(const Bench& bench, const Column& column) {
   const auto got = bench.run(column.function, column.dtype, operands.x, operands.y, kCount, std::size(kRows) * kCount);
   for (size_t r = 0; r < std::size(kRows); ++r) {
     const Row& row = kRows[r];
-    double reached = 0;  // the largest error, as a part of what is allowed
+    double reached = 0;  // the largest error, relative to the allowed one
     for (size_t i = r * kCount; i < (r + 1) * kCount; ++i) {
       const double exact = row.exact(operands.x[i], operands.y[i]);
       const Range range = allowed(row, column, operands.x[i], operands.y[i]);
-      // The functions of double err too, and so does rounding to half by way of float.
+      // The double functions err too, and so does rounding to half through float.
       const double own = std::abs(exact) * 0x1p-46 + host::ulpAt(exact, column.format) * 0x1p-12;
       const bool isSubnormal = std::abs(exact) < std::ldexp(1.0, column.format.leastExponent);
       if (isSubnormal && got[i] == 0) continue;
@@ -231,7 +231,7 @@ void expectColumn(const Bench& bench, const Column& column) {
       }
       reached = std::max(reached, (got[i] - exact) / (got[i] > exact ? range.high - exact : range.low - exact));
     }
-    // All steps of a formula rarely err in one direction.
+    // The steps of a formula rarely all err in the same direction.
     const Promise promise = (row.accuracy.*column.bound).promise;
     const double enough = promise == Promise::formula ? 0.3 : promise == Promise::exact ? 0 : 0.9;
     if (reached < enough) {
@@ -249,7 +249,7 @@ const Bench& perturbed() {
 
 }  // namespace
 
-TEST(HostAccuracy, TableHoldsMetalsNumbers) {
+TEST(HostAccuracy, TableMatchesMetalsSpecification) {
   const auto single = [](const Bound& bound, double x, double exact) {
     return allowedError(bound, x, exact, host::kSingle);
   };
@@ -272,8 +272,8 @@ TEST(HostAccuracy, TableHoldsMetalsNumbers) {
   EXPECT(accuracyOf("fmod").fast.promise == Promise::nothing);
 }
 
-// Left out, with the suite, where no compiler makes programs for the machine that runs the tests.
-TEST(HostRuntimeLibrary, PerturbedResultsReachTheirBoundsAndStayWithin) {
+// Excluded, with the suite, if no compiler can build programs for the machine that runs the tests.
+TEST(HostRuntimeLibrary, PerturbedResultsReachTheirBounds) {
   for (const Column& column : kColumns) expectColumn(perturbed(), column);
 }
 
@@ -300,7 +300,7 @@ TEST(HostRuntimeLibrary, PerturbationLeavesZeroInfinityAndNaN) {
       for (size_t r = 0; r < std::size(kRows); ++r) {
         const Bound& bound = kRows[r].accuracy.*column.bound;
         const double exact = valueOf(column.dtype, nearestBits(column.dtype, kRows[r].exact(special, special)));
-        // Formulas meet infinities on their way; what is zero stays so.
+        // Formulas may overflow in between; zero stays zero.
         if (bound.promise == Promise::formula ? exact != 0 || special != 0 : std::isfinite(exact) && exact != 0)
           continue;
         if (got[r] == exact || (std::isnan(got[r]) && std::isnan(exact))) continue;

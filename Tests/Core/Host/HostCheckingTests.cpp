@@ -1,5 +1,5 @@
-// Full checking finds each seeded fault of Tests/Shaders/Faults.metal in every order of lanes, names its lines, and
-// finds nothing in kernels that are right.
+// Full checking finds each seeded fault of Tests/Shaders/Faults.metal in every order of lanes, reports its lines, and
+// finds nothing in correct kernels.
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -18,7 +18,7 @@ std::shared_ptr<Device> checkedDevice(uint64_t order, bool allowSameValue = fals
       {.workers = 2, .orderSeed = order, .checking = host::Checking::full, .allowSameValue = allowSameValue});
 }
 
-// "Faults.metal:12", the line of a kernel where the snippet stands.
+// "Faults.metal:12", the line of a kernel that contains the snippet.
 std::string lineOf(std::string_view kernel, std::string_view snippet) {
   const auto path = std::filesystem::path(__FILE__).parent_path() / "../../Shaders/Faults.metal";
   std::ifstream file(path);
@@ -36,7 +36,7 @@ struct SeededFault {
   const char* function;
   uint32_t threadgroups, threads;
   size_t elements;                      // floats of buffer 0
-  std::vector<std::string> expected;    // texts that must occur
+  std::vector<std::string> expected;    // texts that the report must contain
   std::vector<uint32_t> constant = {};  // buffer 1
   std::vector<ThreadgroupMemory> threadgroupMemory = {};
 };
@@ -51,7 +51,7 @@ Result<void> run(const std::shared_ptr<Device>& device, const SeededFault& fault
                         .threadgroupMemory = fault.threadgroupMemory});
 }
 
-// The same findings from every order.
+// Every order must report the same findings.
 void expectFound(const SeededFault& fault) {
   const Context context(fault.function);
   std::set<std::string> texts;
@@ -117,7 +117,7 @@ TEST(HostChecking, FindsABarrierInDivergentCode) {
   }
 }
 
-TEST(HostChecking, FindsOneElementTooFarInABuffer) {
+TEST(HostChecking, FindsAccessesPastABuffer) {
   expectFound({"faultOutOfBounds",
                1,
                32,
@@ -131,7 +131,7 @@ TEST(HostChecking, FindsOneElementTooFarInABuffer) {
   expectFound({"faultFarIndex", 1, 32, 32, {"writes 4 bytes outside of buffer 0 + 17179869180: ", "lane 0"}});
 }
 
-TEST(HostChecking, FindsOneElementTooFarInThreadgroupMemory) {
+TEST(HostChecking, FindsAccessesPastThreadgroupMemory) {
   expectFound(
       {"faultReadsPastArray",
        1,
@@ -148,7 +148,7 @@ TEST(HostChecking, FindsOneElementTooFarInThreadgroupMemory) {
                {{0, 128}}});
 }
 
-TEST(HostChecking, FindsAnOverrunOfAThreadsOwnArray) {
+TEST(HostChecking, FindsAnOverrunOfAPrivateArray) {
   expectFound({"faultPrivateArray", 1, 32, 32, {"index 4 is outside of 'float[4]'"}, {6}});
 }
 
@@ -174,7 +174,7 @@ TEST(HostChecking, FindsEqualValuesUnlessAllowed) {
   }
 }
 
-TEST(HostChecking, FindsTwoThreadgroupsAtOnePlace) {
+TEST(HostChecking, FindsThreadgroupsThatShareALocation) {
   for (const uint64_t order : kOrders) {
     EXPECT_ERROR(run(checkedDevice(order), {"faultTwoThreadgroups", 2, 32, 64, {}}),
                  {.code = ErrorCode::deviceFault, .got = "buffer 0 + 124, "});
@@ -198,7 +198,7 @@ TEST(HostChecking, FindsAMisalignedVector) {
                {lineOf("faultMisalignedVector", "rows[tid]") + ": ", "needs an alignment of 16 bytes"}});
 }
 
-TEST(HostChecking, FindsAShuffleFromALaneThatTakesNoPart) {
+TEST(HostChecking, FindsAShuffleFromAnInactiveLane) {
   expectFound({"faultShuffleFromReturnedLane",
                1,
                32,

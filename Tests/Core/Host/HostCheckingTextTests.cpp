@@ -1,5 +1,5 @@
-// Full checking of kernels given as text: mistakes that would end the process without it, mistakes in vectors and
-// conversions, and kernels that look suspicious and are right.
+// Full checking of kernels compiled from text: faults that would otherwise end the process, faults in vectors and
+// conversions, and correct kernels that look suspicious.
 #include "HostTestSupport.hpp"
 
 using namespace mnk;
@@ -173,7 +173,7 @@ KERNEL(writesThenReadsItsOutput) {
 export_kernel(writesThenReadsItsOutput)
 )";
 
-// Buffer 0 is declared as read, buffer 1 as written; buffer 0 as written too where the kernel does that.
+// Declares buffer 0 as read and buffer 1 as written; `writesFirst` also declares buffer 0 as written.
 Result<void> run(const std::string& function, uint32_t threads = 32, bool writesFirst = false) {
   // Never destroyed: at exit, a device would wait for threads that the process has already stopped.
   static const auto& device = *new auto(hostDevice({.checking = host::Checking::full}));
@@ -198,7 +198,7 @@ void expectFound(const std::string& function, std::string_view text, bool writes
 
 }  // namespace
 
-#if !__has_feature(thread_sanitizer)  // under which a trap ends the process
+#if !__has_feature(thread_sanitizer)  // a trap would end the process
 TEST(HostCheckingText, StopsKernelsThatWouldCrashTheProcess) {
   expectFound("pointerPastOwnArray", "an index is outside of its array", true);
   expectFound("elementPastVector", "an index is outside of its array", true);
@@ -215,7 +215,7 @@ TEST(HostCheckingText, StopsEndlessKernels) {
   expectFound("fillsTheMargin", "writes 4 bytes outside of buffer 1 + 4096");
 }
 
-TEST(HostCheckingText, FindsMistakesInVectorsAndConversions) {
+TEST(HostCheckingText, FindsFaultsInVectorsAndConversions) {
   expectFound("vectorOverflow", "a multiplication of vectors overflows");
   expectFound("truncates", "does not fit into");
   expectFound("shuffleBeyond", "takes the value of lane 32, which does not take part");
@@ -227,17 +227,17 @@ TEST(HostCheckingText, FindsMistakesInVectorsAndConversions) {
   expectFound("copiesStructurePastBuffer", "outside of buffer 0 + ");
 }
 
-TEST(HostCheckingText, FindsAnOutputThatIsReadBeforeItIsWritten) {
+TEST(HostCheckingText, FindsAnOutputReadBeforeItIsWritten) {
   expectFound("readsItsOutput", "reads buffer 1 + 0, which nobody has written");
   EXPECT(run("writesThenReadsItsOutput"));
 }
 
-TEST(HostCheckingText, NamesLinesOfLabelsWithSpaces) {
+TEST(HostCheckingText, ReportsLinesForLabelsWithSpaces) {
   const auto outcome = run("readsItsOutput");
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "two words:"});
 }
 
-TEST(HostCheckingText, FindsNothingInKernelsThatOnlyLookWrong) {
+TEST(HostCheckingText, FindsNothingInCorrectKernels) {
   for (const char* function : {"padding", "atomicLoads"}) {
     const auto outcome = run(function);
     if (!outcome) fail(__FILE__, __LINE__, fmt::format("{}: {}", function, outcome.error().message()));

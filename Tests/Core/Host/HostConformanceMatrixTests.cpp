@@ -1,5 +1,5 @@
-// What kernels of Tests/Shaders/ConformanceMatrix.metal give, against products in double, and what full checking finds
-// in the faults seeded there.
+// Results of kernels in Tests/Shaders/ConformanceMatrix.metal, compared with products in double, and findings of full
+// checking in the faults seeded there.
 #include <cmath>
 #include <set>
 
@@ -14,7 +14,7 @@ using namespace mnk::test;
 
 namespace {
 
-// Also with the lanes' other places and random sums, and watched.
+// Also runs with full checking, and with the perturbed layout and order of sums.
 void onEveryMatrixHost(const std::function<void(const std::shared_ptr<Device>&)>& body) {
   onEveryHost(body);
   for (const bool perturb : {false, true}) {
@@ -33,8 +33,8 @@ const char* nameOf(DType dtype) {
   return dtype == DType::f16 ? "half" : dtype == DType::bf16 ? "bfloat" : "float";
 }
 
-// Row * 8 + column of a lane's first element. Metal does not report which of the two layouts a device has; lane 2
-// starts at index 4 in the perturbed one alone.
+// Row * 8 + column of a lane's first element. Metal does not report which of the two layouts a device uses; lane 2
+// starts at index 4 only in the perturbed one.
 uint32_t firstIndex(uint32_t lane, bool isPerturbed) {
   return isPerturbed ? lane * 2 : (lane / 16 * 4 + lane / 2 % 4) * 8 + lane / 8 % 2 * 4 + lane % 2 * 2;
 }
@@ -59,11 +59,11 @@ struct Elements {
   }
 };
 
-constexpr uint32_t kMatrices = 3;  // simdgroups of a threadgroup
+constexpr uint32_t kMatrices = 3;  // simdgroups in a threadgroup
 constexpr double kUnit = 0x1p-24;  // half of the distance from 1 to the next float
 
 struct Sum {
-  double value, size;  // size: of the terms, without their signs
+  double value, size;  // size: the sum of the terms' magnitudes
 };
 
 Sum product(const double* a, const double* b, uint32_t row, uint32_t column) {
@@ -76,7 +76,7 @@ Sum product(const double* a, const double* b, uint32_t row, uint32_t column) {
   return sum;
 }
 
-// Eight terms and what they are added to are rounded at most nine times, products of float once more.
+// Eight terms and the addend are rounded at most nine times, products of float once more.
 void expectSum(double got, double onto, const Sum& terms, double times, bool isExact, const std::string& what) {
   const double expected = onto + times * terms.value;
   const double allowed = isExact ? 0 : 10 * times * kUnit * (1 + 32 * kUnit) * (times * terms.size + std::abs(onto));
@@ -131,7 +131,7 @@ TEST(HostMatrix, LanesHoldNeighborsOfARow) {
   });
 }
 
-TEST(HostMatrix, ShippedProbeReportsWhatLanesHold) {
+TEST(HostMatrix, ShippedProbeReportsTheLayout) {
   onEveryMatrixHost([&](const auto& device) {
     std::vector<uint32_t> found(64, 99);
     REQUIRE(runOn(device, {.function = "matrixLayoutProbe", .grid = simdgroups(1), .buffers = {bytesOf(found)}},
@@ -144,7 +144,7 @@ TEST(HostMatrix, ShippedProbeReportsWhatLanesHold) {
   });
 }
 
-TEST(HostMatrix, PlacesDifferWhereResultsArePerturbed) {
+TEST(HostMatrix, PerturbationChangesTheLayout) {
   for (const bool perturb : {false, true}) {
     const host::Options options{.perturb = perturb};
     std::vector<float> rows(8 * 11), out(64, -1);
@@ -155,7 +155,7 @@ TEST(HostMatrix, PlacesDifferWhereResultsArePerturbed) {
   }
 }
 
-TEST(HostMatrix, LoadsAndStoresTouchTheirRowsAlone) {
+TEST(HostMatrix, LoadsAndStoresAccessOnlyTheirRows) {
   onEveryMatrixHost([](const auto& device) {
     for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
       const Context context(nameOf(dtype));
@@ -184,7 +184,7 @@ TEST(HostMatrix, ProductsAreRoundedInSums) {
   });
 }
 
-TEST(HostMatrix, OrdersOfSumsDifferWhereResultsArePerturbed) {
+TEST(HostMatrix, PerturbationChangesTheOrderOfSums) {
   Seeded random(7);
   std::vector<float> a(64), b(64), c(64);
   for (auto* values : {&a, &b, &c}) {

@@ -1,4 +1,4 @@
-// What kernels of Tests/Shaders/Conformance.metal give, against values worked out by hand or by the C library.
+// Results of kernels in Tests/Shaders/Conformance.metal, compared with values computed by hand or by the C library.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -66,7 +66,7 @@ TEST(HostConformance, SimdgroupAndQuadFunctions) {
   });
 }
 
-TEST(HostConformance, LanesThatReturnedTakeNoPart) {
+TEST(HostConformance, ReturnedLanesAreInactive) {
   onEveryHost([](const auto& device) {
     for (const uint32_t limit : {1u, 7u, 31u, 32u}) {
       std::vector<float> out(32, -1), expected(32, -1);
@@ -144,7 +144,7 @@ TEST(HostConformance, LargestThreadgroupAndItsEdge) {
 
 TEST(HostConformance, FunctionConstantsOfEveryType) {
   onEveryHost([](const auto& device) {
-    // Pipelines of one kernel that differ in their constants only.
+    // Pipelines of one kernel with different constants.
     for (const bool flag : {false, true}) {
       std::vector<float> out(4, -1);
       REQUIRE(runOn(device, {.function = "functionConstants",

@@ -1,4 +1,5 @@
-// What kernels of Tests/Shaders/ConformanceTypes.metal give, against values worked out by hand or by the C library.
+// Results of kernels in Tests/Shaders/ConformanceTypes.metal, compared with values computed by hand or by the C
+// library.
 #include <algorithm>
 #include <cmath>
 #include <limits>

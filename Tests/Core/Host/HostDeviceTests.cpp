@@ -14,22 +14,22 @@
 using namespace mnk;
 using namespace mnk::test;
 
-TEST(HostDevice, NamesItself) {
+TEST(HostDevice, ReportsItsName) {
   const auto device = hostDevice({.workers = 2});
   EXPECT_EQ(device->kind(), "host");
   EXPECT_EQ(device->name(),
             fmt::format("Host ({}, {}, 2 workers)", host::architectureName(), host::name(host::bestLevel())));
 }
 
-TEST(HostDevice, RefusesOptionsItCannotServe) {
+TEST(HostDevice, RefusesUnsupportedOptions) {
   EXPECT_ERROR(host::makeDevice({.level = static_cast<host::Level>(9)}),
                {.code = ErrorCode::unsupported, .what = "no kernels for the instruction set", .fix = "Level::best"});
   EXPECT_ERROR(host::makeDevice({.workers = 100000}),
                {.what = "too many workers", .got = "100000", .expected = "at most", .fix = "0"});
 }
 
-// As in an app for Apple platforms that does not link the product.
-TEST(HostDevice, IsUnsupportedUntilItIsRegistered) {
+// For example, in an app for Apple platforms that does not link the product.
+TEST(HostDevice, IsUnsupportedUntilRegistered) {
   const host::Factory registered = host::setFactory(nullptr);
   EXPECT_ERROR(host::makeDevice({}), {.code = ErrorCode::unsupported,
                                       .what = "has not registered the Host device",
@@ -57,7 +57,7 @@ TEST(HostDevice, BuffersAreZeroedAndPageAligned) {
   EXPECT_ERROR(device->makeBuffer(~uint64_t(0)), {.code = ErrorCode::outOfMemory, .got = "18446744073709551615"});
 }
 
-TEST(HostDevice, WrapsMemoryOfAnyAlignmentAndReleasesItOnce) {
+TEST(HostDevice, WrapsUnalignedMemoryAndReleasesItOnce) {
   const auto device = hostDevice({});
   std::vector<uint8_t> memory(17);
   int released = 0;
@@ -97,7 +97,7 @@ TEST(HostDevice, RunsSubmissionsInOrderAndReportsTime) {
 
 namespace {
 
-// Whether each number follows the one before it at the same distance, around the circle.
+// Whether all consecutive numbers differ by the same step, modulo the count.
 bool isStride(const std::vector<uint32_t>& order) {
   const uint32_t count = uint32_t(order.size());
   const uint32_t step = (order[1] + count - order[0]) % count;
@@ -107,7 +107,7 @@ bool isStride(const std::vector<uint32_t>& order) {
   return true;
 }
 
-// The orders that threadgroups run in, over 16 seeds.
+// The orders in which threadgroups run, over 16 seeds.
 std::set<std::vector<uint32_t>> ordersOf(uint32_t groups) {
   std::set<std::vector<uint32_t>> orders;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
@@ -136,7 +136,7 @@ TEST(HostDevice, SeedsPermuteThreadgroups) {
   }
 }
 
-TEST(HostDevice, HoldsWhatASubmissionNeedsUntilItIsDone) {
+TEST(HostDevice, RetainsResourcesUntilASubmissionIsDone) {
   std::weak_ptr<Device> device;
   std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
   std::promise<void> done;
@@ -154,7 +154,7 @@ TEST(HostDevice, HoldsWhatASubmissionNeedsUntilItIsDone) {
     ready.dispatch.buffers.push_back(std::move(binding));
     REQUIRE(submission->dispatch(std::move(ready)));
     std::promise<void> start;
-    // Work queued before keeps the queue busy until every other reference is gone.
+    // Earlier work keeps the queue busy until every other reference is gone.
     auto blocker = REQUIRE(owner->makeSubmission("blocker"));
     commit(*blocker, [gate = std::make_shared<std::shared_future<void>>(start.get_future().share())](SubmissionReport) {
       gate->wait();
@@ -174,7 +174,7 @@ TEST(HostDevice, HoldsWhatASubmissionNeedsUntilItIsDone) {
   EXPECT(device.expired());
 }
 
-TEST(HostDevice, ExceptionsOfACallbackStayInside) {
+TEST(HostDevice, CatchesExceptionsOfACallback) {
   const auto device = hostDevice({});
   commit(*REQUIRE(device->makeSubmission("throws")), [](SubmissionReport) { throw std::runtime_error("no"); });
   std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
@@ -192,7 +192,7 @@ TEST(HostDevice, RefusesPipelinesOfOtherDevices) {
   EXPECT_ERROR(submit(device, {foreign}), {.what = "not of a Host device"});
 }
 
-TEST(HostDevice, TwoDevicesWithDifferentOptionsAtOnceFromSeveralThreads) {
+TEST(HostDevice, SeveralThreadsUseTwoDevices) {
   const auto plain = hostDevice({.workers = 2});
   const auto random =
       hostDevice({.workers = 1, .orderSeed = 9, .checking = host::Checking::guarded, .level = host::Level::baseline});

@@ -1,4 +1,4 @@
-// What a dispatch touches against what it declares, dispatches that nothing orders, and guarded devices.
+// Undeclared accesses, unordered dispatches, and guarded devices.
 #include <future>
 
 #include "HostTestSupport.hpp"
@@ -18,7 +18,7 @@ struct Part {
   std::vector<Region> reads, writes;
 };
 
-// Kernel copy16 moves 16 bytes a thread from buffer 0 to buffer 1.
+// Kernel copy16 copies 16 bytes per thread from buffer 0 to buffer 1.
 ReadyDispatch copyDispatch(const std::shared_ptr<Device>& device, const Part& from, const Part& to, uint32_t threads) {
   ReadyDispatch ready;
   ready.dispatch.kernel = {conformanceLibrary(), "copy16", {}};
@@ -53,7 +53,7 @@ std::shared_ptr<Buffer> filled(const std::shared_ptr<Device>& device, uint64_t b
 
 }  // namespace
 
-TEST(HostDispatchChecking, FindsAWriteThatIsNotDeclared) {
+TEST(HostDispatchChecking, FindsAnUndeclaredWrite) {
   for (const auto checking : {host::Checking::guarded, host::Checking::full}) {
     const auto device = deviceWith(checking);
     const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
@@ -65,7 +65,7 @@ TEST(HostDispatchChecking, FindsAWriteThatIsNotDeclared) {
   }
 }
 
-TEST(HostDispatchChecking, FindsAReadThatIsNotDeclared) {
+TEST(HostDispatchChecking, FindsAnUndeclaredRead) {
   const auto device = deviceWith(host::Checking::full);
   const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
   const Part partly{from, 0, 64, {{0, 16, 32, 2}}, {}};
@@ -78,7 +78,7 @@ TEST(HostDispatchChecking, FindsAReadThatIsNotDeclared) {
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "Conformance.metal:"});
 }
 
-TEST(HostDispatchChecking, FindsTwoDispatchesThatNothingOrders) {
+TEST(HostDispatchChecking, FindsUnorderedDispatches) {
   for (const uint64_t order : {0, 1, 2, 3}) {
     const auto device = deviceWith(host::Checking::full, order);
     const auto a = filled(device, 64, 1), b = filled(device, 64, 2), c = filled(device, 64, 3);
@@ -94,7 +94,7 @@ TEST(HostDispatchChecking, FindsTwoDispatchesThatNothingOrders) {
   }
 }
 
-TEST(HostDispatchChecking, KeepsToTheSliceThatIsBound) {
+TEST(HostDispatchChecking, FindsAccessesOutsideABoundSlice) {
   const auto device = deviceWith(host::Checking::full);
   const auto from = filled(device, 64, 3), to = filled(device, 128, 5);
   const auto outcome = submitTogether(
@@ -105,7 +105,7 @@ TEST(HostDispatchChecking, KeepsToTheSliceThatIsBound) {
   EXPECT_EQ(static_cast<int>(to->contents()[64]), 5);
 }
 
-TEST(HostDispatchChecking, FindsAVectorThatReachesOverTheEnd) {
+TEST(HostDispatchChecking, FindsAVectorAcrossTheEnd) {
   const auto device = deviceWith(host::Checking::full);
   const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
   const auto outcome = submitTogether(
@@ -113,19 +113,19 @@ TEST(HostDispatchChecking, FindsAVectorThatReachesOverTheEnd) {
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "reads 16 bytes outside of buffer 0 + 48"});
 }
 
-TEST(HostDispatchChecking, SeesOneMemoryBehindOverlappingBindings) {
+TEST(HostDispatchChecking, FindsRacesBetweenOverlappingBindings) {
   const auto device = deviceWith(host::Checking::full);
   const auto both = filled(device, 128, 3);
   const auto copy = [&](uint64_t from, uint64_t to) {
     return submitTogether(
         device, {copyDispatch(device, {both, from, 64, {{0, 64}}, {}}, {both, to, 64, {}, {{0, 64}}}, 4)}, false);
   };
-  EXPECT(copy(0, 0));  // in place: every thread keeps to its own bytes
+  EXPECT(copy(0, 0));  // in place: every thread accesses only its own bytes
   EXPECT(copy(0, 64));
   EXPECT_ERROR(copy(0, 16), {.code = ErrorCode::deviceFault, .got = "no simdgroup_barrier(mem_device) between"});
 }
 
-TEST(HostDispatchChecking, NamesTheBindingThatWasLeft) {
+TEST(HostDispatchChecking, NamesTheOverrunBinding) {
   const auto device = deviceWith(host::Checking::full);
   const auto both = filled(device, 128, 3);
   // The source ends where the destination starts.
@@ -143,7 +143,7 @@ TEST(HostDispatchChecking, GuardsTheNeighborsOfASlice) {
                {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 48 changed", .fix = "the regions"});
 }
 
-#if !__has_feature(address_sanitizer)  // which sees the write itself
+#if !__has_feature(address_sanitizer)  // AddressSanitizer reports the write itself
 TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
   const auto device = deviceWith(host::Checking::guarded);
   const auto from = filled(device, 64, 3), to = filled(device, 48, 5);
@@ -154,7 +154,7 @@ TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
 #endif
 
 #if !__has_feature(address_sanitizer)
-TEST(HostDispatchChecking, GuardsWhatLiesBefore) {
+TEST(HostDispatchChecking, GuardsMemoryBeforeABinding) {
   const auto device = deviceWith(host::Checking::guarded);
   const auto library = REQUIRE(device->registry().library(
       {.kind = LibrarySource::Kind::text,
@@ -172,16 +172,16 @@ TEST(HostDispatchChecking, GuardsWhatLiesBefore) {
 }
 #endif
 
-TEST(HostDispatchChecking, PoisonsOutputsThatAreLeftOut) {
+TEST(HostDispatchChecking, PoisonsUnwrittenOutputs) {
   for (const auto checking : {host::Checking::guarded, host::Checking::full}) {
     const auto device = deviceWith(checking);
     const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
     const Part source{from, 0, 64, {{0, 64}}, {}};
-    // Three of four threads: the last 16 bytes are declared and not written.
+    // Three of four threads run: the last 16 bytes are declared but not written.
     REQUIRE(submitTogether(device, {copyDispatch(device, source, {to, 0, 64, {}, {{0, 64}}}, 3)}, false));
     EXPECT_EQ(static_cast<int>(to->contents()[47]), 3);
     EXPECT_EQ(static_cast<int>(to->contents()[48]), 255);
-    // A dispatch that says it writes fewer bytes than it declares keeps the rest.
+    // A dispatch that reports fewer written bytes than it declares keeps the rest.
     std::memset(to->contents(), 5, 64);
     auto some = copyDispatch(device, source, {to, 0, 64, {}, {{0, 64}}}, 3);
     some.dispatch.bytesWritten = 48;
@@ -190,7 +190,7 @@ TEST(HostDispatchChecking, PoisonsOutputsThatAreLeftOut) {
   }
 }
 
-TEST(HostDispatchChecking, NamesLinesOfTextGivenAtRunTime) {
+TEST(HostDispatchChecking, ReportsLinesOfTextCompiledAtRunTime) {
   const auto device = deviceWith(host::Checking::full);
   const auto library = REQUIRE(device->registry().library(
       {.kind = LibrarySource::Kind::text,
@@ -208,7 +208,7 @@ TEST(HostDispatchChecking, NamesLinesOfTextGivenAtRunTime) {
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "mine:3 writes"});
 }
 
-TEST(HostDispatchChecking, SumsHaveRandomTreesWherePerturbed) {
+TEST(HostDispatchChecking, SumsUseRandomTreesIfPerturbed) {
   // 2^24 + 31 ones in float: each tree rounds differently.
   const std::string text =
       "kernel void total(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {\n"

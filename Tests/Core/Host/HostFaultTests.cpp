@@ -1,4 +1,4 @@
-// Kernels that go wrong end their submission with a typed error that names them and the line, and nothing else.
+// A faulting kernel ends its submission, and only that, with a typed error that names the kernel and the line.
 #include <cmath>
 #include <future>
 #include <set>
@@ -42,7 +42,7 @@ TEST(HostFaults, StopTheSubmissionAndNameKernelAndLine) {
                              .expected = "runs to its end",
                              .fix = "Correct the kernel"});
       EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "Faults.metal:"});
-      // The next submission is not touched.
+      // The next submission is not affected.
       std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
       REQUIRE(runOn(
           device,
@@ -52,7 +52,7 @@ TEST(HostFaults, StopTheSubmissionAndNameKernelAndLine) {
   });
 }
 
-TEST(HostFaults, EndTheirSubmissionButNotOthersInTheQueue) {
+TEST(HostFaults, DoNotEndOtherSubmissions) {
   const auto device = hostDevice({.workers = 2});
   std::vector<uint32_t> from = {1, 2, 3, 4}, before(4), after(4);
   std::vector<float> data(64);
@@ -71,7 +71,7 @@ TEST(HostFaults, EndTheirSubmissionButNotOthersInTheQueue) {
   EXPECT(after == from);
 }
 
-TEST(HostFaults, StayWithTheirMemoryUntilItIsWrittenOrReleased) {
+TEST(HostFaults, StayUntilMemoryIsWrittenOrReleased) {
   const auto device = hostDevice({});
   std::vector<float> memory(64, 5), read(64);
   const auto wrap = [&] {
@@ -102,7 +102,7 @@ TEST(HostFaults, StayWithTheirMemoryUntilItIsWrittenOrReleased) {
   }
   REQUIRE(wrap().read(bytesOf(read)));
   EXPECT(device->lastFailure().has_value());
-  // The device lets go of memory before it reports.
+  // The device releases memory before it reports.
   const auto faultAndRelease = [&] {
     CommandEncoder encoder(device);
     REQUIRE(encoder.dispatch(faulting(wrap())));
@@ -110,7 +110,7 @@ TEST(HostFaults, StayWithTheirMemoryUntilItIsWrittenOrReleased) {
   };
   const uint64_t before = MemoryTracker::knownWorks();
   EXPECT(!faultAndRelease().wait());
-  (void)wrap();  // after the tracker, which tells the waiter before it forgets the work
+  (void)wrap();  // after the tracker, which wakes the waiter before it forgets the work
   EXPECT_EQ(MemoryTracker::knownWorks(), before);
   const auto half = REQUIRE(device->wrapMemory(memory.data(), 128, {}));
   EXPECT(!faultAndRelease().wait());
@@ -119,7 +119,7 @@ TEST(HostFaults, StayWithTheirMemoryUntilItIsWrittenOrReleased) {
   EXPECT(!all.buffer()->read(124, bytesOf(read).first(4)));
 }
 
-TEST(HostFaults, OfASubmissionWithoutALabelNameTheKernelAlone) {
+TEST(HostFaults, WithoutALabelNameOnlyTheKernel) {
   const auto device = hostDevice({});
   std::vector<float> data(64);
   auto submission = REQUIRE(device->makeSubmission(""));
@@ -149,7 +149,7 @@ TEST(HostFaults, RandomOrderRevealsKernelsThatNeedLockStep) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     const auto device = hostDevice({.workers = 1, .orderSeed = seed});
     std::vector<float> data(32);
-    // Where the environment asks for full checking the race is found, and the outcome says so.
+    // With full checking from the environment, the outcome reports the race.
     (void)runOn(device,
                 {.function = "faultLockStep", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}});
     results.insert(data);

@@ -7,7 +7,7 @@ using namespace mnk;
 using namespace mnk::host;
 using namespace mnk::test;
 
-TEST(HostOptions, TakeWhatTheEnvironmentSaysWhereNothingIsSet) {
+TEST(HostOptions, DefaultToTheEnvironment) {
   const EnvironmentVariable seed("MNK_HOST_SEED", "18446744073709551615"), checking("MNK_HOST_CHECKING", "guarded"),
       perturb("MNK_HOST_PERTURB", "1");
   const Options used = REQUIRE(resolve({}));
@@ -26,7 +26,7 @@ TEST(HostOptions, AreOffWithoutAnEnvironment) {
   EXPECT(!used.perturb);
 }
 
-TEST(HostOptions, RefuseVariablesThatCannotBeRead) {
+TEST(HostOptions, RefuseInvalidVariables) {
   struct Case {
     const char *name, *value, *expected;
   };
@@ -46,7 +46,7 @@ TEST(HostOptions, RefuseVariablesThatCannotBeRead) {
   }
 }
 
-TEST(HostOptions, RefuseCheckingOutsideTheList) {
+TEST(HostOptions, RefuseUnknownChecking) {
   for (const int value : {-1, 3}) {
     EXPECT_ERROR(resolve({.checking = static_cast<Checking>(value)}), {.op = "Host device",
                                                                        .what = "there is no such checking",

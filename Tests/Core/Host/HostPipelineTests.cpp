@@ -63,7 +63,7 @@ TEST(HostPipeline, RefusesConstantsOfAnotherType) {
                 .fix = "declared type"});
 }
 
-TEST(HostPipeline, RefusesOptionalArgumentsWithoutTheirConstant) {
+TEST(HostPipeline, RefusesOptionalArgumentsWithoutAConstant) {
   EXPECT_ERROR(pipelineOf(hostDevice({}), "faultUnsetOptional"),
                {.what = "the arguments of kernel faultUnsetOptional of library conformance are unknown",
                 .got = "faultMissing (index 40",
@@ -93,7 +93,7 @@ TEST(HostPipeline, RefusesUnknownLabels) {
                                                 .fix = "Link that file"});
 }
 
-// ---- compiled at run time ----
+// ---- Compiled at run time ----
 
 namespace {
 
@@ -138,7 +138,7 @@ void expectMultiplies(const std::shared_ptr<Device>& device, const std::shared_p
 
 }  // namespace
 
-TEST(HostRuntimeLibrary, RunsKernelsGivenAsText) {
+TEST(HostRuntimeLibrary, RunsKernelsFromText) {
   for (const uint64_t seed : {0, 5}) {
     const auto device = hostDevice({.workers = 2, .orderSeed = seed});
     const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, kText, "mine"}));
@@ -155,7 +155,7 @@ TEST(HostRuntimeLibrary, RunsKernelsGivenAsText) {
   }
 }
 
-TEST(HostRuntimeLibrary, RunsKernelsOfAFileWithItsIncludes) {
+TEST(HostRuntimeLibrary, RunsKernelsFromAFileWithIncludes) {
   const auto folder = std::filesystem::temp_directory_path() / fmt::format("mnk host test {}", getpid());
   std::filesystem::create_directories(folder / "Lib");
   std::filesystem::create_directories(folder / "Kernels");
@@ -175,7 +175,7 @@ TEST(HostRuntimeLibrary, RunsKernelsOfAFileWithItsIncludes) {
   EXPECT(data == std::vector<uint32_t>({2, 4, 6}));
 }
 
-TEST(HostRuntimeLibrary, CompileErrorsCarryTheUsersLines) {
+TEST(HostRuntimeLibrary, CompileErrorsHaveTheUsersLines) {
   const auto device = hostDevice({});
   const char* text = "kernel void broken(device uint* data [[buffer(0)]]) {\n  data[0] = missing;\n}\n";
   EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, text, "wrong"}),
@@ -187,7 +187,7 @@ TEST(HostRuntimeLibrary, CompileErrorsCarryTheUsersLines) {
                 .fix = "Correct the text"});
 }
 
-TEST(HostRuntimeLibrary, RefusesWhatMetalRefuses) {
+TEST(HostRuntimeLibrary, RefusesCodeThatMetalRefuses) {
   const auto device = hostDevice({});
   const char* bare = "kernel void f(device float* d [[buffer(0)]]) {\n  threadgroup float s[32];\n  d[0] = s[0];\n}\n";
   EXPECT_ERROR(
@@ -201,7 +201,7 @@ TEST(HostRuntimeLibrary, RefusesWhatMetalRefuses) {
                {.code = ErrorCode::shaderBuild, .got = "precise:2:10: error"});
 }
 
-TEST(HostRuntimeLibrary, RefusesStaticVariablesButNotFunctionsAndConstants) {
+TEST(HostRuntimeLibrary, RefusesStaticVariables) {
   const auto device = hostDevice({});
   const char* kept = "kernel void f(device uint* d [[buffer(0)]]) {\n  static uint n = 0;\n  d[0] = ++n;\n}\n";
   EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, kept, "kept"}),
@@ -217,7 +217,7 @@ export_kernel(f))";
   EXPECT_EQ(data[0], 6u);
 }
 
-TEST(HostRuntimeLibrary, RefusesMorePrivateMemoryThanAStackHolds) {
+TEST(HostRuntimeLibrary, RefusesTooMuchPrivateMemory) {
   const char* text = R"(kernel void large(device float* d [[buffer(0)]], device const uint* n [[buffer(1)]]) {
   float big[400000];
   for (uint i = 0; i < n[0]; ++i) big[n[i]] = d[i];
@@ -228,7 +228,7 @@ export_kernel(large))";
                {.code = ErrorCode::shaderBuild, .got = "large:6:1: error: stack frame size", .fix = "about 32 KiB"});
 }
 
-TEST(HostRuntimeLibrary, NamesOurWordsForThoseItCannotRead) {
+TEST(HostRuntimeLibrary, SuggestsSupportedSyntax) {
   const auto device = hostDevice({});
   const char* constant = "constant bool flag [[function_constant(0)]];\n";
   EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, constant, "constant"}),
@@ -242,7 +242,7 @@ TEST(HostRuntimeLibrary, NamesOurWordsForThoseItCannotRead) {
                {.code = ErrorCode::shaderBuild, .got = "f", .expected = "with kernels", .fix = "export_kernel"});
 }
 
-TEST(HostRuntimeLibrary, CompilesInAProgramThatIgnoresItsChildren) {
+TEST(HostRuntimeLibrary, CompilesIfSIGCHLDIsIgnored) {
   const auto device = hostDevice({});
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   const auto wrong = device->registry().library({LibrarySource::Kind::text, "missing;\n", "wrong"});
@@ -252,7 +252,7 @@ TEST(HostRuntimeLibrary, CompilesInAProgramThatIgnoresItsChildren) {
   expectMultiplies(device, REQUIRE(right));
 }
 
-TEST(HostRuntimeLibrary, MissingFileAndMissingCompiler) {
+TEST(HostRuntimeLibrary, ReportsMissingFileAndCompiler) {
   EXPECT_ERROR(hostDevice({})->registry().library({LibrarySource::Kind::path, "/no/such.metal", ""}),
                {.code = ErrorCode::libraryNotFound, .got = "/no/such.metal", .fix = "Correct the path"});
   const auto device = hostDevice({.compiler = "no-such-compiler"});

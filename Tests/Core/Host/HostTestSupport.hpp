@@ -10,11 +10,11 @@
 
 namespace mnk::test {
 
-// A dispatch in a few words.
+// A dispatch in short form.
 struct HostRun {
   std::string function;
-  Grid grid;                                       // with its threadgroup
-  std::vector<std::span<std::byte>> buffers = {};  // at indices 0, 1, …; an empty one is left out
+  Grid grid;                                       // including the threadgroup
+  std::vector<std::span<std::byte>> buffers = {};  // at indices 0, 1, …; empty spans are not bound
   std::vector<FunctionConstant> constants = {};
   std::vector<ThreadgroupMemory> threadgroupMemory = {};
 };
@@ -33,7 +33,7 @@ std::shared_ptr<Library> conformanceLibrary();
 
 // Prepares and commits.
 void commit(Submission& submission, std::function<void(SubmissionReport)> finished);
-// Wraps the buffers, so that a sanitizer sees the vectors' own ends.
+// Wraps the buffers, so that a sanitizer checks the vectors' bounds.
 Result<ReadyDispatch> makeReady(const std::shared_ptr<Device>& device, const HostRun& run,
                                 std::shared_ptr<Library> library = conformanceLibrary());
 // Submits and waits.
@@ -41,10 +41,10 @@ Result<void> submit(const std::shared_ptr<Device>& device, std::vector<ReadyDisp
 Result<void> runOn(const std::shared_ptr<Device>& device, const HostRun& run,
                    std::shared_ptr<Library> library = conformanceLibrary());
 
-// Runs the body with a device for every instruction set here and several orders of lanes; failures name both.
+// Runs the body with a device for every available instruction set and several orders of lanes; failures name both.
 void onEveryHost(const std::function<void(const std::shared_ptr<Device>&)>& body);
 
-// Compares as many elements as are expected.
+// Compares the first expected.size() elements.
 template <typename T>
 void expectAll(const std::vector<T>& got, const std::vector<T>& expected, std::string_view what) {
   for (size_t i = 0; i < expected.size(); ++i) {

@@ -1,4 +1,4 @@
-// The Host device with the programs of another system: a Mac's compiler and symbolizer.
+// The Host device with the tools of another system: a Mac's compiler and symbolizer.
 #include "Harness/EnvironmentVariable.hpp"
 #include "Harness/ScriptFolder.hpp"
 #include "HostTestSupport.hpp"
@@ -8,8 +8,8 @@ using namespace mnk::test;
 
 namespace {
 
-// clang++, which asks first whether it would take these flags for a Mac. They end with what compiles nothing, so that a
-// compiler cache takes no interest.
+// clang++, after it has accepted these flags for a Mac. That call ends with -###, which compiles nothing, so a compiler
+// cache ignores it.
 constexpr char kMacCompiler[] =
     "said=$(clang++ \"$@\" -target arm64-apple-macos14 -### 2>&1) || { echo \"$said\"; exit 1; }\n"
     "exec clang++ \"$@\"\n";
@@ -28,7 +28,7 @@ Result<void> shift(const std::shared_ptr<Device>& device, size_t elements) {
 
 }  // namespace
 
-TEST(HostToolchain, GivesNoFlagThatAMacRefuses) {
+TEST(HostToolchain, UsesNoFlagThatAMacRefuses) {
   const ScriptFolder scripts;
   const std::string compiler = scripts.add("clang++", kMacCompiler);
   const auto plain = shift(hostDevice({.compiler = compiler}), 8);
@@ -39,12 +39,12 @@ TEST(HostToolchain, GivesNoFlagThatAMacRefuses) {
                {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:2"});
 }
 
-#if defined(__linux__)  // a Mac has no addr2line, and the real program
-TEST(HostToolchain, ReadsWhatAMacsSymbolizerSays) {
+#if defined(__linux__)  // a Mac has the real atos and no addr2line
+TEST(HostToolchain, ParsesAtosOutput) {
   const ScriptFolder scripts;
   const std::string search = std::getenv("PATH");
   for (const char* name : {"llvm-symbolizer", "addr2line"}) scripts.add(name, "exit 1\n");
-  // What the real one says, in its words.
+  // The output format of the real atos.
   scripts.add("atos", fmt::format("[ \"$1 $3\" = '-o -offset' ] || exit 1\nPATH='{}'\nobject=$2\nshift 3\n"
                                   "addr2line -e \"$object\" \"$@\" | sed 's|.*/||; s|.*|shifts(unsigned int*, unsigned "
                                   "int) (in Module.so) (&)|'\n",
@@ -52,7 +52,7 @@ TEST(HostToolchain, ReadsWhatAMacsSymbolizerSays) {
   const EnvironmentVariable path("PATH", fmt::format("{}:{}", scripts.path(), search));
   EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full}), 4),
                {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:2"});
-  // What it says where it does not know.
+  // Its output for unknown addresses.
   scripts.add("atos", "shift 3\nfor offset; do echo \"$offset (in Module.so)\"; done\n");
   EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full}), 4),
                {.code = ErrorCode::deviceFault, .what = "shifts", .got = "offset 0x"});

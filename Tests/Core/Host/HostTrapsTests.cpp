@@ -1,4 +1,4 @@
-// Traps of the processor end a body, others go where they would have gone, and handlers are put back.
+// Processor traps end a body, traps of other threads reach their own handlers, and handlers are restored.
 #include <signal.h>
 
 #include <atomic>
@@ -10,7 +10,7 @@
 using namespace mnk::host;
 using namespace mnk::test;
 
-#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)  // which install their own handlers
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)  // sanitizers install their own handlers
 
 namespace {
 
@@ -21,7 +21,7 @@ void onSignal(int signal) {
 
 }  // namespace
 
-TEST(HostTraps, EndTheBodyAndSayWhich) {
+TEST(HostTraps, EndTheBodyAndReportTheCause) {
   struct Case {
     int signal;
     const char* text;
@@ -35,7 +35,7 @@ TEST(HostTraps, EndTheBodyAndSayWhich) {
   EXPECT(ran);
 }
 
-TEST(HostTraps, LeaveOtherThreadsAndThePreviousHandlersAlone) {
+TEST(HostTraps, PreserveOtherThreadsAndHandlers) {
   struct sigaction ours {
   }, before{}, after{};
   ours.sa_handler = onSignal;

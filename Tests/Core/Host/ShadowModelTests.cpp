@@ -1,5 +1,5 @@
-// Random small programs: the shadow memory must agree, in every order of lanes, with a model that compares every pair
-// of accesses.
+// Random small programs: in every order of lanes, the shadow memory must agree with a model that compares every pair of
+// accesses.
 #include <array>
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kThreads = 64, kGroups = 2, kSpace = 24;
 
-// What a lane does in a step: the place in the "text" is the action's number.
+// One access of a lane. The action's number is its source line.
 struct Step {
   uint32_t thread = 0, step = 0;
   uint32_t action = 0;  // odd reads, even writes; 1, 2, 5, 6 a byte, else a word; above 4 in device memory
@@ -30,7 +30,7 @@ struct Step {
   uint32_t byteAt(uint32_t at) const { return value >> (8 * (at - offset)) & 255; }
 };
 
-// Where all lanes wait after a step.
+// The barrier at which all lanes wait after a step.
 enum class Meeting : uint32_t { none, simdThreadgroup, simdDevice, groupThreadgroup, groupDevice, groupBoth, count };
 
 struct Program {
@@ -55,7 +55,7 @@ Program makeProgram(Seeded& random) {
   for (uint32_t i = 0; i < count; ++i) {
     program.meetings.push_back(static_cast<Meeting>(below(static_cast<uint32_t>(Meeting::count))));
   }
-  // Some programs have few lines that many lanes pass, others many lines.
+  // Some programs have few lines that many lanes execute, others many lines.
   const uint32_t firstAction = 1 + below(8), actions = below(2) == 0 ? 8 : 1 + below(3);
   std::set<std::pair<uint32_t, uint32_t>> taken;
   for (uint32_t left = 2 + below(14); left > 0; --left) {
@@ -68,7 +68,7 @@ Program makeProgram(Seeded& random) {
   return program;
 }
 
-// ---- the model ----
+// ---- The model ----
 
 class Model {
  public:
@@ -77,7 +77,7 @@ class Model {
   Lowest findings() {
     comparePairs();
     findUnset();
-    // One unequal byte makes two writes an ordinary race.
+    // One differing byte makes two writes an ordinary race.
     for (auto at = lowest_.begin(); at != lowest_.end();) {
       Found race = at->first;
       race.sameValue = false;
@@ -92,13 +92,13 @@ class Model {
     for (auto& [found, rank] : lowest_) rank %= kRankOfGroup;
     return lowest_;
   }
-  // Lines that read a word while others write some of its bytes: the order decides whether all of it was unset.
+  // Lines that read a word while others write some of its bytes: the order decides whether all its bytes were unset.
   const std::set<uint32_t>& undecided() const { return undecided_; }
 
  private:
   static constexpr int64_t kRankOfGroup = 1000;
 
-  // Barriers before a step that order its memory, for lanes of a simdgroup or for simdgroups.
+  // The number of barriers before a step that order its memory, within a simdgroup or between simdgroups.
   uint32_t epoch(const Step& step, bool sameSimdgroup) const {
     uint32_t count = 0;
     for (uint32_t i = 0; i < step.step; ++i) {
@@ -139,7 +139,7 @@ class Model {
   void comparePair(size_t i, size_t j, FindingKind kind, uint32_t byte) {
     const Step &a = program_.steps[i], &b = program_.steps[j];
     bool same = a.writes() && b.writes() && a.byteAt(byte) == b.byteAt(byte);
-    if (kind == FindingKind::raceInGrid) {  // the lowest lane speaks for the first threadgroup
+    if (kind == FindingKind::raceInGrid) {  // the lowest lane represents the first threadgroup
       const Step &first = a.thread < b.thread ? a : b, &second = a.thread < b.thread ? b : a;
       bool allSame = a.writes() && b.writes();
       for (const Step& peer : program_.steps) {
@@ -168,12 +168,12 @@ class Model {
       const Step& reader = program_.steps[i];
       if (reader.inDevice() || reader.writes()) continue;
       if (reader.bytes() > 1 && !raced_[i].empty()) undecided_.insert(reader.action);
-      // What is unset beside set bytes may be padding.
+      // Unset bytes beside set ones may be padding.
       bool anySet = false;
       for (uint32_t byte = reader.offset; byte < reader.offset + reader.bytes(); ++byte) anySet |= isSet(reader, byte);
       if (anySet) continue;
       for (uint32_t byte = reader.offset; byte < reader.offset + reader.bytes(); ++byte) {
-        // Reads of one simdgroup from one line between two threadgroup barriers share their fate.
+        // Reads of one simdgroup from one line between two threadgroup barriers share one finding.
         bool excused = false;
         for (size_t k = 0; k < program_.steps.size(); ++k) {
           const Step& other = program_.steps[k];
@@ -193,7 +193,7 @@ class Model {
   std::set<uint32_t> undecided_;
 };
 
-// ---- the same program on shadow memory ----
+// ---- The same program on shadow memory ----
 
 class Execution {
  public:
@@ -214,7 +214,7 @@ class Execution {
     }
     return lowest;
   }
-  const std::string& text() const { return text_; }  // of the findings, with the lanes that took part
+  const std::string& text() const { return text_; }  // the findings, with the lanes involved
 
  private:
   void runGroup(uint32_t group) {
@@ -231,7 +231,7 @@ class Execution {
     shadow_.endThreadgroup();
   }
 
-  // Someone that this lane must meet has not finished the step before.
+  // Whether a lane that this one waits for has not finished the previous step.
   bool isBlocked(const uint32_t* next, uint32_t lane) const {
     const uint32_t own = next[lane];
     if (own == 0) return false;
@@ -245,7 +245,7 @@ class Execution {
     return false;
   }
 
-  // Tells of the meeting after this lane's step, when it was the last to arrive.
+  // Reports the barrier after this lane's step if this lane is the last to arrive.
   void fence(const uint32_t* next, uint32_t lane) {
     const Meeting meeting = program_.meetings[next[lane] - 1];
     if (meeting == Meeting::none || isBlocked(next, lane)) return;
@@ -300,7 +300,7 @@ std::string text(const Lowest& lowest) {
 
 }  // namespace
 
-TEST(ShadowModel, AgreesWithEveryPairOfAccessesInEveryOrder) {
+TEST(ShadowModel, AgreesWithAllPairsOfAccesses) {
   Seeded random(5);
   std::map<FindingKind, int> kinds;
   int clean = 0, sameValue = 0;

@@ -1,4 +1,4 @@
-// The shipped kernels that only GPUs choose, for the software Metal and for tests of them on the Host device.
+// The shipped kernels that only GPUs use, for the software Metal and for tests on the Host device.
 #include "Shipped/ShippedKernels.hpp"
 
 #define MNK_HOST_LIBRARY "MLXNativeKernels"

@@ -1,4 +1,4 @@
-// The kernel whose barriers .ci/barriers takes out, against sums in double.
+// Checks the kernel whose barriers .ci/barriers removes against sums in double.
 #include <cmath>
 
 #include "Harness/Seeded.hpp"
@@ -7,7 +7,7 @@
 using namespace mnk;
 using namespace mnk::test;
 
-TEST(BlockSums, AreRightInEveryOrder) {
+TEST(BlockSums, AreCorrectInEveryOrder) {
   onEveryHost([](const auto& device) {
     for (const auto& [rows, columns] :
          {std::pair{1u, 32u}, std::pair{31u, 64u}, std::pair{33u, 32u}, std::pair{96u, 96u}, std::pair{65u, 70u}}) {

@@ -19,7 +19,7 @@ constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
-TEST(Buffer, RangesMeetOnlyInOneSpaceAndOnlyWhereTheyShareAByte) {
+TEST(Buffer, RangesOverlapOnlyWithinOneSpace) {
   const MemoryRange range{.space = nullptr, .begin = 10, .end = 20};
   EXPECT(range.overlaps({.space = nullptr, .begin = 19, .end = 30}));
   EXPECT(range.overlaps({.space = nullptr, .begin = 0, .end = 11}));
@@ -29,7 +29,7 @@ TEST(Buffer, RangesMeetOnlyInOneSpaceAndOnlyWhereTheyShareAByte) {
   EXPECT(!range.overlaps({.space = &range, .begin = 10, .end = 20}));
 }
 
-TEST(Buffer, CopiesExactlyTheBytesAsked) {
+TEST(Buffer, CopiesExactlyTheRequestedBytes) {
   const auto device = FakeDevice::make();
   const auto buffer = REQUIRE(device->makeBuffer(8));
   const std::array<std::byte, 3> in{std::byte{1}, std::byte{2}, std::byte{3}};
@@ -42,7 +42,7 @@ TEST(Buffer, CopiesExactlyTheBytesAsked) {
             "0 0 1 2 3 0");
 }
 
-TEST(Buffer, RefusesRangesThatLeaveIt) {
+TEST(Buffer, RefusesRangesOutsideIt) {
   const auto device = FakeDevice::make();
   const auto buffer = REQUIRE(device->makeBuffer(8));
   std::array<std::byte, 9> bytes{};
@@ -70,7 +70,7 @@ TEST(Buffer, RefusesRangesThatLeaveIt) {
   EXPECT(std::all_of(contents.begin(), contents.end(), [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
-TEST(Buffer, NothingCanBeCopiedAtItsEnd) {
+TEST(Buffer, RefusesCopiesAtItsEnd) {
   const auto device = FakeDevice::make();
   for (const uint64_t length : {0u, 8u}) {
     const auto buffer = REQUIRE(device->makeBuffer(length));
@@ -79,7 +79,7 @@ TEST(Buffer, NothingCanBeCopiedAtItsEnd) {
   }
 }
 
-TEST(Buffer, WithoutContentsSaysSo) {
+TEST(Buffer, WithoutContentsReportsAnError) {
   const auto buffer = std::make_shared<PlanBuffer>(8);
   std::array<std::byte, 4> bytes{};
   const ExpectedError expected{.code = ErrorCode::unsupported,

@@ -21,7 +21,7 @@ struct Fixture {
   Tensor make() const { return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({16})))); }
 };
 
-// What the device was given for these dispatches, and whether the encoder counted the barriers that it placed.
+// Returns the trace of these dispatches, and checks that the encoder counted the barriers it placed.
 std::string traceOf(const Fixture& fixture, const std::vector<Dispatch>& dispatches) {
   CommandEncoder encoder(fixture.device);
   for (const Dispatch& dispatch : dispatches) REQUIRE(encoder.dispatch(dispatch));
@@ -52,7 +52,7 @@ TEST(CommandEncoder, AChainHasABarrierAtEachLink) {
 
 TEST(CommandEncoder, OneBarrierServesAllEarlierWork) {
   const Fixture s;
-  // D reads what A and B wrote; one barrier before C already orders both.
+  // D reads the results of A and B; the barrier before C already orders both.
   EXPECT_EQ(traceOf(s, {fakeDispatch("A", {}, {s.a}), fakeDispatch("B", {}, {s.b}), fakeDispatch("C", {s.a}, {s.c}),
                         fakeDispatch("D", {s.b}, {s.d})}),
             "A B | C D");
@@ -81,7 +81,7 @@ TEST(CommandEncoder, DisjointSlicesNeedNoBarrier) {
       "A B | C");
 }
 
-TEST(CommandEncoder, WrappedMemoryIsKnownAgain) {
+TEST(CommandEncoder, RecognizesMemoryWrappedAgain) {
   const Fixture s;
   std::vector<std::byte> memory(64);
   const auto wrap = [&] {
@@ -91,7 +91,7 @@ TEST(CommandEncoder, WrappedMemoryIsKnownAgain) {
   EXPECT_EQ(traceOf(s, {fakeDispatch("A", {}, {wrap()}), fakeDispatch("B", {wrap()}, {s.b})}), "A | B");
 }
 
-TEST(CommandEncoder, ADispatchMayReadWhatItWrites) {
+TEST(CommandEncoder, ADispatchMayReadItsOwnOutput) {
   const Fixture s;
   EXPECT_EQ(traceOf(s, {fakeDispatch("A", {s.a}, {s.a}), fakeDispatch("B", {s.b}, {s.b})}), "A B");
 }
@@ -123,15 +123,15 @@ TEST(CommandEncoder, TheDeviceGetsLabelPipelineAndThreadgroupShape) {
   REQUIRE(encoder.commit());
   const auto recorded = s.device->committed().at(0);
   EXPECT_EQ(recorded.label, "a step");
-  const auto& [chosen, given] = std::tie(recorded.dispatches.at(0), recorded.dispatches.at(1));
+  const auto& [chosen, requested] = std::tie(recorded.dispatches.at(0), recorded.dispatches.at(1));
   EXPECT(chosen.threadgroup == (Size3{48, 1, 1}));
-  EXPECT(given.threadgroup == (Size3{4, 3, 2}));
-  EXPECT(chosen.pipeline == given.pipeline);
+  EXPECT(requested.threadgroup == (Size3{4, 3, 2}));
+  EXPECT(chosen.pipeline == requested.pipeline);
   EXPECT(chosen.dispatch.buffers.at(0).buffer == s.a.buffer());
   EXPECT_EQ(chosen.dispatch.buffers.at(1).length, 64u);
 }
 
-TEST(CommandEncoder, AThreadgroupThatMayShrinkHasAsManyThreadsAsThePipelineAllows) {
+TEST(CommandEncoder, FlexibleThreadgroupsUseThePipelineLimit) {
   const Fixture s;
   s.device->describe("A", {.maxThreads = 100});
   s.device->describe("B", {.maxThreads = 31});
@@ -157,7 +157,7 @@ TEST(CommandEncoder, AThreadgroupThatMayShrinkHasAsManyThreadsAsThePipelineAllow
   }
 }
 
-TEST(CommandEncoder, APlanIsRecordedWholeOrNotAtAll) {
+TEST(CommandEncoder, APlanIsRecordedEntirelyOrNotAtAll) {
   const Fixture s;
   Dispatch bad = fakeDispatch("B", {s.a}, {s.b});
   bad.buffers[0].length = 65;
@@ -176,7 +176,7 @@ TEST(CommandEncoder, APlanIsRecordedWholeOrNotAtAll) {
   EXPECT_EQ(s.device->committed()[0].trace, "before after");
 }
 
-TEST(CommandEncoder, APlanThatTheDeviceTookInPartIsNeverSubmitted) {
+TEST(CommandEncoder, APartlyEncodedPlanIsNeverSubmitted) {
   const Fixture s;
   const ExpectedError expected{.code = ErrorCode::deviceFault, .op = "FakeDevice", .what = "told to fail"};
   for (uint32_t taken : {1, 2}) {
@@ -190,7 +190,7 @@ TEST(CommandEncoder, APlanThatTheDeviceTookInPartIsNeverSubmitted) {
         .dispatches = {fakeDispatch("A", {}, {s.a}), fakeDispatch("B", {s.a}, {s.b}), fakeDispatch("C", {}, {s.c})}};
     s.device->failAt(Call::dispatch, taken);
     refuse("encode", encoder.encode(plan));
-    // Later calls say why.
+    // Later calls report the same error.
     refuse("dispatch", encoder.dispatch(fakeDispatch("D", {}, {s.d})));
     refuse("barrier", encoder.barrier());
     refuse("commit", encoder.commit());
@@ -198,7 +198,7 @@ TEST(CommandEncoder, APlanThatTheDeviceTookInPartIsNeverSubmitted) {
   EXPECT_EQ(s.device->committed().size(), 0u);
 }
 
-TEST(CommandEncoder, ADispatchThatTheDeviceRefusesLeavesTheRestAlone) {
+TEST(CommandEncoder, ARefusedDispatchLeavesTheRestAlone) {
   const Fixture s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {}, {s.a})));
@@ -209,14 +209,14 @@ TEST(CommandEncoder, ADispatchThatTheDeviceRefusesLeavesTheRestAlone) {
   s.device->holdCompletions();
   REQUIRE(encoder.commit());
   EXPECT_EQ(s.device->committed()[0].trace, "A C");
-  // The failure of the rest does not reach what the refused dispatch was to write.
+  // The failure of the submission does not affect the output of the refused dispatch.
   EXPECT(s.device->finishNext(fakeFailure()));
   std::vector<std::byte> bytes(s.b.byteCount());
   REQUIRE(s.b.read(bytes));
   EXPECT_ERROR(s.c.read(bytes), {.code = ErrorCode::deviceFault});
 }
 
-TEST(CommandEncoder, ARefusalBehindABarrierSpoilsTheEncoder) {
+TEST(CommandEncoder, ARefusalAfterABarrierInvalidatesTheEncoder) {
   const Fixture s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {}, {s.a})));
@@ -226,7 +226,7 @@ TEST(CommandEncoder, ARefusalBehindABarrierSpoilsTheEncoder) {
   EXPECT_EQ(s.device->committed().size(), 0u);
 }
 
-TEST(CommandEncoder, ScratchMemoryTakesThePlaceOfMissingBuffers) {
+TEST(CommandEncoder, ScratchMemoryReplacesMissingBuffers) {
   const Fixture s;
   const Region all{.offset = 0, .rowBytes = 32, .rowStride = 32, .rows = 1};
   const auto scratch = [&](uint64_t offset, std::vector<Region> reads, std::vector<Region> writes) {
@@ -245,7 +245,7 @@ TEST(CommandEncoder, ScratchMemoryTakesThePlaceOfMissingBuffers) {
   REQUIRE(encoder.encode(again));
   REQUIRE(encoder.commit());
   const auto recorded = s.device->committed()[0];
-  // Both plans have the same scratch memory, so the second waits for the first.
+  // Both plans use the same scratch memory, so the second waits for the first.
   EXPECT_EQ(recorded.trace, "low high | join | low high other");
   const auto bufferOf = [&](size_t i) { return recorded.dispatches.at(i).dispatch.buffers.back().buffer; };
   EXPECT(bufferOf(0) && bufferOf(0) == bufferOf(1) && bufferOf(0) == bufferOf(2));
@@ -261,7 +261,7 @@ TEST(CommandEncoder, PlansHaveTheirOwnZeroedMemory) {
       {.index = 0, .buffer = nullptr, .offset = 8, .length = 24, .reads = {all}, .writes = {all}});
   dispatch.buffers[0].isZeroed = true;
   const Plan plan{.op = "Count", .dispatches = {dispatch}, .zeroedBytes = 32};
-  for (int round = 0; round < 2; ++round) {  // the second has the memory of the first, which its work has changed
+  for (int round = 0; round < 2; ++round) {  // the second round reuses memory that the first has modified
     CommandEncoder encoder(s.device);
     REQUIRE(encoder.encode(plan));
     REQUIRE(encoder.encode(plan));
@@ -281,7 +281,7 @@ TEST(CommandEncoder, PlansHaveTheirOwnZeroedMemory) {
   }
 }
 
-TEST(CommandEncoder, ScratchMemoryThatIsMissingOrTooSmallIsRefused) {
+TEST(CommandEncoder, RefusesMissingOrSmallScratchMemory) {
   const Fixture s;
   Dispatch dispatch = fakeDispatch("A", {}, {});
   dispatch.buffers.push_back({.index = 0, .buffer = nullptr, .offset = 0, .length = 32, .reads = {}, .writes = {}});
@@ -295,12 +295,12 @@ TEST(CommandEncoder, ScratchMemoryThatIsMissingOrTooSmallIsRefused) {
                {.what = "a binding reaches past the plan's scratch memory",
                 .got = "32 bytes at byte 0 for index 0",
                 .expected = "a range inside 31 bytes"});
-  // Memory that another plan has is not for dispatches that ask for none.
+  // Scratch memory of another plan is not available to dispatches without scratch memory.
   EXPECT_ERROR(encoder.dispatch(dispatch), {.what = "a binding has no memory"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
 }
 
-TEST(CommandEncoder, MissingAndForeignMemoryIsRefused) {
+TEST(CommandEncoder, RefusesMissingAndForeignMemory) {
   const Fixture s;
   CommandEncoder encoder(s.device);
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("A", {planTensor(DType::f32, {4})}, {s.a})),
@@ -326,7 +326,7 @@ TEST(CommandEncoder, AnEmptyGridIsCheckedAndRecordsNothing) {
   EXPECT_EQ(s.device->committed()[0].trace, "B");
 }
 
-TEST(CommandEncoder, WithoutADeviceEveryCallSaysSo) {
+TEST(CommandEncoder, WithoutADeviceEveryCallFails) {
   CommandEncoder encoder(nullptr);
   const ExpectedError expected{.op = "CommandEncoder",
                                .what = "the encoder has no device",
@@ -345,7 +345,7 @@ TEST(CommandEncoder, WithoutADeviceEveryCallSaysSo) {
   EXPECT(!encoder.participant(&encoder));
 }
 
-TEST(CommandEncoder, ADeviceThatCannotStartIsReported) {
+TEST(CommandEncoder, ReportsADeviceThatCannotStart) {
   const Fixture s;
   CommandEncoder encoder(s.device);
   s.device->failAt(Call::makeSubmission, 0, 2);
@@ -356,7 +356,7 @@ TEST(CommandEncoder, ADeviceThatCannotStartIsReported) {
   EXPECT_EQ(s.device->committed()[0].trace, "A");
 }
 
-TEST(CommandEncoder, SeveralThreadsEncodeOnTheirOwnEncoders) {
+TEST(CommandEncoder, SeveralThreadsUseTheirOwnEncoders) {
   const Fixture s;
   constexpr int kThreads = 4;
   std::vector<std::string> failures(kThreads);

@@ -26,7 +26,7 @@ const ExpectedError kUsedAfterCommit{.op = "CommandEncoder",
                                      .expected = "an encoder that still records",
                                      .fix = "Make a new encoder for further work."};
 
-// Writes what happens to it, and to others that share the text, in order.
+// Appends its events to a text that participants share, so that tests see their order.
 struct Witness : EncodingParticipant {
   std::string name;
   std::string* story;
@@ -136,7 +136,7 @@ TEST(Completion, IsDoneOnlyWhenTheDeviceIsDone) {
   EXPECT(!s.device->finishNext({}));
 }
 
-TEST(Completion, AFailureReachesWaitersAndTheCallback) {
+TEST(Completion, FailuresReachWaitersAndTheCallback) {
   const Fixture s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
@@ -160,7 +160,7 @@ TEST(Completion, WaitingInTheCallbackDoesNotHang) {
   EXPECT(succeeded);
 }
 
-TEST(Completion, ACallbackThatThrowsStopsNothing) {
+TEST(Completion, AThrowingCallbackStopsNothing) {
   const Fixture s;
   CommandEncoder first(s.device);
   const Completion done =
@@ -207,7 +207,7 @@ TEST(Completion, WorkOutlivesItsEncoderAndItsCompletion) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Completion, AnEmptyCompletionIsRefused) {
+TEST(Completion, RefusesAnEmptyCompletion) {
   const Completion none;
   EXPECT_ERROR(none.wait(), {.op = "Completion", .what = "nothing was committed"});
   EXPECT(!none.isDone());
@@ -234,7 +234,7 @@ TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersWake) {
   EXPECT(!encoder.participant(&first));
 }
 
-TEST(Completion, ParticipantsHearOfFailure) {
+TEST(Completion, ParticipantsReceiveFailures) {
   const Fixture s;
   s.device->holdCompletions();
   std::string story;
@@ -245,7 +245,7 @@ TEST(Completion, ParticipantsHearOfFailure) {
   EXPECT_EQ(story, "one advances, one fails");
 }
 
-TEST(Completion, ARefusalAdvancesNoneAndSubmitsNothing) {
+TEST(Completion, ARefusalAdvancesNoParticipants) {
   const Fixture s;
   std::string story;
   CommandEncoder encoder(s.device);
@@ -261,7 +261,7 @@ TEST(Completion, ARefusalAdvancesNoneAndSubmitsNothing) {
   EXPECT_EQ(story, "three refuses");
   EXPECT_EQ(s.device->committed().size(), 0u);
   EXPECT_EQ(calls, 0);
-  // Nothing was submitted, so the same work may be committed once the reason is gone.
+  // Nothing was submitted, so the same work can be committed once the cause is gone.
   reluctant->refuses = false;
   story.clear();
   REQUIRE(encoder.commit());
@@ -271,7 +271,7 @@ TEST(Completion, ARefusalAdvancesNoneAndSubmitsNothing) {
   EXPECT_EQ(s.device->committed()[0].trace, "A");
 }
 
-TEST(Completion, WorkThatCannotBePreparedAdvancesNothing) {
+TEST(Completion, UnpreparedWorkAdvancesNothing) {
   const Fixture s;
   std::string story;
   CommandEncoder encoder(s.device);
@@ -287,8 +287,8 @@ TEST(Completion, WorkThatCannotBePreparedAdvancesNothing) {
   EXPECT_EQ(calls, 1);
 }
 
-// Such as a command buffer of the app's that takes no more work.
-TEST(Completion, WorkThatTheDeviceDoesNotTakeFailsForParticipantsAndWaiters) {
+// For example, because the app's command buffer accepts no more work.
+TEST(Completion, WorkRefusedByTheDeviceFails) {
   const Fixture s;
   std::string story;
   CommandEncoder encoder(s.device);
@@ -301,8 +301,8 @@ TEST(Completion, WorkThatTheDeviceDoesNotTakeFailsForParticipantsAndWaiters) {
   EXPECT_EQ(story, "one advances, one fails, callback of a failure");
 }
 
-// A thread that sees a cache advanced may submit work that reads what was appended.
-TEST(Completion, WorkRunsInTheOrderInWhichParticipantsAdvance) {
+// A thread that sees a cache advance may submit work that reads the appended tokens.
+TEST(Completion, WorkRunsInTheOrderParticipantsAdvance) {
   const Fixture s;
   CommandEncoder first(s.device), second(s.device);
   REQUIRE(first.dispatch(fakeDispatch("first", {s.a}, {s.b})));

@@ -13,7 +13,7 @@ namespace {
 
 using Argument = Pipeline::Argument;
 
-// A dispatch that every rule accepts, on a device that can be bent.
+// A dispatch that satisfies every rule, on a device with adjustable limits.
 struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   std::shared_ptr<FakeDevice> stranger = FakeDevice::make();
@@ -105,7 +105,7 @@ constexpr GoldenText kGolden{
 
 }  // namespace
 
-TEST(DispatchRules, TheFixtureBreaksNoRule) {
+TEST(DispatchRules, FixtureBreaksNoRule) {
   Fixture fixture;
   CommandEncoder encoder(fixture.device);
   REQUIRE(encoder.dispatch(fixture.dispatch));
@@ -143,7 +143,7 @@ TEST(DispatchRules, EachHasItsErrorAndNothingIsRecorded) {
   }
 }
 
-TEST(DispatchRules, AnEmptyBufferIsBoundWhereThatIsAllowed) {
+TEST(DispatchRules, AllowsAnEmptyBinding) {
   Fixture fixture;
   fixture.dispatch.buffers[0] = {.index = 0, .buffer = fixture.buffer, .offset = 256, .length = 0};
   CommandEncoder encoder(fixture.device);
@@ -158,7 +158,7 @@ TEST(DispatchRules, AGridWithoutThreadsNeedsNoBytes) {
   REQUIRE(encoder.dispatch(fixture.dispatch));
 }
 
-TEST(DispatchRules, LimitsThemselvesAreAllowed) {
+TEST(DispatchRules, ExactLimitsAreAllowed) {
   Fixture fixture;
   fixture.device->describe("kernel", {.maxThreads = 64});
   fixture.dispatch.inlines = {{.index = 30, .bytes = std::vector<std::byte>(4096)}};
@@ -173,7 +173,7 @@ TEST(DispatchRules, LimitsThemselvesAreAllowed) {
   REQUIRE(encoder.dispatch(fixture.dispatch));
 }
 
-TEST(DispatchRules, ARuleThatDependsOnTheDeviceAsksTheDevice) {
+TEST(DispatchRules, DeviceDependentRulesQueryTheDevice) {
   Fixture fixture;
   fixture.device->changeLimits().maxInlineBytes = 3;
   CommandEncoder encoder(fixture.device);

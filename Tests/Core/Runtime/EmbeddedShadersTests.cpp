@@ -1,4 +1,4 @@
-// The shaders' text that devices carry for systems without a compiled library: it is whole, and it compiles.
+// The embedded shader source, which devices compile if there is no compiled library, is complete and compiles.
 #include <fmt/ranges.h>
 
 #include <cstdlib>
@@ -33,14 +33,14 @@ Result<std::shared_ptr<Library>> compiled(std::string text,
   return device->registry().library({.kind = LibrarySource::Kind::text, .value = std::move(text), .label = "embedded"});
 }
 
-// A compiler that optimizes nothing, because optimizing all that ships takes it a minute. Without, frames are larger
-// than a lane's stack, but nothing of it runs; and checks of alignment call what the executor does not have.
-// The product stays last, where a compiler cache looks for it.
+// A compiler that does not optimize, because optimizing all shipped kernels takes a minute. Unoptimized frames exceed a
+// lane's stack, but no kernel runs here; alignment checks call functions that the executor lacks. The output path stays
+// the last argument, where a compiler cache expects it.
 constexpr char kQuickCompiler[] =
     "for product; do :; done\n"
     "exec clang++ \"$@\" -O0 -fno-sanitize=alignment -Wno-frame-larger-than -o \"$product\"\n";
 
-// Sorted, without the one that is there only where kernels have fences for the device.
+// Sorted, without the function that exists only if the device supports fences between threadgroups.
 std::string namesOf(const Library& library) {
   const auto list = library.functionNames();
   std::set<std::string> names(list.begin(), list.end());
@@ -72,8 +72,8 @@ TEST(EmbeddedShaders, CompileToTheShippedFunctions) {
   EXPECT(namesOf(*embedded).find(MNK_SHADER_STAMP) != std::string::npos);
 }
 
-// As the device compiles them if there is no compiled library.
-TEST(EmbeddedShaders, EachFileCompilesByItselfToTheFunctionsItLists) {
+// Devices compile single files if there is no compiled library.
+TEST(EmbeddedShaders, EachFileCompilesToTheFunctionsItLists) {
   for (const auto& [name, device, hasOwnKernels] : devicesUnderTest()) {
     if (device->kind() == "host" || !hasOwnKernels) continue;
     for (const EmbeddedFile& file : kKernelFiles) {
@@ -95,12 +95,12 @@ TEST(EmbeddedShaders, NameOurFilesInErrors) {
   EXPECT_ERROR(compiled(std::move(text)), {.code = ErrorCode::shaderBuild, .got = "Shaders/Common/Elements.h:1"});
 }
 
-TEST(EmbeddedShaders, StandAlone) {
+TEST(EmbeddedShaders, AreSelfContained) {
   for (const std::string& text : {std::string(kWords), wholeText()}) {
     EXPECT_EQ(count(text, "#include \""), 0u);
     EXPECT_EQ(count(text, "#pragma once"), 0u);
     EXPECT_EQ(count(text, "#define instantiate_kernel("), 1u);
-    // What only Apple's compiler reads.
+    // Text that only Apple's compiler reads.
     EXPECT(count(text, "#ifdef __METAL_VERSION__") > 0);
     EXPECT(count(text, "#include <metal_stdlib>") > 0);
     EXPECT_EQ(count(text, "math_mode(safe)"), 1u);
@@ -108,7 +108,7 @@ TEST(EmbeddedShaders, StandAlone) {
   EXPECT_EQ(count(wholeText(), MNK_SHADER_STAMP), 1u);
 }
 
-TEST(EmbeddedShaders, WordsGoBeforeTextOfUsers) {
+TEST(EmbeddedShaders, MetalCompatPrecedesUserText) {
   const auto library = REQUIRE(compiled(std::string(kWords) + "#line 1 \"mine\"\n" + R"(
 kernel void fill(device float* out [[buffer(0)]], uint at [[thread_position_in_grid]]) { out[at] = 1; }
 export_kernel(fill)

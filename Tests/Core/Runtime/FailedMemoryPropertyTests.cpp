@@ -1,4 +1,4 @@
-// Encoders of several dispatches that fail or succeed, two in flight at a time, against a flag for each byte.
+// Encoders with several dispatches that fail or succeed, two in flight at a time, against one flag per byte.
 #include <bitset>
 
 #include "Harness/FakeDevice.hpp"
@@ -27,16 +27,16 @@ Region randomRegion(Seeded& random) {
           .rows = 1 + random.below(6)};
 }
 
-// What an encoder's dispatches do, in order.
+// The accesses of an encoder's dispatches.
 struct Work {
-  Bytes readFirst;  // before the encoder has written them itself
+  Bytes readFirst;  // before the encoder itself has written them
   Bytes written;
   Completion completion;
 };
 
 }  // namespace
 
-TEST(FailedMemory, IsExactForEncodersOfSeveralDispatches) {
+TEST(FailedMemory, IsExactForSeveralDispatches) {
   Seeded random(8);
   const auto device = FakeDevice::make();
   device->holdCompletions();
@@ -66,7 +66,7 @@ TEST(FailedMemory, IsExactForEncodersOfSeveralDispatches) {
     return work;
   };
   for (int step = 0; step < 1500; ++step) {
-    if (step % 3 == 0) {  // or nearly all stays failed
+    if (step % 3 == 0) {  // otherwise nearly all bytes stay failed
       const uint64_t begin = random.below(kBytes / 4);
       REQUIRE(tensor.buffer()->write(begin, std::vector<std::byte>(kBytes - begin)));
       failed &= ~(~Bytes() << begin);

@@ -1,4 +1,4 @@
-// What failed work was to write: reading it reports the failure until it is written again.
+// The outputs of failed work: reading them reports the failure until they are written again.
 #include "Harness/FakeDevice.hpp"
 #include "Harness/HeldWork.hpp"
 #include "Harness/Seeded.hpp"
@@ -67,7 +67,7 @@ Tensor part(const Tensor& tensor, uint64_t begin, uint64_t count) {
 
 TEST(FailedMemory, ReadingAndEncodingReportTheFailure) {
   const Fixture s;
-  s.failWriting(s.b);  // its completion is dropped
+  s.failWriting(s.b);  // without keeping its completion
   for (int i = 0; i < 2; ++i) {
     EXPECT_ERROR(valuesOf(s.b), (kRead));
     EXPECT_ERROR(s.encodeReading(s.b), (kEncode));
@@ -76,7 +76,7 @@ TEST(FailedMemory, ReadingAndEncodingReportTheFailure) {
   REQUIRE(valuesOf(s.a));
   REQUIRE(valuesOf(s.c));
   REQUIRE(s.encodeReading(s.a));
-  // Nothing was encoded, so that the encoder is good for other work.
+  // Nothing was encoded, so the encoder still accepts other work.
   CommandEncoder encoder(s.device);
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("B", {s.b}, {s.c})), (kEncode));
   REQUIRE(encoder.dispatch(fakeDispatch("B", {s.a}, {s.c})));
@@ -106,14 +106,14 @@ TEST(FailedMemory, AWriteClearsExactlyItsBytes) {
   EXPECT(REQUIRE(valuesOf(s.b)) == std::vector<float>(16, 7));
 }
 
-TEST(FailedMemory, WorkThatSucceedsClearsWhatItWrites) {
+TEST(FailedMemory, SuccessfulWorkClearsItsOutputs) {
   const Fixture s;
   s.failWriting(s.b);
   s.commit({s.a}, {part(s.b, 0, 8)});
   s.device->finishNext({});
   REQUIRE(valuesOf(part(s.b, 0, 8)));
   EXPECT_ERROR(valuesOf(part(s.b, 8, 1)), (kRead));
-  // A kernel that chooses among the bytes that it declares may have left some out.
+  // A kernel that writes only some of its declared bytes may have left any of them unwritten.
   Dispatch some = fakeDispatch("A", {s.a}, {s.b});
   some.bytesWritten = 4;
   s.commit({some});
@@ -124,14 +124,14 @@ TEST(FailedMemory, WorkThatSucceedsClearsWhatItWrites) {
   REQUIRE(valuesOf(s.b));
 }
 
-TEST(FailedMemory, WorkMayReadWhatItHasWrittenItself) {
+TEST(FailedMemory, WorkMayReadItsOwnOutputs) {
   const Fixture s;
   s.failWriting(s.b);
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {part(s.b, 0, 8)})));
   REQUIRE(encoder.dispatch(fakeDispatch("B", {part(s.b, 0, 8)}, {s.c})));
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("B", {s.b}, {s.c})), (kEncode));
-  // In one plan as well, where a dispatch that reads and writes reads first.
+  // The same holds within one plan, where a dispatch that reads and writes reads first.
   Plan plan{.op = "Two", .dispatches = {fakeDispatch("A", {s.a}, {part(s.b, 8, 8)}), fakeDispatch("B", {s.b}, {s.c})}};
   REQUIRE(encoder.encode(plan));
   REQUIRE(encoder.commit());
@@ -145,7 +145,7 @@ TEST(FailedMemory, WorkMayReadWhatItHasWrittenItself) {
   EXPECT_ERROR(both.dispatch(fakeDispatch("A", {s.b}, {s.b})), (kEncode));
 }
 
-TEST(FailedMemory, WorkCommittedBeforeTheFailureWasKnownFailsToo) {
+TEST(FailedMemory, WorkCommittedEarlierFailsToo) {
   const Fixture s;
   s.commit({s.a}, {s.b});
   const Completion dependent = s.commit({part(s.b, 0, 1)}, {s.c});
@@ -161,7 +161,7 @@ TEST(FailedMemory, WorkCommittedBeforeTheFailureWasKnownFailsToo) {
   EXPECT_ERROR(valuesOf(d), (kRead));
 }
 
-TEST(FailedMemory, LaterWorkThatOverwritesFirstDoesNotFail) {
+TEST(FailedMemory, LaterWorkThatOverwritesDoesNotFail) {
   const Fixture s;
   s.commit({s.a}, {s.b});
   const Completion fresh = s.commit({fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.b}, {s.c})});
@@ -175,7 +175,7 @@ TEST(FailedMemory, LaterWorkThatOverwritesFirstDoesNotFail) {
   REQUIRE(valuesOf(s.c));
 }
 
-TEST(FailedMemory, OverwritingSomeOfWhatIsReadIsNotEnough) {
+TEST(FailedMemory, OverwritingPartOfTheInputIsNotEnough) {
   const Fixture s;
   s.commit({s.a}, {s.b});
   const Completion partly = s.commit({fakeDispatch("A", {s.a}, {part(s.b, 0, 15)}), fakeDispatch("B", {s.b}, {s.c})});
@@ -184,7 +184,7 @@ TEST(FailedMemory, OverwritingSomeOfWhatIsReadIsNotEnough) {
   EXPECT_ERROR(partly.wait(), (kDependent));
 }
 
-TEST(FailedMemory, EarlierWorkIsNotFailedByLater) {
+TEST(FailedMemory, LaterFailuresDoNotAffectEarlierWork) {
   const Fixture s;
   const Completion first = s.commit({s.b}, {s.c});
   s.commit({s.a}, {s.b});
@@ -195,11 +195,11 @@ TEST(FailedMemory, EarlierWorkIsNotFailedByLater) {
   EXPECT_ERROR(valuesOf(s.b), (kRead));
 }
 
-TEST(FailedMemory, OtherDevicesMayFinishInAnyOrder) {
+TEST(FailedMemory, DevicesMayFinishInAnyOrder) {
   const Fixture s, other;
   const auto wrapped = REQUIRE(other.device->wrapMemory(s.b.buffer()->contents(), s.b.byteCount(), {}));
   const Tensor same = REQUIRE(Tensor::over(wrapped, DType::f32, s.b.shape()));
-  // Work that was committed before the failing work neither depends on it nor writes after it.
+  // Work committed before the failing work neither depends on it nor writes after it.
   const Completion reading = s.commit({s.b}, {s.c}), writing = s.commit({s.a}, {s.b});
   other.commit({other.a}, {same});
   other.device->finishNext(fault());
@@ -210,7 +210,7 @@ TEST(FailedMemory, OtherDevicesMayFinishInAnyOrder) {
   EXPECT_ERROR(valuesOf(s.b), (kRead));
 }
 
-TEST(FailedMemory, ParticipantsAndHandlersHearOfDependence) {
+TEST(FailedMemory, ParticipantsAndHandlersReceiveDependentFailures) {
   struct Witness : EncodingParticipant {
     std::string heard;
     Result<void> check() override { return {}; }
@@ -257,7 +257,7 @@ TEST(FailedMemory, IsForgottenWithItsBuffer) {
     REQUIRE(encoder.dispatch(fakeDispatch("A", {Binding::whole(0, tensor, Access::write)})));
     REQUIRE(encoder.commit());
     first->finishNext(fault());
-    const Tensor again = wrap();  // the memory is still the other buffer's, and still failed
+    const Tensor again = wrap();  // the other buffer still owns this memory, which is still failed
     EXPECT_ERROR(valuesOf(again), (kRead));
     REQUIRE(fill(part(tensor, 0, 8), 1));
     REQUIRE(valuesOf(part(again, 0, 8)));
@@ -269,7 +269,7 @@ TEST(FailedMemory, IsForgottenWithItsBuffer) {
   EXPECT_ERROR(valuesOf(kept), (kRead));
 }
 
-TEST(FailedMemory, NothingIsLeftOfBuffersThatAreGone) {
+TEST(FailedMemory, ReleasedBuffersLeaveNoState) {
   const uint64_t before = MemoryTracker::knownWorks();
   {
     const Fixture s;
@@ -279,7 +279,7 @@ TEST(FailedMemory, NothingIsLeftOfBuffersThatAreGone) {
   EXPECT_EQ(MemoryTracker::knownWorks(), before);
 }
 
-TEST(FailedMemory, WorkThatADeviceDropsHasFailed) {
+TEST(FailedMemory, DroppedWorkHasFailed) {
   std::vector<float> memory(16);
   const auto reader = FakeDevice::make();
   const auto buffer = REQUIRE(reader->wrapMemory(memory.data(), 64, {}));
@@ -309,7 +309,7 @@ TEST(FailedMemory, TheNewestFailureIsReported) {
   REQUIRE(valuesOf(s.b));
 }
 
-TEST(FailedMemory, TheDeviceKnowsItsNewestFailure) {
+TEST(FailedMemory, DeviceReportsItsNewestFailure) {
   const Fixture s;
   const auto other = FakeDevice::make();
   EXPECT(!s.device->lastFailure());
@@ -325,7 +325,7 @@ TEST(FailedMemory, TheDeviceKnowsItsNewestFailure) {
   EXPECT(!other->lastFailure());
 }
 
-// Rows that fail and are written again in any order, against a flag for each byte.
+// Rows that fail and are written again in random order, against one flag per byte.
 TEST(FailedMemory, IsExactForRows) {
   Seeded random(7);
   const auto device = FakeDevice::make();
@@ -368,8 +368,8 @@ TEST(FailedMemory, IsExactForRows) {
   }
 }
 
-// A list of all these rows would take more memory than it is worth.
-TEST(FailedMemory, VeryManyRowsCountAsOneRange) {
+// Listing all these rows would take too much memory.
+TEST(FailedMemory, ManyRowsCountAsOneRange) {
   const Fixture s;
   const Region rows{.offset = 0, .rowBytes = 1, .rowStride = 2, .rows = (1 << 20) + 1};
   const Tensor large = REQUIRE(Tensor::zeros(s.device, DType::u8, REQUIRE(Shape::make({rows.end() + 1}))));

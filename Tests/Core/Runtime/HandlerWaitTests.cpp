@@ -1,5 +1,5 @@
-// Every call that waits for a device, made in a handler of finished work while other work is behind it: each is an
-// error at once, or does not need to wait. Whatever hangs here would hang for ever in an app.
+// Calls every function that waits for a device from a completion handler while other work is queued. Each call fails
+// immediately or does not need to wait; a call that hangs here would hang an app forever.
 #include <latch>
 #include <optional>
 
@@ -12,7 +12,7 @@ namespace mnk::test {
 
 namespace {
 
-// Runs a body in a handler of finished work, after `then` has committed work that cannot start before it returns.
+// Runs a body in a completion handler, after `then` has committed work that cannot start before the handler returns.
 void inHandler(const std::shared_ptr<Device>& device, const std::function<void()>& then,
                const std::function<void()>& body) {
   auto isCommitted = std::make_shared<std::latch>(1), isDone = std::make_shared<std::latch>(1);
@@ -29,7 +29,7 @@ void inHandler(const std::shared_ptr<Device>& device, const std::function<void()
 
 }  // namespace
 
-TEST(HandlerWait, EveryCallThatWouldWaitIsRefused) {
+TEST(HandlerWait, RefusesEveryCallThatWouldWait) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const CacheFolder folder;
     Seeded random;
@@ -40,7 +40,7 @@ TEST(HandlerWait, EveryCallThatWouldWaitIsRefused) {
     const Tensor keys = someTokens(device, random, 1, descriptor.kvHeads, descriptor.headDim);
     const Tensor values = someTokens(device, random, 1, descriptor.kvHeads, descriptor.valueHeadDim);
     std::optional<Completion> later;
-    // Failures are recorded on the test's own thread.
+    // Failures are recorded on the test's thread.
     std::vector<std::pair<std::string, Result<void>>> refused, allowed;
     const auto outcomeOf = [](auto result) -> Result<void> {
       return result ? Result<void>() : Result<void>(std::move(result).error());
@@ -64,7 +64,7 @@ TEST(HandlerWait, EveryCallThatWouldWaitIsRefused) {
           refused.emplace_back("Buffer::read", codes.buffer()->read(codes.byteOffset(), {&byte, 1}));
           refused.emplace_back("Buffer::write", codes.buffer()->write(codes.byteOffset(), {&byte, 1}));
           refused.emplace_back("AttentionCache::save", cache.save(folder.path("refused")));
-          // These have nothing to wait for.
+          // These calls have nothing to wait for.
           allowed.emplace_back("save", saved.save(folder.path("saved again")));
           allowed.emplace_back("load", outcomeOf(AttentionCache::load(device, folder.path("saved"), kPlenty)));
           allowed.emplace_back("make", outcomeOf(AttentionCache::make(device, descriptor)));
@@ -88,14 +88,14 @@ TEST(HandlerWait, EveryCallThatWouldWaitIsRefused) {
   });
 }
 
-// Memory of finished work is released on the device's thread.
-TEST(HandlerWait, AReleaseOfMemoryCannotWaitForItsDevice) {
+// The device's thread releases the memory of finished work.
+TEST(HandlerWait, ReleasingMemoryDoesNotWaitForItsDevice) {
   const auto device = hostDevice({});
   std::latch isCommitted(1), isReleased(1);
   std::optional<Completion> later;
   std::optional<Result<Summary>> waited;
   alignas(64) static float memory[16];
-  Gate gate(device);  // until the work alone holds the memory
+  Gate gate(device);  // until only the work holds the memory
   {
     const auto buffer = REQUIRE(device->wrapMemory(memory, sizeof memory, [&] {
       isCommitted.wait();

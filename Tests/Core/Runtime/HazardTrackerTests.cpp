@@ -54,7 +54,7 @@ Region randomRegion(Seeded& random) {
       .offset = random.below(48), .rowBytes = random.below(8), .rowStride = random.below(12), .rows = random.below(7)};
 }
 
-// A range may be given as one row, or as rows without gaps.
+// A range may be passed as one row, or as rows without gaps.
 bool isExact(const Region& a, const Region& b) {
   return a.rows <= 1 || b.rows <= 1 || a.rowStride == b.rowStride;
 }
@@ -73,7 +73,7 @@ TEST(HazardTracker, ReadersDoNotWaitForReaders) {
   EXPECT(!mustWait(reading(tensor), reading(tensor)));
 }
 
-TEST(HazardTracker, ReadAfterWriteWriteAfterReadAndWriteAfterWriteWait) {
+TEST(HazardTracker, DependentAccessesWait) {
   const Tensor tensor = planTensor(DType::f32, {8});
   EXPECT(mustWait(writing(tensor), reading(tensor)));
   EXPECT(mustWait(reading(tensor), writing(tensor)));
@@ -83,11 +83,11 @@ TEST(HazardTracker, ReadAfterWriteWriteAfterReadAndWriteAfterWriteWait) {
   EXPECT(mustWait(reading(tensor), both));
 }
 
-TEST(HazardTracker, OtherMemoryIsFree) {
+TEST(HazardTracker, IgnoresOtherMemory) {
   EXPECT(!mustWait(writing(planTensor(DType::f32, {8})), writing(planTensor(DType::f32, {8}))));
 }
 
-TEST(HazardTracker, SlicesThatDoNotShareAByteAreFree) {
+TEST(HazardTracker, DisjointSlicesDoNotConflict) {
   const Tensor whole = planTensor(DType::f32, {8, 2});
   const auto slice = [&](uint64_t begin, uint64_t count) { return REQUIRE(whole.slice(begin, count)); };
   EXPECT(!mustWait(writing(slice(0, 4)), writing(slice(4, 4))));
@@ -98,7 +98,7 @@ TEST(HazardTracker, SlicesThatDoNotShareAByteAreFree) {
   EXPECT(!mustWait(writing(slice(3, 0)), writing(whole)));
 }
 
-TEST(HazardTracker, OneSharedByteIsEnough) {
+TEST(HazardTracker, OneSharedByteConflicts) {
   const Tensor whole = planTensor(DType::u8, {16});
   const auto slice = [&](uint64_t begin, uint64_t count) { return REQUIRE(whole.slice(begin, count)); };
   EXPECT(mustWait(writing(slice(0, 8)), reading(slice(7, 1))));
@@ -107,7 +107,7 @@ TEST(HazardTracker, OneSharedByteIsEnough) {
   EXPECT(!mustWait(writing(slice(8, 8)), reading(slice(7, 1))));
 }
 
-TEST(HazardTracker, BuffersOverTheSameMemoryMeet) {
+TEST(HazardTracker, BuffersOverTheSameMemoryConflict) {
   int space = 0;
   const auto at = [&](uint64_t begin, uint64_t length) {
     return REQUIRE(
@@ -134,7 +134,7 @@ TEST(HazardTracker, OnlyDeclaredBytesCount) {
   EXPECT(!mustWait(none, writing(whole)));
 }
 
-TEST(HazardTracker, RegionsCountFromTheirBinding) {
+TEST(HazardTracker, RegionsAreRelativeToTheirBinding) {
   const Tensor whole = planTensor(DType::u8, {64});
   const Region head{.offset = 0, .rowBytes = 8, .rowStride = 8, .rows = 1};
   Binding first = writing(REQUIRE(whole.slice(16, 16)));
@@ -144,7 +144,7 @@ TEST(HazardTracker, RegionsCountFromTheirBinding) {
   EXPECT(!mustWait(first, reading(REQUIRE(whole.slice(0, 16)))));
 }
 
-TEST(HazardTracker, RemembersAllSinceTheLastClear) {
+TEST(HazardTracker, RemembersAccessesSinceTheLastClear) {
   const Tensor a = planTensor(DType::f32, {8});
   const Tensor b = planTensor(DType::f32, {8});
   TouchedIndex index;
@@ -178,7 +178,7 @@ TEST(HazardTracker, OverlapAgreesWithSetsOfBytes) {
   }
 }
 
-TEST(HazardTracker, OverlapDoesNotDependOnWhereMemoryLies) {
+TEST(HazardTracker, OverlapIsIndependentOfAddresses) {
   Seeded random(22);
   constexpr uint64_t kFar = (uint64_t{1} << 63) - 1000;
   for (int i = 0; i < 20'000; ++i) {
@@ -192,7 +192,7 @@ TEST(HazardTracker, OverlapDoesNotDependOnWhereMemoryLies) {
   }
 }
 
-TEST(HazardTracker, OverlapIsTheSameFromBothSides) {
+TEST(HazardTracker, OverlapIsSymmetric) {
   Seeded random(23);
   for (int i = 0; i < 20'000; ++i) {
     const Region a = randomRegion(random);
@@ -201,8 +201,8 @@ TEST(HazardTracker, OverlapIsTheSameFromBothSides) {
   }
 }
 
-TEST(HazardTracker, WideRowsOfACacheAreTakenApartExactly) {
-  // Two tokens of a head-major cache: the same stride, rows side by side, far more rows than fit in 32 bits.
+TEST(HazardTracker, DistinguishesWideInterleavedRows) {
+  // Two tokens of a head-major cache: equal strides, adjacent rows, far more rows than fit in 32 bits.
   const Region first{.offset = 0, .rowBytes = 256, .rowStride = 1 << 20, .rows = uint64_t{1} << 40};
   Region second = first;
   second.offset = 256;
@@ -213,8 +213,8 @@ TEST(HazardTracker, WideRowsOfACacheAreTakenApartExactly) {
   EXPECT(overlap(first, second));
 }
 
-TEST(HazardTracker, RepeatedRowsAreNotTakenForNone) {
-  // The byte count of these rows is 2^64, which 64 bits cannot hold.
+TEST(HazardTracker, ManyRepeatedRowsStillConflict) {
+  // These rows have 2^64 bytes, a count that overflows 64 bits.
   const Region repeated{.offset = 4, .rowBytes = 2, .rowStride = 0, .rows = uint64_t{1} << 63};
   EXPECT(overlap(repeated, {.offset = 5, .rowBytes = 1, .rowStride = 1, .rows = 1}));
   EXPECT(!overlap(repeated, {.offset = 6, .rowBytes = 1, .rowStride = 1, .rows = 1}));

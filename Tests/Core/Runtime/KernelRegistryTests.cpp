@@ -22,7 +22,7 @@ KernelKey key(std::string function, std::vector<FunctionConstant> constants = {}
 
 constexpr size_t kThreads = 8;
 
-// Runs a body on threads that all start at once.
+// Runs a body on threads that start simultaneously.
 template <typename Body>
 void onThreads(Body body) {
   std::latch start(kThreads);
@@ -48,14 +48,14 @@ TEST(KernelRegistry, MakesAPipelineOnce) {
   EXPECT_EQ(device->registry().pipelineCount(), 1u);
 }
 
-TEST(KernelRegistry, TheOrderOfConstantsDoesNotMatter) {
+TEST(KernelRegistry, IgnoresTheOrderOfConstants) {
   const auto device = FakeDevice::make();
   const auto first = REQUIRE(device->registry().pipeline(key("f", {{0, true}, {1, 4u}, {2, 0.5f}})));
   EXPECT(first == REQUIRE(device->registry().pipeline(key("f", {{2, 0.5f}, {0, true}, {1, 4u}}))));
   EXPECT_EQ(device->tried(Call::makePipeline), 1u);
 }
 
-TEST(KernelRegistry, RefusesAConstantGivenTwice) {
+TEST(KernelRegistry, RefusesDuplicateConstants) {
   const auto device = FakeDevice::make();
   EXPECT_ERROR(device->registry().pipeline(key("f", {{1, 2u}, {0, true}, {1, 3u}})),
                {.op = "KernelRegistry",
@@ -66,7 +66,7 @@ TEST(KernelRegistry, RefusesAConstantGivenTwice) {
   EXPECT_EQ(device->tried(Call::makePipeline), 0u);
 }
 
-TEST(KernelRegistry, EveryPartOfAKeyMakesAnotherPipeline) {
+TEST(KernelRegistry, EveryPartOfAKeyDistinguishesPipelines) {
   const auto device = FakeDevice::make();
   KernelRegistry& registry = device->registry();
   KernelKey other = key("f", {{0, 1u}});
@@ -88,7 +88,7 @@ TEST(KernelRegistry, EveryPartOfAKeyMakesAnotherPipeline) {
   EXPECT_EQ(device->tried(Call::makePipeline), std::size(keys));
 }
 
-TEST(KernelRegistry, NamingTheShippedLibraryIsTheSameAsNamingNone) {
+TEST(KernelRegistry, NamingTheShippedLibraryIsTheDefault) {
   const auto device = FakeDevice::make();
   KernelKey named = key("f");
   named.library = REQUIRE(device->registry().shippedLibrary());
@@ -96,16 +96,16 @@ TEST(KernelRegistry, NamingTheShippedLibraryIsTheSameAsNamingNone) {
   EXPECT_EQ(device->tried(Call::makePipeline), 1u);
 }
 
-TEST(KernelRegistry, EightThreadsGetTheOnePipeline) {
+TEST(KernelRegistry, EightThreadsShareOnePipeline) {
   for (int round = 0; round < 20; ++round) {
     const auto device = FakeDevice::make();
-    std::vector<std::shared_ptr<Pipeline>> made(kThreads);
+    std::vector<std::shared_ptr<Pipeline>> pipelines(kThreads);
     onThreads([&](size_t i) {
       const auto constants = i % 2 ? std::vector<FunctionConstant>{{0, true}, {1, false}}
                                    : std::vector<FunctionConstant>{{1, false}, {0, true}};
-      if (auto pipeline = device->registry().pipeline(key("f", constants))) made[i] = *pipeline;
+      if (auto pipeline = device->registry().pipeline(key("f", constants))) pipelines[i] = *pipeline;
     });
-    for (const auto& pipeline : made) EXPECT(pipeline && pipeline == made[0]);
+    for (const auto& pipeline : pipelines) EXPECT(pipeline && pipeline == pipelines[0]);
     EXPECT_EQ(device->tried(Call::makePipeline), 1u);
     EXPECT_EQ(device->tried(Call::makeShippedLibrary), 1u);
   }
@@ -126,7 +126,7 @@ TEST(KernelRegistry, EightThreadsMakeEachOfManyPipelinesOnce) {
   EXPECT_EQ(device->registry().pipelineCount(), 64u);
 }
 
-TEST(KernelRegistry, LibrariesAreKnownByTheirSource) {
+TEST(KernelRegistry, IdentifiesLibrariesByTheirSource) {
   const auto device = FakeDevice::make();
   KernelRegistry& registry = device->registry();
   const auto first = REQUIRE(registry.library(text("a")));
@@ -137,7 +137,7 @@ TEST(KernelRegistry, LibrariesAreKnownByTheirSource) {
   EXPECT(first != REQUIRE(registry.shippedLibrary()));
 }
 
-TEST(KernelRegistry, FailuresAreReportedAndTriedAgain) {
+TEST(KernelRegistry, ReportsAndRetriesFailures) {
   const auto device = FakeDevice::make();
   KernelRegistry& registry = device->registry();
   const ExpectedError failure{.code = ErrorCode::deviceFault, .op = "FakeDevice", .what = "told to fail"};
@@ -159,7 +159,7 @@ TEST(KernelRegistry, FailuresAreReportedAndTriedAgain) {
   REQUIRE(registry.library(text("a")));
 }
 
-TEST(KernelRegistry, ClearForgetsButDoesNotTakeAway) {
+TEST(KernelRegistry, ClearKeepsPipelinesInUse) {
   const auto device = FakeDevice::make();
   KernelRegistry& registry = device->registry();
   const auto pipeline = REQUIRE(registry.pipeline(key("f")));
@@ -173,7 +173,7 @@ TEST(KernelRegistry, ClearForgetsButDoesNotTakeAway) {
   EXPECT_EQ(device->tried(Call::makeShippedLibrary), 2u);
 }
 
-TEST(KernelRegistry, ClearingWhileOthersBuildIsSafe) {
+TEST(KernelRegistry, ClearingIsSafeDuringBuilds) {
   const auto device = FakeDevice::make();
   std::atomic<uint32_t> missing = 0;
   onThreads([&](size_t i) {

@@ -1,4 +1,4 @@
-// Reading and writing memory that submitted work may still touch.
+// Reading and writing memory that submitted work may still access.
 #include <barrier>
 
 #include "Harness/EveryDevice.hpp"
@@ -10,7 +10,7 @@ namespace mnk::test {
 
 namespace {
 
-// A device that holds its work back, and tensors on it.
+// A device that delays its work, and tensors on it.
 struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = floats(device, 16, 1), b = floats(device, 16, 2);
@@ -24,7 +24,7 @@ struct Fixture {
   }
 };
 
-// out = in, by a shipped kernel.
+// out = in, with a shipped kernel.
 KVCacheWrite copyOf(const Tensor& in, const Tensor& out) {
   const Shape shape = REQUIRE(Shape::make({1, in.shape().elementCount(), 1}));
   return {.keys = REQUIRE(in.reshaped(shape)),
@@ -54,7 +54,7 @@ TEST(MemoryInFlight, AReadRightAfterCommitHasTheNewBytes) {
     REQUIRE(in.write(std::as_bytes(std::span(values))));
     Gate gate(device);
     commitCopy(device, in, out);
-    // The work cannot go on before these have returned.
+    // The work cannot continue before these calls have returned.
     EXPECT(REQUIRE(valuesOf(other)) == std::vector<float>(4, 5));
     EXPECT(REQUIRE(valuesOf(in)) == ramp(kCount));
     REQUIRE(fill(other, 6));
@@ -63,7 +63,7 @@ TEST(MemoryInFlight, AReadRightAfterCommitHasTheNewBytes) {
   });
 }
 
-TEST(MemoryInFlight, AWriteRightAfterCommitDisturbsNothing) {
+TEST(MemoryInFlight, AWriteRightAfterCommitWaitsForReaders) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     constexpr uint64_t kCount = 1 << 12;
     const Tensor in = floats(device, kCount, 7), out = floats(device, kCount);
@@ -75,7 +75,7 @@ TEST(MemoryInFlight, AWriteRightAfterCommitDisturbsNothing) {
   });
 }
 
-TEST(MemoryInFlight, ReadsWaitForWritersAlone) {
+TEST(MemoryInFlight, ReadsWaitOnlyForWriters) {
   const Fixture s;
   s.commit({s.a}, {s.b});
   EXPECT(REQUIRE(valuesOf(s.a)) == std::vector<float>(16, 1));
@@ -98,7 +98,7 @@ TEST(MemoryInFlight, WritesWaitForReadersAndWriters) {
   }
 }
 
-TEST(MemoryInFlight, OtherBytesOfOneBufferAreIndependent) {
+TEST(MemoryInFlight, DisjointBytesOfOneBufferAreIndependent) {
   const Fixture s;
   const Tensor front = REQUIRE(s.b.slice(0, 8)), back = REQUIRE(s.b.slice(8, 8));
   s.commit({s.a}, {front});
@@ -120,7 +120,7 @@ TEST(MemoryInFlight, BytesBetweenDeclaredRowsAreIndependent) {
   REQUIRE(waitingFor([&] { s.device->finishNext({}); }, [&] { return valuesOf(REQUIRE(s.b.slice(13, 1))); }));
 }
 
-TEST(MemoryInFlight, BuffersOfTwoDevicesOverOneMemoryAreNot) {
+TEST(MemoryInFlight, BuffersOfTwoDevicesOverOneMemoryConflict) {
   const Fixture s;
   const auto other = FakeDevice::make();
   const auto wrapped = REQUIRE(other->wrapMemory(s.b.buffer()->contents(), s.b.byteCount(), {}));
@@ -169,7 +169,7 @@ TEST(MemoryInFlight, AHandlerDoesNotWaitForOtherWork) {
   REQUIRE(valuesOf(c));
 }
 
-TEST(MemoryInFlight, WorkThatIsNotSubmittedIsNotWaitedFor) {
+TEST(MemoryInFlight, DoesNotWaitForUnsubmittedWork) {
   struct Reluctant : EncodingParticipant {
     Result<void> check() override { return Error{.op = "Reluctant", .what = "refused"}; }
     void advance() noexcept override {}
@@ -187,7 +187,7 @@ TEST(MemoryInFlight, WorkThatIsNotSubmittedIsNotWaitedFor) {
   REQUIRE(valuesOf(s.b));
 }
 
-TEST(MemoryInFlight, ARefusedCommitCanBeTriedAgainAndIsWaitedForThen) {
+TEST(MemoryInFlight, WaitsForARetriedCommit) {
   struct Once : EncodingParticipant {
     int calls = 0;
     Result<void> check() override {
@@ -205,7 +205,7 @@ TEST(MemoryInFlight, ARefusedCommitCanBeTriedAgainAndIsWaitedForThen) {
   REQUIRE(waitingFor([&] { s.device->finishNext({}); }, [&] { return valuesOf(s.b); }));
 }
 
-TEST(MemoryInFlight, WorkIsKnownWhenAParticipantAdvances) {
+TEST(MemoryInFlight, WorkIsTrackedWhenAParticipantAdvances) {
   struct Observer : EncodingParticipant {
     std::function<void()> onAdvance;
     Result<void> check() override { return {}; }
@@ -232,7 +232,7 @@ TEST(MemoryInFlight, WorkIsKnownWhenAParticipantAdvances) {
   EXPECT(hasRead);
 }
 
-TEST(MemoryInFlight, RunGivesTheSummaryOrTheFirstError) {
+TEST(MemoryInFlight, RunReturnsTheSummaryOrTheFirstError) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const Tensor in = floats(device, 8, 3), out = floats(device, 8);
     const Summary summary = REQUIRE(CommandEncoder::run(
@@ -261,7 +261,7 @@ TEST(MemoryInFlight, RunGivesTheSummaryOrTheFirstError) {
                {.what = "the encoder has no device"});
 }
 
-TEST(MemoryInFlight, SeveralThreadsReadBesideADeviceThatWrites) {
+TEST(MemoryInFlight, ThreadsReadWhileADeviceWrites) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     constexpr int kReaders = 4, kSteps = 12;
     constexpr uint64_t kCount = 1 << 10;
@@ -286,7 +286,7 @@ TEST(MemoryInFlight, SeveralThreadsReadBesideADeviceThatWrites) {
       if (!fill(in, static_cast<float>(now))) ++wrong;
       commitCopy(device, in, out);
       step.arrive_and_wait();
-      // Others go on meanwhile, in other memory.
+      // Other threads meanwhile use other memory.
       commitCopy(device, fixed, REQUIRE(beside.slice(0, 16)));
       step.arrive_and_wait();
     }

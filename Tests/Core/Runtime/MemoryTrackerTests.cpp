@@ -1,4 +1,4 @@
-// What only the tracker itself can show: the moments between the end of work on a device and its report.
+// Races that tests reach only through the tracker: between the end of work on a device and its report.
 #include "Runtime/MemoryTracker.hpp"
 
 #include "Harness/Check.hpp"
@@ -17,8 +17,8 @@ Touched touchedAt(uint64_t begin, bool isWrite) {
 
 }  // namespace
 
-// A device releases memory before it reports a failure, and another buffer may take its place meanwhile.
-TEST(MemoryTracker, AFailureDoesNotReachMemoryThatBeganAfterTheWork) {
+// A device releases memory before it reports a failure, so another buffer may already use that memory.
+TEST(MemoryTracker, AFailureDoesNotAffectNewerMemory) {
   LiveMemory before;
   before.begin(rangeAt(4096));
   SubmittedWork work({});
@@ -32,8 +32,8 @@ TEST(MemoryTracker, AFailureDoesNotReachMemoryThatBeganAfterTheWork) {
   REQUIRE(MemoryTracker::shared().waitToRead(rangeAt(4096)));
 }
 
-// A handler of the app's may run before ours, and read the results of work that read what failed.
-TEST(MemoryTracker, DoneWorkThatReadWhatFailedIsNotReadAsGood) {
+// The app's handler may run before the library's and read the results of work whose inputs failed.
+TEST(MemoryTracker, FinishedWorkWithFailedInputsHasFailed) {
   LiveMemory input, output;
   input.begin(rangeAt(8192));
   output.begin(rangeAt(12288));

@@ -7,7 +7,7 @@ namespace mnk::test {
 
 namespace {
 
-// Two ops, the second of which reads what the first writes.
+// Two ops; the second reads the results of the first.
 struct TwoOps {
   explicit TwoOps(const std::shared_ptr<Device>& device)
       : first(write(make(device), make(device))), second(write(first.into.keys, make(device))) {}
@@ -29,14 +29,14 @@ struct TwoOps {
   KVCacheWrite first, second;
 };
 
-// A GPU may be unable to tell, and its clocks are not compared.
+// A GPU may be unable to measure, and its clocks are not compared.
 bool mustBeKnown(const Device& device) {
   return device.kind() == "host";
 }
 
 }  // namespace
 
-TEST(OpTimes, AreKnownByKindWhereTheyAreAskedFor) {
+TEST(OpTimes, AreKnownByKindIfRequested) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     CommandEncoder encoder(device);
     REQUIRE(encoder.measureOps());
@@ -60,7 +60,7 @@ TEST(OpTimes, AreKnownByKindWhereTheyAreAskedFor) {
   });
 }
 
-TEST(OpTimes, AreZeroWhereTheyAreNotAskedFor) {
+TEST(OpTimes, AreZeroUnlessRequested) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const Summary summary = REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
       TwoOps(device).encode(encoder);
@@ -73,7 +73,7 @@ TEST(OpTimes, AreZeroWhereTheyAreNotAskedFor) {
   });
 }
 
-TEST(OpTimes, MayBeAskedForAfterTheOpsWereRecorded) {
+TEST(OpTimes, MayBeRequestedAfterRecording) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const Summary summary = REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
       TwoOps(device).encode(encoder);
@@ -83,7 +83,7 @@ TEST(OpTimes, MayBeAskedForAfterTheOpsWereRecorded) {
   });
 }
 
-TEST(OpTimes, OfAnEmptyStepAreZero) {
+TEST(OpTimes, AreZeroForAnEmptyStep) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     CommandEncoder encoder(device);
     REQUIRE(encoder.measureOps());

@@ -1,4 +1,4 @@
-// How recordings end, steps that hold nothing, and runs that fail.
+// Ends of recordings, empty steps and failing runs.
 #include <cstring>
 
 #include "Cache/AttentionCacheFixture.hpp"
@@ -18,7 +18,7 @@ struct Fixture {
   Tensor zeros(uint64_t tokens) const {
     return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({tokens, 2, 64}))));
   }
-  // Uneven rows of two sequences, from a number on.
+  // Uneven row counts of two sequences whose positions count from a number.
   AppendAndAttend uneven(uint32_t one, uint32_t other) const {
     const Tensor rows = zeros(one + other);
     return {.queries = rows,
@@ -46,7 +46,7 @@ std::vector<int32_t> listedPositions(const FakeDevice::Recorded& recorded) {
 
 }  // namespace
 
-TEST(RecordedStep, OneThatWasMovedFromHoldsNothing) {
+TEST(RecordedStep, AMovedFromStepIsEmpty) {
   const auto device = FakeDevice::make();
   RecordedStep step = REQUIRE(RecordedStep::record(device, [](CommandEncoder&) { return Result<void>(); }));
   const RecordedStep moved = std::move(step);
@@ -72,8 +72,8 @@ TEST(RecordedStep, OneThatWasMovedFromHoldsNothing) {
   EXPECT_EQ(step.runs(), 1u);
 }
 
-// An encoder that can do nothing further holds no command buffer and no cache.
-TEST(RecordedStep, TheEncoderOfAFinishedRecordingLetsGo) {
+// An encoder that accepts no more calls retains neither a command buffer nor a cache.
+TEST(RecordedStep, AFinishedRecordingReleasesItsEncoder) {
   Fixture s;
   const Tensor token = s.zeros(1);
   CommandEncoder encoder(s.device);
@@ -92,7 +92,7 @@ TEST(RecordedStep, TheEncoderOfAFinishedRecordingLetsGo) {
   EXPECT_EQ(s.device->droppedSubmissions(), 1u);
 }
 
-TEST(RecordedStep, UnevenRowsThatCountFromANumberAreLimited) {
+TEST(RecordedStep, LimitsUnevenRowsCountedFromANumber) {
   Fixture s;
   const RecordedStep step = REQUIRE(s.record(s.uneven(1000, 24)));
   for (const int32_t run : {0, 1, 2}) {
@@ -112,15 +112,15 @@ TEST(RecordedStep, UnevenRowsThatCountFromANumberAreLimited) {
                 .expected = "at most 1024 tokens",
                 .fix = "Leave the positions out, so that they follow the cache, or pass them in a tensor."});
   CommandEncoder once(s.device);
-  REQUIRE(s.cache.appendAndAttend(once, more));  // which needs no further positions
+  REQUIRE(s.cache.appendAndAttend(once, more));  // needs no positions of later runs
   more.rotary->positions.reset();
   const RecordedStep following = REQUIRE(s.record(more));
   REQUIRE(following.run());
   EXPECT_EQ(s.cache.nextPosition(0), 4000u);
 }
 
-// A run that fails on the device stays counted.
-TEST(RecordedStep, RunsAreSetBackAfterAFailure) {
+// A run that fails on the device still counts.
+TEST(RecordedStep, RunsCanBeResetAfterAFailure) {
   Fixture s;
   RecordedStep step = REQUIRE(s.record(s.uneven(2, 1)));
   REQUIRE(step.run());

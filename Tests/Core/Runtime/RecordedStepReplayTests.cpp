@@ -1,4 +1,4 @@
-// Runs of a recorded step against steps that are encoded afresh: results and caches are the same, bit for bit.
+// Compares runs of a recorded step with freshly encoded steps: results and caches are bit-identical.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -18,8 +18,8 @@ struct Case {
   std::string name;
   AttentionCacheDescriptor cache;
   bool isFused = false;               // rotates, appends and attends in one call
-  bool hasNumber = false;             // of rotary positions, where the fused call could follow the cache
-  std::vector<uint32_t> sequences{};  // a list of them, with a token each
+  bool hasNumber = false;             // positions count from a number instead of following the cache
+  std::vector<uint32_t> sequences{};  // if listed, one token for each
   std::vector<uint32_t> rowCounts{};
 };
 
@@ -95,7 +95,7 @@ struct Layers {
     REQUIRE(tensor.write(std::as_bytes(std::span(halves))));
   }
 
-  // The next token's inputs. Sequences go on to this position first, with tokens that no step has.
+  // Fills in the next token's inputs. Unrelated tokens first advance the sequences to this position.
   void fill(uint64_t token, uint64_t position) {
     Seeded random(token);
     for (Layer& layer : all) {
@@ -112,7 +112,7 @@ struct Layers {
     }
   }
 
-  // The step that follows `steps` others. A recording always has that of the first.
+  // Encodes the step that follows `steps` others. A recording always encodes the first.
   Result<void> encode(CommandEncoder& encoder, uint64_t steps) {
     for (Layer& layer : all) {
       if (auto done = of.isFused ? encodeFused(layer, encoder, steps) : encodeCalls(layer, encoder, steps); !done) {
@@ -154,7 +154,7 @@ struct Layers {
       for (const uint32_t rows : of.rowCounts) {
         for (uint32_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(7 + steps * rows + row));
       }
-      // What a number means at first.
+      // The first step passes a number instead, which must mean the same.
       if (steps != 0) step.rotary->positions = std::move(numbers);
     }
     return layer.cache.appendAndAttend(encoder, step);
@@ -162,7 +162,7 @@ struct Layers {
 };
 
 std::vector<std::byte> bytesOf(const Tensor& tensor) {
-  if (!tensor) return {};  // scales of what is dense
+  if (!tensor) return {};  // dense storage has no scales
   std::vector<std::byte> bytes(tensor.byteCount());
   REQUIRE(tensor.read(bytes));
   return bytes;
@@ -200,8 +200,8 @@ StepOutcome outcomeOf(const Completion& done, const Layers& layers) {
   return outcome;
 }
 
-// All runs first, then fresh steps on a device that knows no plan. Each is a token at one of these positions or, where
-// sequences are there already, at the next.
+// Runs all steps first, then encodes each again on a device without known plans. Each step is a token at one of these
+// positions, or at the next position if a sequence is already past it.
 void expectReplay(const std::shared_ptr<Device>& device, const Case& one, const std::vector<uint64_t>& positions) {
   Layers replayed(device, one), fresh(device, one);
   RecordedStep step =
@@ -226,7 +226,8 @@ void expectReplay(const std::shared_ptr<Device>& device, const Case& one, const 
 
 }  // namespace
 
-// Across the end of a ring of 24 and that of a block of keys; without a small ring also to where GPUs divide the keys.
+// Crosses the end of a ring of 24 and of a block of keys; larger rings also reach the length at which GPUs split the
+// keys.
 TEST(RecordedStepReplay, EqualsFreshEncodingBitForBit) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const Case& one : cases()) {
@@ -238,7 +239,7 @@ TEST(RecordedStepReplay, EqualsFreshEncodingBitForBit) {
   });
 }
 
-// Across the ends of both rings, again and again. MNK_TEST_FULL=1 runs 10,000 tokens of each, as long as a long answer.
+// Crosses the ends of both rings repeatedly. MNK_TEST_FULL=1 runs 10,000 tokens of each, the length of a long answer.
 TEST(RecordedStepReplay, ManyTokensEqualFreshEncoding) {
   std::vector<uint64_t> positions;
   if (std::getenv("MNK_TEST_FULL")) {

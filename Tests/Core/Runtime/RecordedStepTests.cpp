@@ -20,7 +20,7 @@ RecordedStep record(const std::shared_ptr<Device>& device, const Body& body) {
   return REQUIRE(RecordedStep::record(device, body, "a step"));
 }
 
-// A device, and a cache of four slots that refuses a fifth token.
+// A device, and two caches of four slots that refuse a fifth token.
 struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   AttentionCache cache = make(), other = make();
@@ -40,7 +40,7 @@ struct Fixture {
   }
 };
 
-// Of the call that the fifth token would take.
+// The error of the call that would append the fifth token.
 const ExpectedError kFull{.op = "AttentionCache.append", .what = "the write runs past the end of a linear cache"};
 
 int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t index = 0) {
@@ -64,14 +64,14 @@ TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
   EXPECT_EQ(step.runs(), 0u);
   EXPECT_EQ(step.summary().total.dispatches, 2u);
   EXPECT(step.device() == s.device);
-  // A recording keeps no cache from changing, and is not kept from running by it.
+  // A recording does not keep caches from changing, and such changes do not keep it from running.
   appendNow(s.cache, s.device, 1);
   REQUIRE(s.cache.truncate(0));
   REQUIRE(step.run());
   EXPECT_EQ(s.cache.nextPosition(), 1u);
 }
 
-TEST(RecordedStep, RunsMakeTheSameCallsWithTheSameBarriers) {
+TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
   Fixture s;
   const Tensor a = tokens(s.device, 1), b = tokens(s.device, 1);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
@@ -93,8 +93,8 @@ TEST(RecordedStep, RunsMakeTheSameCallsWithTheSameBarriers) {
   }
 }
 
-// Also of a cache, whose calls encode ops: one call is one call.
-TEST(RecordedStep, CachesAdvanceWithEveryRunUntilTheyAreFull) {
+// Each call of a cache counts once, although it encodes several ops.
+TEST(RecordedStep, CachesAdvanceWithEveryRunUntilFull) {
   Fixture s;
   const RecordedStep step = s.both();
   for (uint64_t run = 1; run <= 4; ++run) {
@@ -105,7 +105,7 @@ TEST(RecordedStep, CachesAdvanceWithEveryRunUntilTheyAreFull) {
   }
   EXPECT_ERROR(step.run(), (kFull));
   EXPECT_EQ(step.runs(), 4u);
-  // All of them or none: the first has room, the second has not.
+  // A run advances all caches or none: only the first has space.
   REQUIRE(s.cache.truncate(1));
   EXPECT_ERROR(step.run(), (kFull));
   EXPECT_EQ(s.cache.nextPosition(), 1u);
@@ -116,7 +116,7 @@ TEST(RecordedStep, CachesAdvanceWithEveryRunUntilTheyAreFull) {
   EXPECT_EQ(s.other.nextPosition(), 3u);
 }
 
-TEST(RecordedStep, AllCallsOfCachesAreKept) {
+TEST(RecordedStep, RecordsAllCallsOfCaches) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 64, .capacity = 8, .sequences = 3};
   descriptor.quantized.emplace();
@@ -138,7 +138,7 @@ TEST(RecordedStep, AllCallsOfCachesAreKept) {
                            }}) {
       if (auto done = call(encoder); !done) return done;
     }
-    listed = {7, 7};  // what is kept is a copy
+    listed = {7, 7};  // the recording holds a copy
     return {};
   };
   const RecordedStep step = record(device, body);
@@ -157,7 +157,7 @@ TEST(RecordedStep, AllCallsOfCachesAreKept) {
   EXPECT_EQ(device->committed().back().trace, trace);
 }
 
-TEST(RecordedStep, NumbersOfRotationsMoveOnWithCommittedRuns) {
+TEST(RecordedStep, RotaryPositionsAdvanceWithCommittedRuns) {
   Fixture s;
   const Tensor rows = tokens(s.device, 3, 2, 64);
   RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
@@ -168,7 +168,7 @@ TEST(RecordedStep, NumbersOfRotationsMoveOnWithCommittedRuns) {
     REQUIRE(step.run());
     EXPECT_EQ(firstPosition(s.device->committed().back()), expected);
   }
-  EXPECT_ERROR(step.run(), (kFull));  // and nothing moves on
+  EXPECT_ERROR(step.run(), (kFull));  // and positions do not advance
   REQUIRE(s.cache.truncate(2));
   step.setRuns(2);
   REQUIRE(step.run());
@@ -180,8 +180,7 @@ TEST(RecordedStep, NumbersOfRotationsMoveOnWithCommittedRuns) {
   }
 }
 
-// Kernels that were forgotten are made again, as in a step that is encoded afresh.
-TEST(RecordedStep, ForgottenKernelsAreMadeAgain) {
+TEST(RecordedStep, RebuildsForgottenKernels) {
   Fixture s;
   const Tensor rows = tokens(s.device, 1, 2, 64);
   const RecordedStep step =
@@ -196,7 +195,7 @@ TEST(RecordedStep, ForgottenKernelsAreMadeAgain) {
   EXPECT_EQ(firstPosition(committed[5]), 5);
 }
 
-TEST(RecordedStep, ListsOfPositionsStay) {
+TEST(RecordedStep, ListedPositionsDoNotAdvance) {
   Fixture s;
   const Tensor rows = tokens(s.device, 2, 2, 64);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
@@ -214,7 +213,7 @@ TEST(RecordedStep, ListsOfPositionsStay) {
   }
 }
 
-// Into an encoder with other work, more than once, and as a part of another step.
+// A step can be encoded beside other work, more than once, and as part of another step.
 TEST(RecordedStep, JoinsOtherWork) {
   Fixture s;
   const Tensor rows = tokens(s.device, 1, 2, 64);
@@ -246,7 +245,7 @@ TEST(RecordedStep, JoinsOtherWork) {
   EXPECT_EQ(firstPosition(s.device->committed()[1], 1), 2);
 }
 
-TEST(RecordedStep, AnEncoderThatHoldsPartOfAStepCannotBeCommitted) {
+TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {
   Fixture s;
   const RecordedStep step = s.both();
   REQUIRE(step.run());
@@ -257,7 +256,7 @@ TEST(RecordedStep, AnEncoderThatHoldsPartOfAStepCannotBeCommitted) {
     EXPECT_ERROR(s.cache.append(encoder, s.token, s.token), (kFull));
     EXPECT_ERROR(encoder.commit(), (kFull));
   }
-  // If the first call is refused, the encoder holds nothing of it.
+  // If the first call is refused, the encoder holds no part of the step.
   CommandEncoder encoder(s.device);
   REQUIRE(append(s.cache, encoder, 3));
   EXPECT_ERROR(step.encode(encoder), (kFull));
@@ -266,7 +265,7 @@ TEST(RecordedStep, AnEncoderThatHoldsPartOfAStepCannotBeCommitted) {
   EXPECT_EQ(s.other.nextPosition(), 1u);
 }
 
-TEST(RecordedStep, IsRefusedIfACacheOrTheStepMovedMeanwhile) {
+TEST(RecordedStep, IsRefusedIfACacheOrTheStepAdvanced) {
   Fixture s;
   const RecordedStep step = s.both();
   CommandEncoder encoder(s.device);
@@ -292,10 +291,10 @@ TEST(RecordedStep, IsRefusedIfACacheOrTheStepMovedMeanwhile) {
   EXPECT_EQ(alone.runs(), 1u);
 }
 
-TEST(RecordedStep, FailingCallsAreNotKept) {
+TEST(RecordedStep, FailingCallsAreNotRecorded) {
   Fixture s;
   const Tensor wrong = tokens(s.device, 1, 3);
-  // A body that fails records nothing; one that goes on after an error keeps what succeeded.
+  // A body that fails records nothing; one that continues after an error records the successful calls.
   EXPECT_ERROR(RecordedStep::record(s.device, [&](CommandEncoder& e) { return s.cache.append(e, wrong, wrong); }),
                {.op = "AttentionCache.append"});
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
@@ -308,7 +307,7 @@ TEST(RecordedStep, FailingCallsAreNotKept) {
   EXPECT_EQ(s.device->committed().back().dispatches.size(), 1u);
 }
 
-TEST(RecordedStep, ErrorsOfRecording) {
+TEST(RecordedStep, ReportsErrorsOfRecording) {
   const auto device = FakeDevice::make();
   EXPECT_ERROR(RecordedStep::record(device, {}), {.op = "RecordedStep",
                                                   .what = "there is nothing to record",
@@ -327,7 +326,7 @@ TEST(RecordedStep, ErrorsOfRecording) {
   EXPECT(!RecordedStep::record(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
 }
 
-TEST(RecordedStep, TheEncoderOfARecordingIsNotCommitted) {
+TEST(RecordedStep, ARecordingEncoderCannotBeCommitted) {
   Fixture s;
   record(s.device, [&](CommandEncoder& encoder) {
     EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder",
@@ -342,7 +341,7 @@ TEST(RecordedStep, TheEncoderOfARecordingIsNotCommitted) {
   EXPECT_EQ(s.device->tried(Call::commit), 0u);
 }
 
-TEST(RecordedStep, AnEncoderOfAnotherDeviceIsRefused) {
+TEST(RecordedStep, RefusesAnEncoderOfAnotherDevice) {
   Fixture s;
   const RecordedStep step = s.both();
   const auto elsewhere = FakeDevice::make();
@@ -362,7 +361,7 @@ TEST(RecordedStep, AnEmptyStepRuns) {
   EXPECT_EQ(step.runs(), 1u);
 }
 
-TEST(RecordedStep, AFailureOfTheDeviceReachesItsCaches) {
+TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
   Fixture s;
   const RecordedStep step = s.both();
   REQUIRE(step.run());

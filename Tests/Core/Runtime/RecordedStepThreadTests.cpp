@@ -10,7 +10,7 @@
 
 namespace mnk::test {
 
-// Those that are refused because another thread was faster run again.
+// A run that is refused because another thread was faster is retried.
 TEST(RecordedStep, ThreadsShareAStep) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionCache cache = makeCache(device);
@@ -40,7 +40,6 @@ TEST(RecordedStep, ThreadsShareAStep) {
   });
 }
 
-// A handler starts the next run.
 TEST(RecordedStep, HandlersRunTheNextStep) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionCache cache = makeCache(device);
@@ -52,7 +51,7 @@ TEST(RecordedStep, HandlersRunTheNextStep) {
     std::function<void(const Result<Summary>&)> next = [&](const Result<Summary>& result) {
       EXPECT(result);
       if (--left > 0) EXPECT(step.run(next));
-      all.count_down();  // the last of them ends this test
+      all.count_down();  // the last run ends this test
     };
     REQUIRE(step.run(next));
     all.wait();

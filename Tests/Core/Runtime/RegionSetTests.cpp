@@ -17,7 +17,7 @@ std::string text(const Region& region) {
   return fmt::format("{} rows of {} at {} by {}", region.rows, region.rowBytes, region.offset, region.rowStride);
 }
 
-// Small ones that meet often, of few strides, so that many of a set have the same.
+// Small regions that often overlap, with few distinct strides, so that many in a set share one.
 Region randomRegion(Seeded& random) {
   Region region{.offset = random.below(400), .rowBytes = random.below(12), .rowStride = random.below(14), .rows = 1};
   if (random.below(2) == 0) region.rowStride = 16 + 16 * random.below(2);
@@ -55,7 +55,7 @@ Region hugeRegion(Seeded& random) {
   }
 }
 
-// What the tracker is defined by: each access against each earlier one.
+// The definition of the tracker: compares each access with each earlier one.
 class PairwiseTracker {
  public:
   bool conflicts(const Touched& next) const {
@@ -70,7 +70,7 @@ class PairwiseTracker {
   std::vector<Touched> touched_;
 };
 
-// Goes on adding what does not conflict, as an encoder does, and some of what does.
+// Adds accesses that do not conflict, as an encoder does, and some that do.
 template <typename MakeRegion>
 void expectPairwise(uint64_t stream, uint32_t rounds, MakeRegion makeRegion) {
   Seeded random(stream);
@@ -102,11 +102,11 @@ void expectPairwise(uint64_t stream, uint32_t rounds, MakeRegion makeRegion) {
 
 }  // namespace
 
-TEST(RegionSet, FindsWhatThePairwiseDefinitionFinds) {
+TEST(RegionSet, AgreesWithThePairwiseDefinition) {
   for (uint64_t stream = 0; stream < 20; ++stream) expectPairwise(50 + stream, 2000, randomRegion);
 }
 
-TEST(RegionSet, FindsItInRegionsThatHardlyMeet) {
+TEST(RegionSet, AgreesForRegionsThatRarelyOverlap) {
   for (uint64_t stream = 0; stream < 10; ++stream) {
     expectPairwise(80 + stream, 2000, [](Seeded& random) {
       return Region{.offset = random.below(4000),
@@ -117,7 +117,7 @@ TEST(RegionSet, FindsItInRegionsThatHardlyMeet) {
   }
 }
 
-TEST(RegionSet, FindsItInHugeRegions) {
+TEST(RegionSet, AgreesForHugeRegions) {
   for (uint64_t stream = 0; stream < 10; ++stream) expectPairwise(100 + stream, 500, hugeRegion);
   for (uint64_t stream = 0; stream < 10; ++stream) {
     expectPairwise(120 + stream, 1000, [](Seeded& random) {
@@ -130,9 +130,8 @@ TEST(RegionSet, FindsItInHugeRegions) {
   }
 }
 
-// Tokens that are appended to a sequence of a cache, head by head, in any memory: what is kept grows with neither the
-// tokens nor the heads.
-TEST(RegionSet, TokensOfASequenceAreKeptTogether) {
+// Tokens appended to one sequence of a cache, head by head: the set grows with neither the tokens nor the heads.
+TEST(RegionSet, CombinesTokensOfOneSequence) {
   constexpr uint64_t kTokens = 1000, kRowBytes = 128;
   for (const uint64_t base : {0, 4096, 1 << 20}) {
     for (const bool isBackward : {false, true}) {
@@ -150,7 +149,7 @@ TEST(RegionSet, TokensOfASequenceAreKeptTogether) {
   }
 }
 
-TEST(RegionSet, TokensOfManySequencesAreKeptTogether) {
+TEST(RegionSet, CombinesTokensOfManySequences) {
   constexpr uint64_t kSequences = 200, kTokens = 3, kRowBytes = 128, kStride = 16 * kRowBytes, kHeads = 8;
   for (const uint64_t base : {0, 4096, 15 * 128 + 64}) {
     RegionSet set;
@@ -164,12 +163,12 @@ TEST(RegionSet, TokensOfManySequencesAreKeptTogether) {
         set.add(rows);
         EXPECT(set.meets(rows));
       }
-      EXPECT(set.count() <= kSequences + 8);  // what encloses each of them has gaps between
+      EXPECT(set.count() <= kSequences + 8);  // the bounds of each have gaps in between
     }
   }
 }
 
-TEST(RegionSet, RangesThatTouchBecomeOne) {
+TEST(RegionSet, CombinesAdjacentRanges) {
   RegionSet set;
   for (const uint64_t begin : {30, 10, 20, 0}) set.add({.offset = begin, .rowBytes = 10});
   EXPECT_EQ(set.count(), size_t{1});

@@ -1,4 +1,4 @@
-// Ops that repeat are encoded as fresh plans are, byte for byte, whatever changes from one to the next.
+// Repeated ops are encoded byte for byte like fresh plans, whatever changes between repetitions.
 #include "Runtime/RepeatedOp.hpp"
 
 #include "Harness/Seeded.hpp"
@@ -15,8 +15,8 @@ std::shared_ptr<FakeDevice> makeDevice() {
   return device;
 }
 
-// Encodes the op, and a plan that was made for it alone, and compares. True if both could be encoded. The same encoders
-// have encoded another op before, if one is given.
+// Encodes the op through known plans and from a fresh plan, and compares both. True if both could be encoded. The
+// encoders first encode `before`, if any.
 template <typename Op>
 bool expectFresh(const Op& op, const std::shared_ptr<FakeDevice>& device, const Op* before = nullptr) {
   CommandEncoder repeated(device), fresh(device);
@@ -44,7 +44,7 @@ bool expectFresh(const Op& op, const std::shared_ptr<FakeDevice>& device, const 
   return true;
 }
 
-// Another step of a sequence, which may also be one that is refused.
+// Moves to another step of a sequence, possibly one that is refused.
 template <typename Op>
 void move(Op&, Seeded&) {}
 
@@ -83,11 +83,11 @@ void move(FlashDecode& op, Seeded& random) {
     attended.highest = random.below(3) == 0 ? attended.length + random.below(3) : 0;
     attended.sequence = random.below(cache.sequences() + (random.below(16) == 0 ? 1 : 0));
   }
-  // Numbers of rows are no positions: others make another form.
+  // Row counts are not positions: another count makes another form.
   if (op.sequences.size() > 1 && random.below(2) == 0) std::swap(op.sequences.front().rows, op.sequences.back().rows);
 }
 
-// The sequence then is where it was, but a ring has lost what the tokens have overwritten.
+// The sequence returns to its position, but a ring has lost the tokens that were overwritten.
 void appendAndTakeBack(AttentionCache& cache, uint32_t sequence, BindingMemory& memory,
                        const std::shared_ptr<FakeDevice>& device) {
   const Tensor tokens = memory.make(DType::f16, {2, 2, 32});
@@ -100,9 +100,9 @@ void appendAndTakeBack(AttentionCache& cache, uint32_t sequence, BindingMemory& 
 
 }  // namespace
 
-// All cases of all ops, each in several steps: other positions, other memory. They share a device, so that a form that
-// leaves out what two cases differ in is found.
-TEST(RepeatedOp, IsEncodedAsAFreshPlanIs) {
+// All cases of all ops, each in several steps with other positions and memory. The cases share a device, so the test
+// finds a form that omits a difference between two cases.
+TEST(RepeatedOp, MatchesAFreshPlan) {
   Seeded random(7);
   uint32_t encoded = 0, refused = 0;
   size_t forms = 0, cases = 0;
@@ -116,24 +116,24 @@ TEST(RepeatedOp, IsEncodedAsAFreshPlanIs) {
     const size_t known = device->knownPlans().count();
     for (const int step : {1, 2, 3}) {
       const Context context(fmt::format("step {}", step));
-      // Odd steps have other memory, and all but the first move.
+      // Odd steps use other memory, and all but the first change positions.
       AnyOp& op = ops[step % 2];
       if (step > 1) std::visit([&](auto& moved) { move(moved, random); }, op);
       const bool isEncoded = std::visit(
           [&]<typename Op>(const Op& moved) { return expectFresh(moved, device, std::get_if<Op>(&ops[1 - step % 2])); },
           op);
       ++(isEncoded ? encoded : refused);
-      // Other memory is no other form.
+      // Other memory does not make another form.
       if (step == 1) EXPECT_EQ(device->knownPlans().count(), known);
     }
     if (isGood) forms += known != before, ++cases;
   }
   EXPECT(encoded > 1000);
   EXPECT(refused > 100);
-  EXPECT(forms > cases / 4);  // many cases are kept
+  EXPECT(forms > cases / 4);  // many cases are cached
 }
 
-// A sequence that grows goes through several numbers of splits; the second time all of them are known.
+// A growing sequence passes through several split counts; the second time all their plans are known.
 TEST(RepeatedOp, ASequenceGrowsThroughKnownPlans) {
   enum class Storage { dense, quantized, latent };
   for (const Storage storage : {Storage::dense, Storage::quantized, Storage::latent}) {
@@ -169,8 +169,8 @@ TEST(RepeatedOp, ASequenceGrowsThroughKnownPlans) {
   }
 }
 
-// Memory that is shared otherwise than before is looked at again.
-TEST(RepeatedOp, SharedMemoryIsRefusedAsInAFreshPlan) {
+// Overlapping memory is checked again although the form is known.
+TEST(RepeatedOp, RefusesSharedMemoryLikeAFreshPlan) {
   const auto device = makeDevice();
   BindingMemory memory(device);
   const Tensor all = memory.make(DType::f16, {64, 8, 64});
@@ -192,7 +192,7 @@ TEST(RepeatedOp, SharedMemoryIsRefusedAsInAFreshPlan) {
   EXPECT_EQ(encoded, 7u + 6u + 7u);
 }
 
-TEST(RepeatedOp, ANewTensorAtAnotherAlignmentIsAnotherForm) {
+TEST(RepeatedOp, AnotherAlignmentIsAnotherForm) {
   const auto device = makeDevice();
   BindingMemory memory(device);
   const KVCacheView cache{.keys = memory.make(DType::f16, {8, 16, 64}), .values = memory.make(DType::f16, {8, 16, 64})};
@@ -205,7 +205,7 @@ TEST(RepeatedOp, ANewTensorAtAnotherAlignmentIsAnotherForm) {
   }
 }
 
-TEST(RepeatedOp, MemoryOfAnotherDeviceIsRefused) {
+TEST(RepeatedOp, RefusesMemoryOfAnotherDevice) {
   const auto device = makeDevice(), other = makeDevice();
   BindingMemory memory(device), elsewhere(other);
   MultiRoPE op{.queries = memory.make(DType::f16, {8, 64})};
@@ -214,9 +214,9 @@ TEST(RepeatedOp, MemoryOfAnotherDeviceIsRefused) {
   EXPECT(!expectFresh(op, device));
 }
 
-// Steps of two caches, as those of two layers, on a device that knows their plans, and on one that knows none. They are
-// mostly at the same positions, so that an encoder makes one step of the other.
-TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
+// Steps of two caches, like those of two layers, on a device that knows their plans and on one that knows none. Both
+// caches are mostly at the same positions, so the encoder derives one step from the other.
+TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
   Seeded random(11);
   uint64_t encoded = 0, refused = 0, known = 0;
   for (uint32_t variant = 0; variant < 16; ++variant) {
@@ -236,7 +236,7 @@ TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
     }
     for (int step = 0; step < 40; ++step) {
       const Context context(fmt::format("step {}", step));
-      // Many at first, so that a ring goes around, and a cache that is none gets full.
+      // Many tokens at first, so that a ring wraps and a linear cache fills up.
       const uint64_t tokens = step < 2 ? 12 : random.below(4) == 0 ? 1 + random.below(4) : 1;
       const uint32_t sequence = step < 2 ? step : static_cast<uint32_t>(random.below(2));
       const uint32_t window = random.below(4) == 0 ? 8 : 0;
@@ -304,11 +304,11 @@ TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
   }
   EXPECT(encoded > 400);
   EXPECT(refused > 10);
-  EXPECT(known < encoded);  // though many are two ops
+  EXPECT(known < encoded);  // although many steps are two ops
 }
 
-// Choices that are added to a form which is full must not be lost: another number of splits would have the same words.
-TEST(RepeatedOp, AFormThatIsTooLargeIsNotKept) {
+// A form that is full must not drop further choices: another split count would have the same form.
+TEST(RepeatedOp, AFormThatIsTooLargeIsNotCached) {
   OpForm form;
   for (int word = 0; word < 10'000 && !form.isTooLarge(); ++word) form.add(word);
   EXPECT(form.isTooLarge());
@@ -318,8 +318,8 @@ TEST(RepeatedOp, AFormThatIsTooLargeIsNotKept) {
   EXPECT(!plans.find(form));
 }
 
-// A plan that was made before a clear is of what is forgotten.
-TEST(RepeatedOp, APlanIsNotKeptAfterAClear) {
+// A plan made before a clear refers to kernels that are forgotten.
+TEST(RepeatedOp, APlanIsNotCachedAfterAClear) {
   OpForm form;
   form.add(1);
   KnownPlans plans;
@@ -331,8 +331,8 @@ TEST(RepeatedOp, APlanIsNotKeptAfterAClear) {
   EXPECT(plans.find(form));
 }
 
-// The device cannot be probed while the first op is planned, and can right after.
-TEST(RepeatedOp, WhatTheDeviceSaysOfItselfMayChangeMeanwhile) {
+// Probing the device fails while the first op is planned and succeeds right after.
+TEST(RepeatedOp, TheDeviceProfileMayChange) {
   const TimedDevice timed({.family = "apple9", .cores = 10});
   const auto zeros = [&](std::initializer_list<uint64_t> extents) {
     return REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make(extents))));
@@ -348,8 +348,8 @@ TEST(RepeatedOp, WhatTheDeviceSaysOfItselfMayChangeMeanwhile) {
   EXPECT(expectFresh(op, timed.device));
 }
 
-// Plans that are in use stay when there are many.
-TEST(RepeatedOp, TheOldestPlansAreDropped) {
+// Plans in use stay when many are cached.
+TEST(RepeatedOp, DropsTheOldestPlans) {
   KnownPlans plans;
   const auto formOf = [](int number) {
     OpForm form;
@@ -365,8 +365,8 @@ TEST(RepeatedOp, TheOldestPlansAreDropped) {
   EXPECT(plans.find(formOf(999)));
 }
 
-// What is kept holds no memory of callers, and nothing once kernels are forgotten.
-TEST(RepeatedOp, KeepsNoMemoryOfCallers) {
+// Cached plans retain no caller-owned memory, and none are left once kernels are forgotten.
+TEST(RepeatedOp, RetainsNoCallerMemory) {
   const auto device = REQUIRE(host::makeDevice({}));
   bool isReleased = false;
   {

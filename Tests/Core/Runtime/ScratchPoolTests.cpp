@@ -13,7 +13,7 @@ Tensor zeros(const std::shared_ptr<Device>& device, const std::vector<uint64_t>&
   return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make(extents))));
 }
 
-// Attention in three splits, which needs scratch memory for their results.
+// Attention in three splits, whose results need scratch memory.
 FlashDecode inSplits(const std::shared_ptr<Device>& device, uint64_t heads = 1) {
   return {.queries = zeros(device, {heads, 64}),
           .over = KVCacheView{.keys = zeros(device, {heads, 48, 64}), .values = zeros(device, {heads, 48, 64})},
@@ -42,7 +42,7 @@ TEST(ScratchPool, ReusesReturnedBuffers) {
   EXPECT(again->device() == device);
 }
 
-TEST(ScratchPool, KeepsFewBuffersAndNoLargeOnes) {
+TEST(ScratchPool, RetainsFewBuffersAndNoLargeOnes) {
   const auto device = hostDevice({});
   {
     std::vector<std::shared_ptr<Buffer>> acquired;
@@ -60,7 +60,7 @@ TEST(ScratchPool, DoesNotKeepItsDeviceAlive) {
     known = device;
     auto acquired = REQUIRE(device->scratch().acquire(device, 1));
     device.reset();
-    EXPECT(!known.expired());  // the loan holds it
+    EXPECT(!known.expired());  // the scratch allocation retains it
     acquired.reset();
   }
   EXPECT(known.expired());
@@ -77,13 +77,13 @@ TEST(ScratchPool, ServesStepsOfSeveralPlans) {
   });
 }
 
-TEST(MatrixLayout, IsFoundOutOnEveryDevice) {
+TEST(MatrixLayout, IsDetectedOnEveryDevice) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const MatrixLayout found = device->probe().matrixLayout;
     EXPECT(found != MatrixLayout::unknown);
     EXPECT(device->probe().matrixLayout == found);
   });
-  // Where results are perturbed lanes have other places, so that nothing can be taken for granted.
+  // Perturbed devices use the other layout, so that kernels cannot rely on one.
   EXPECT(hostDevice({.perturb = true})->probe().matrixLayout == MatrixLayout::rowMajor);
 }
 

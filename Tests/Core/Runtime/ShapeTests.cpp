@@ -17,7 +17,7 @@ constexpr uint64_t kMaxElements = (uint64_t{1} << 61) - 1;
 
 }  // namespace
 
-TEST(Shape, KnowsRankExtentsAndElements) {
+TEST(Shape, ReportsRankExtentsAndElements) {
   const Shape shape = REQUIRE(Shape::make({6, 2, 8}));
   EXPECT_EQ(shape.rank(), 3u);
   EXPECT_EQ(shape[0], 6u);
@@ -52,14 +52,14 @@ TEST(Shape, HasAtMostEightExtents) {
                                                           .fix = "Join neighboring axes."});
 }
 
-TEST(Shape, AZeroExtentAnywhereHoldsNothing) {
+TEST(Shape, AnyZeroExtentMakesItEmpty) {
   EXPECT_EQ(REQUIRE(Shape::make({0})).elementCount(), 0u);
   EXPECT_EQ(REQUIRE(Shape::make({0, 5})).elementCount(), 0u);
   EXPECT_EQ(REQUIRE(Shape::make({5, 0, 7})).elementCount(), 0u);
   EXPECT_EQ(REQUIRE(Shape::make({kMaxElements, 0})).elementCount(), 0u);
 }
 
-TEST(Shape, RefusesMoreElementsThanSizesCanCount) {
+TEST(Shape, RefusesMoreElementsThanSizesCanHold) {
   EXPECT_EQ(REQUIRE(Shape::make({kMaxElements})).elementCount(), kMaxElements);
   const std::vector<uint64_t> tooMany[] = {
       {kMaxElements + 1},
@@ -69,7 +69,7 @@ TEST(Shape, RefusesMoreElementsThanSizesCanCount) {
       {uint64_t{1} << 31, 1 << 30},
       {2, kMax / 2},
       {3, kMax / 3 + 1},
-      // A zero must not hide extents that would overflow in another order.
+      // A zero must not hide extents that overflow in another order.
       {0, kMax},
       {kMax, 0},
       {uint64_t{1} << 40, uint64_t{1} << 40, 0},
@@ -84,7 +84,7 @@ TEST(Shape, RefusesMoreElementsThanSizesCanCount) {
   }
 }
 
-TEST(Shape, CheckedMathStopsAtTheEdgeOf64Bits) {
+TEST(Shape, CheckedMathStopsAt64Bits) {
   EXPECT(checkedAdd(kMax - 1, 1) == kMax);
   EXPECT(!checkedAdd(kMax, 1));
   EXPECT(checkedMultiply(kMax / 3, 3) == kMax / 3 * 3);

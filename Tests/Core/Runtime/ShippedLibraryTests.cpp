@@ -21,11 +21,12 @@ namespace mnk::test {
 
 namespace {
 
-// An app ships the library, so it stays small: dtypes, units and lengths of vectors make functions, everything else is
-// a constant.
+// Apps ship the library, so it stays small: dtypes, units and vector lengths make functions; everything else is a
+// constant.
 constexpr size_t kMaxFunctions = 86;
 
-// Every combination of the constants of the functions that start with `prefix`, for numbers that go with all of them.
+// All combinations of the constants of functions that start with `prefix`, with numeric constants that suit all of
+// them.
 struct Family {
   std::string_view prefix;
   std::vector<uint32_t> booleans;
@@ -51,7 +52,7 @@ const std::vector<FunctionConstant> kCodecNumbers = {{kKVCodecKeyBits, 5u},
                                                      {kKVCodecHasAlignedCodes, true},
                                                      {kKVCodecElementType, uint32_t{kFloat16}},
                                                      {kKVCodecDenseType, uint32_t{kFloat16}}};
-// Of its many constants those that arguments depend on.
+// Only those of its constants that arguments depend on.
 const std::vector<uint32_t> kFlashDecodeConstants = {
     kKVCodecHasCodedKeys,   kKVCodecHasCodedValues,     kKVCodecHasKeyMeans,
     kKVCodecHasValueMeans,  kFlashDecodeHasMask,        kFlashDecodeHasLogSumExp,
@@ -111,11 +112,11 @@ const Family kFamilies[] = {
     {MNK_SHADER_STAMP, {}},
 };
 
-// Their names are all that they are for.
+// Functions without a body, whose presence is all that matters.
 const std::set<std::string> kEmptyFunctions = {MNK_SHADER_STAMP, "ordersThreadgroups"};
 
-// Every two constants have every two values together in one of these: nothing is set, everything is, and for each bit
-// of a constant's number those that have it, and those that do not. All combinations would take a GPU minutes.
+// Every pair of values of every two constants occurs in one of these: none set, all set, and for each bit of a
+// constant's index the constants that have it and those that do not. All combinations would take a GPU minutes.
 std::vector<uint32_t> pairwiseBits(size_t count) {
   const uint32_t all = (1u << count) - 1;
   std::vector<uint32_t> rows = {0, all};
@@ -134,7 +135,7 @@ std::vector<std::vector<FunctionConstant>> combinations(const Family& family) {
     for (size_t i = 0; i < family.booleans.size(); ++i) {
       constants.emplace_back(family.booleans[i], bool(bits >> i & 1));
     }
-    // Counts and a probe come and go together with rows.
+    // Counts and a probe vary together with rows.
     constants.emplace_back(kKVCacheQuantizeHasCounts, bool(bits >> 6 & 1));
     constants.emplace_back(kKVCacheQuantizeHasProbe, bool(bits >> 7 & 1));
   }
@@ -143,7 +144,7 @@ std::vector<std::vector<FunctionConstant>> combinations(const Family& family) {
 
 }  // namespace
 
-TEST(ShippedLibrary, ExportsWhatTheListsName) {
+TEST(ShippedLibrary, ExportsTheListedFunctions) {
   std::set<std::string> expected = kEmptyFunctions;
   expected.insert("matrixLayoutProbe");
   expected.insert("rotaryAppend");
@@ -195,7 +196,7 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
     const auto names = REQUIRE(device->registry().shippedLibrary())->functionNames();
     std::set<std::string> got(names.begin(), names.end());
     EXPECT_EQ(names.size(), got.size());
-    if (device->kind() != "host") got.insert("ordersThreadgroups");  // some GPUs' libraries have it, others not
+    if (device->kind() != "host") got.insert("ordersThreadgroups");  // only some GPUs' libraries have it
     EXPECT_EQ(fmt::format("{}", fmt::join(got, " ")),
               fmt::format("{}", fmt::join(device->kind() == "host" ? expectedOnHost : expected, " ")));
   });
@@ -211,9 +212,9 @@ TEST(ShippedLibrary, StaysSmall) {
   EXPECT(count <= kMaxFunctions);
 }
 
-// The functions of a family are one template: each is made with nothing and with everything set, and they share the
-// other combinations.
-TEST(ShippedLibrary, EveryFunctionMakesAPipelineWithEveryTwoValuesOfItsConstants) {
+// The functions of a family share a template: each is built with no constants and with all of them set, and the
+// remaining combinations are spread over the family.
+TEST(ShippedLibrary, FunctionsBuildWithAllPairsOfConstants) {
   for (const auto& [name, device, hasOwnKernels] : devicesUnderTest()) {
     if (!hasOwnKernels) continue;
     const Context onDevice(name);
@@ -259,7 +260,7 @@ TEST(ShippedLibrary, OptionalArgumentsFollowTheConstants) {
   EXPECT_EQ(argumentsWith(true, true), "0 1 2 3 4 5 6");
 }
 
-TEST(ShippedLibrary, AFunctionThatIsNotThereIsATypedError) {
+TEST(ShippedLibrary, AMissingFunctionIsATypedError) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     EXPECT_ERROR(device->registry().pipeline({.library = nullptr, .function = "kvCacheMove_3", .constants = {}}),
                  {.code = ErrorCode::shaderBuild, .got = "kvCacheMove_3", .expected = "one of flashDecodeMatrix_128"});

@@ -20,7 +20,7 @@ Shape shape(std::initializer_list<uint64_t> extents) {
   return REQUIRE(Shape::make(extents));
 }
 
-// Bytes 0, 1, 2 … so that what a tensor reads tells where it lies.
+// Bytes 0, 1, 2 … so that the bytes a tensor reads identify its offset.
 Tensor counting(const std::shared_ptr<FakeDevice>& device, DType dtype, const Shape& shape) {
   const Tensor tensor = REQUIRE(Tensor::zeros(device, dtype, shape));
   std::vector<std::byte> bytes(tensor.byteCount());
@@ -63,7 +63,7 @@ TEST(Tensor, FreshMemoryIsZero) {
   }
 }
 
-TEST(Tensor, SlicesCountFromTheirParent) {
+TEST(Tensor, SlicesAreRelativeToTheirParent) {
   const auto device = FakeDevice::make();
   const Tensor whole = counting(device, DType::u16, shape({8, 2, 3}));
   EXPECT_EQ(byteRange(whole), "0..95");
@@ -78,7 +78,7 @@ TEST(Tensor, SlicesCountFromTheirParent) {
   EXPECT_EQ(REQUIRE(inner.slice(2, 0)).byteOffset(), 60u);
 }
 
-TEST(Tensor, NoViewForgetsTheOffset) {
+TEST(Tensor, ViewsKeepTheOffset) {
   const auto device = FakeDevice::make();
   const auto buffer = counting(device, DType::u8, shape({128})).buffer();
   const Tensor based = REQUIRE(Tensor::over(buffer, DType::f32, shape({4, 4}), 16));
@@ -96,7 +96,7 @@ TEST(Tensor, NoViewForgetsTheOffset) {
   EXPECT_EQ(halves.range().end, buffer->range().begin + 60);
 }
 
-TEST(Tensor, SlicesStayInsideTheirParentEvenWhereTheBufferGoesOn) {
+TEST(Tensor, SlicesStayInsideTheirParent) {
   const auto device = FakeDevice::make();
   const Tensor parent = REQUIRE(counting(device, DType::f32, shape({16, 2})).slice(4, 4));
   struct Case {
@@ -124,7 +124,7 @@ TEST(Tensor, SlicesOfEmptyTensorsAreEmpty) {
   EXPECT(bool(slice.write({})));
 }
 
-TEST(Tensor, ReshapingKeepsTheNumberOfElements) {
+TEST(Tensor, ReshapingKeepsTheElementCount) {
   const auto device = FakeDevice::make();
   const Tensor tensor = counting(device, DType::u8, shape({4, 6}));
   EXPECT_EQ(byteRange(REQUIRE(tensor.reshaped(shape({2, 3, 4})))), "0..23");
@@ -137,7 +137,7 @@ TEST(Tensor, ReshapingKeepsTheNumberOfElements) {
   EXPECT_EQ(REQUIRE(REQUIRE(tensor.slice(0, 0)).reshaped(shape({0, 7}))).byteCount(), 0u);
 }
 
-TEST(Tensor, ViewedAsAnotherDTypeKeepsTheBytes) {
+TEST(Tensor, ViewingAsAnotherDTypeKeepsTheBytes) {
   const auto device = FakeDevice::make();
   const Tensor floats = counting(device, DType::f32, shape({2, 3}));
   const Tensor bytes = REQUIRE(floats.viewedAs(DType::u8));
@@ -255,7 +255,7 @@ TEST(Tensor, WithoutMemoryRefusesEverything) {
   EXPECT(!none.range().overlaps(none.range()));
 }
 
-TEST(Tensor, ZerosNeedsADeviceAKnownDTypeAndMemory) {
+TEST(Tensor, ZerosNeedsDeviceDTypeAndMemory) {
   const auto device = FakeDevice::make();
   EXPECT_ERROR(
       Tensor::zeros(nullptr, DType::f32, Shape()),

@@ -34,13 +34,13 @@ TEST(ThreadgroupShape, FillsTheFirstAxisFirst) {
   EXPECT_EQ(text(threadgroupFor({4096, 8, 2}, 64)), "64 x 1 x 1");
 }
 
-TEST(ThreadgroupShape, IsWholeSimdgroupsWhereTheFirstAxisIsLongEnough) {
+TEST(ThreadgroupShape, UsesWholeSimdgroupsOnLongAxes) {
   for (uint32_t limit = 32; limit <= 1024; limit += 32) {
     EXPECT_EQ(threadCount(threadgroupFor({100'000, 3, 5}, limit)) % 32, 0u);
   }
 }
 
-TEST(ThreadgroupShape, StaysInsideTheLimitAndTheGrid) {
+TEST(ThreadgroupShape, StaysWithinTheLimitAndTheGrid) {
   constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
   for (const uint32_t limit : {0u, 1u, 2u, 31u, 32u, 33u, 255u, 256u, 257u, 1024u, kMax}) {
     for (const uint32_t extent : {0u, 1u, 31u, 257u, kMax}) {
@@ -71,7 +71,7 @@ TEST(ThreadgroupShape, ShrinksByWholeSimdgroups) {
   }
 }
 
-TEST(ThreadgroupShape, ThreadgroupsThatShareWorkAreAsManyAsItTakes) {
+TEST(ThreadgroupShape, SharedWorkUsesEnoughThreadgroups) {
   Grid grid{.unit = Grid::Unit::threadgroups, .extent = {2, 3, 5}, .threadgroup = {384, 1, 1}};
   EXPECT(shrunkTo(32, grid).threadgroup == (Size3{384, 1, 1}));
   for (const auto& [fewest, limit, threads, times] : {std::array{32u, 1024u, 384u, 1u},

@@ -68,10 +68,10 @@ struct Kernels {
     return dispatch;
   }
   Dispatch scale(const Tensor& in, const Tensor& out, float factor) const {
-    Dispatch made = dispatch("scale", static_cast<uint32_t>(in.shape().elementCount()));
-    made.buffers = {Binding::whole(0, in, Access::read), Binding::whole(1, out, Access::write)};
-    made.inlines = {InlineBytes::of(2, factor)};
-    return made;
+    Dispatch scaling = dispatch("scale", static_cast<uint32_t>(in.shape().elementCount()));
+    scaling.buffers = {Binding::whole(0, in, Access::read), Binding::whole(1, out, Access::write)};
+    scaling.inlines = {InlineBytes::of(2, factor)};
+    return scaling;
   }
   Tensor tensor(uint64_t count) const {
     return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count}))));
@@ -79,9 +79,9 @@ struct Kernels {
   Tensor ramp(uint64_t count) const {
     std::vector<float> values(count);
     std::iota(values.begin(), values.end(), 0.f);
-    const Tensor made = tensor(count);
-    REQUIRE(made.write(std::as_bytes(std::span(values))));
-    return made;
+    const Tensor result = tensor(count);
+    REQUIRE(result.write(std::as_bytes(std::span(values))));
+    return result;
   }
 };
 
@@ -92,7 +92,7 @@ std::vector<T> read(const Tensor& tensor) {
   return values;
 }
 
-// As users get it, and in a seeded random order. A text is compiled once for each, so not for all.
+// As users get it, and in a seeded random order. Each device compiles the text, so the test does not use all devices.
 template <typename Body>
 void onSomeDevices(Body body) {
   for (const DeviceUnderTest& under : devicesUnderTest()) {
@@ -142,7 +142,7 @@ TEST(UserKernel, DeclaredReadsAndWritesPlaceBarriers) {
   });
 }
 
-TEST(UserKernel, ThreadgroupMemoryAndAGridOfThreadgroups) {
+TEST(UserKernel, UsesThreadgroupMemoryAndThreadgroupGrids) {
   onSomeDevices([](const Kernels& kernels) {
     const Tensor in = kernels.ramp(64 * 5);
     const Tensor out = kernels.tensor(5);
@@ -188,8 +188,8 @@ TEST(UserKernel, MissingNamesAndBindingsAreTypedErrors) {
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
 }
 
-// Metal takes values that no constant has asked for, and finds mistakes in others when it specializes the function.
-TEST(UserKernel, ConstantsThatDoNotFitAreTypedErrors) {
+// Metal accepts values for unknown constants, and reports others only when it specializes the function.
+TEST(UserKernel, MismatchedConstantsAreTypedErrors) {
   onSomeDevices([](const Kernels& kernels) {
     const bool isHost = kernels.device->kind() == "host";
     const Tensor out = kernels.tensor(4);
@@ -212,7 +212,7 @@ TEST(UserKernel, ConstantsThatDoNotFitAreTypedErrors) {
   });
 }
 
-TEST(UserKernel, TextThatDoesNotCompileGivesTheCompilersWords) {
+TEST(UserKernel, ReportsTheCompilersMessage) {
   auto& registry = devicesUnderTest().front().device->registry();
   const auto broken = registry.library(
       {.kind = LibrarySource::Kind::text, .value = "kernel void f() { undeclaredName = 1; }", .label = "broken"});
@@ -221,7 +221,7 @@ TEST(UserKernel, TextThatDoesNotCompileGivesTheCompilersWords) {
                {.code = ErrorCode::libraryNotFound, .got = "/nowhere/at/all.metal"});
 }
 
-TEST(UserKernel, ALibraryOfAnotherKindOfDeviceIsRefused) {
+TEST(UserKernel, RefusesALibraryOfAnotherDeviceKind) {
   const Kernels kernels(devicesUnderTest().front().device);
   Dispatch foreign = kernels.dispatch("scale", 4);
   foreign.kernel.library = REQUIRE(FakeDevice::make()->registry().shippedLibrary());
@@ -270,7 +270,7 @@ TEST(UserKernel, SeveralThreadsEncodeOnOneDevice) {
   });
 }
 
-TEST(UserKernel, ADeviceMayBeDroppedWhileItWorks) {
+TEST(UserKernel, ADeviceMayBeReleasedWhileItWorks) {
   Completion done;
   {
     const auto device = REQUIRE(host::makeDevice({.workers = 2}));

@@ -1,4 +1,4 @@
-// Sets of bytes against a plain list of flags.
+// Compares sets of bytes with one flag per byte.
 #include "Harness/Check.hpp"
 #include "Harness/Seeded.hpp"
 #include "Support/ByteRanges.hpp"

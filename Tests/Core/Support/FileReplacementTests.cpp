@@ -1,4 +1,4 @@
-// What a save may replace, what it leaves behind, and what it removes of saves that were killed.
+// Which files a save may replace, what it leaves behind, and what it removes after killed saves.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ Result<void> replace(const std::string& path, std::string_view text = "new") {
   return replacement->commit();
 }
 
-// With files that have no name, where there are such, and without.
+// With unnamed temporary files, if the system has them, and with named ones.
 template <typename Body>
 void withEitherTemporary(Body body) {
   for (const bool namesAlways : {false, true}) {
@@ -63,7 +63,7 @@ constexpr ExpectedError kNotPlain{.op = "Test",
 
 }  // namespace
 
-TEST(FileReplacement, RefusesWhatIsNotAPlainFile) {
+TEST(FileReplacement, RefusesAnythingButAPlainFile) {
   const auto isRefused = [](const CacheFolder& folder) {
     struct stat before {
     }, after{};
@@ -97,7 +97,7 @@ TEST(FileReplacement, RefusesWhatIsNotAPlainFile) {
   }
 }
 
-TEST(FileReplacement, FollowsLinksToTheFileThatTheyName) {
+TEST(FileReplacement, FollowsLinksToTheirTarget) {
   const CacheFolder folder;
   fs::create_directory(folder.path("inside"));
   writeFile(folder.path("inside/file"), bytesOfText("old"));
@@ -126,7 +126,7 @@ TEST(FileReplacement, KeepsThePermissionsOfTheOldFile) {
   withEitherTemporary([] {
     const CacheFolder folder;
     REQUIRE(replace(folder.path()));
-    EXPECT_EQ(permissionsOf(folder.path()), 0600u);  // holds what users have written
+    EXPECT_EQ(permissionsOf(folder.path()), 0600u);  // holds user data
     for (const mode_t mode : {0644u, 0660u, 0400u}) {
       EXPECT_EQ(::chmod(folder.path().c_str(), mode), 0);
       REQUIRE(replace(folder.path()));
@@ -172,8 +172,8 @@ TEST(FileReplacement, PiecesOfAnySizeArriveInOrder) {
   EXPECT(read == all);
 }
 
-// A program that is started meanwhile would keep the file, and its lock.
-TEST(FileReplacement, OtherProgramsInheritNoFile) {
+// A process started meanwhile would otherwise hold the file and its lock.
+TEST(FileReplacement, OtherProcessesInheritNoFile) {
   withEitherTemporary([] {
     const CacheFolder folder;
     const std::set<int> before = openFiles();
@@ -189,7 +189,7 @@ TEST(FileReplacement, OtherProgramsInheritNoFile) {
   });
 }
 
-TEST(FileReplacement, RemovesWhatKilledSavesHaveLeft) {
+TEST(FileReplacement, RemovesFilesOfKilledSaves) {
   withEitherTemporary([] {
     const CacheFolder folder;
     writeFile(folder.path(".mnk-save-0123456789abcdef.tmp"), bytesOfText("left"));
@@ -198,7 +198,7 @@ TEST(FileReplacement, RemovesWhatKilledSavesHaveLeft) {
   });
 }
 
-TEST(FileReplacement, LeavesFilesThatMayBeInUseOrAreNotItsOwn) {
+TEST(FileReplacement, KeepsForeignFilesAndFilesInUse) {
   withEitherTemporary([] {
     const CacheFolder folder;
     for (const char* name : {".mnk-save-0123456789abcde.tmp", ".mnk-save-0123456789abcdef0.tmp",
@@ -223,7 +223,7 @@ TEST(FileReplacement, LeavesFilesThatMayBeInUseOrAreNotItsOwn) {
   });
 }
 
-TEST(FileReplacement, ANameOfTemporaryFilesIsRefused) {
+TEST(FileReplacement, RefusesTheNameOfATemporaryFile) {
   const CacheFolder folder;
   EXPECT_ERROR(replace(folder.path(".mnk-save-0123456789abcdef.tmp")),
                {.what = "the name is one of temporary files",
@@ -233,8 +233,8 @@ TEST(FileReplacement, ANameOfTemporaryFilesIsRefused) {
   EXPECT_EQ(folder.fileCount(), 0u);
 }
 
-// Files of other users can be made by root alone.
-TEST(FileReplacement, ALinkOfAnotherUserIsNotFollowedAndAGroupIsKept) {
+// Only root can create files of other users.
+TEST(FileReplacement, KeepsGroupsAndIgnoresForeignLinks) {
   if (::geteuid() != 0) return;
   const CacheFolder folder;
   writeFile(folder.path("file"), bytesOfText("old"));
@@ -254,7 +254,7 @@ TEST(FileReplacement, ALinkOfAnotherUserIsNotFollowedAndAGroupIsKept) {
   EXPECT_EQ(status.st_mode & 0777u, 0640u);
 }
 
-TEST(FileReplacement, ASaveBesideAnotherRemovesNothingOfIt) {
+TEST(FileReplacement, ConcurrentSavesRemoveNothingOfEachOther) {
   withEitherTemporary([] {
     const CacheFolder folder;
     FileReplacement slow = REQUIRE(FileReplacement::make("Test", folder.path("slow")));
@@ -266,8 +266,8 @@ TEST(FileReplacement, ASaveBesideAnotherRemovesNothingOfIt) {
   });
 }
 
-// Each looks for abandoned files while the others make, lock and rename theirs.
-TEST(FileReplacement, ManySavesAtOnceAllArrive) {
+// Each save looks for abandoned files while the others create, lock and rename theirs.
+TEST(FileReplacement, ManyConcurrentSavesAllSucceed) {
   withEitherTemporary([] {
     const CacheFolder folder;
     std::vector<std::thread> threads;
@@ -287,11 +287,11 @@ TEST(FileReplacement, ManySavesAtOnceAllArrive) {
   });
 }
 
-TEST(Crc32, IsThatOfZipInPiecesOfAnySize) {
+TEST(Crc32, MatchesZipForPiecesOfAnySize) {
   Crc32 known;
   known.add(bytesOfText("123456789"));
   EXPECT_EQ(known.value(), 0xCBF43926u);
-  // Bit by bit, as it is defined.
+  // The definition, bit by bit.
   std::vector<std::byte> bytes(200);
   uint32_t expected = 0xFFFFFFFF;
   for (size_t i = 0; i < bytes.size(); ++i) {

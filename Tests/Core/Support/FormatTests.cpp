@@ -5,7 +5,7 @@
 
 namespace mnk::test {
 
-TEST(Format, BytesChangeUnitBeforeTheyWouldRoundToAThousand) {
+TEST(Format, BytesChangeUnitBeforeRoundingToAThousand) {
   EXPECT_EQ(bytesText(0), "0 bytes");
   EXPECT_EQ(bytesText(1), "1 byte");
   EXPECT_EQ(bytesText(999), "999 bytes");
@@ -18,7 +18,7 @@ TEST(Format, BytesChangeUnitBeforeTheyWouldRoundToAThousand) {
   EXPECT_EQ(bytesText(UINT64_MAX), "18446744073.7 GB");
 }
 
-TEST(Format, SecondsChangeUnitBeforeTheyWouldRoundToAThousand) {
+TEST(Format, SecondsChangeUnitBeforeRoundingToAThousand) {
   EXPECT_EQ(secondsText(0), "0 µs");
   EXPECT_EQ(secondsText(41e-6), "41 µs");
   EXPECT_EQ(secondsText(999.4e-6), "999 µs");
@@ -37,7 +37,7 @@ TEST(Format, CountsAgreeWithTheirNoun) {
   EXPECT_EQ(countText(3, "dispatch"), "3 dispatches");
 }
 
-TEST(Format, SummaryReadsAsOneLineAndNamesTimeOnlyWhenItIsKnown) {
+TEST(Format, SummaryIsOneLineWithTimeIfKnown) {
   Summary summary;
   summary.total = {.dispatches = 4, .bytesRead = 1'100'000, .bytesWritten = 8000};
   summary.barriers = 1;
@@ -46,7 +46,7 @@ TEST(Format, SummaryReadsAsOneLineAndNamesTimeOnlyWhenItIsKnown) {
   EXPECT_EQ(summary.text(), "4 dispatches, 1 barrier, 1.1 MB read, 8.0 KB written, 41 µs");
 }
 
-TEST(Format, DispatchAndPlanPrintWhatWouldRun) {
+TEST(Format, DispatchAndPlanDescribeTheWork) {
   Dispatch dispatch;
   dispatch.kernel = {
       .library = nullptr, .function = "twist", .constants = {{90, true}, {91, -4}, {92, 7u}, {93, 0.5f}}};

@@ -43,7 +43,7 @@ constexpr MessageCase kMessages[] = {
 
 }  // namespace
 
-TEST(Result, MessageJoinsThePartsThatAreThere) {
+TEST(Result, MessageJoinsThePartsPresent) {
   for (const MessageCase& one : kMessages) {
     const Error error{.op = std::string(one.op),
                       .what = "it broke",
@@ -54,7 +54,7 @@ TEST(Result, MessageJoinsThePartsThatAreThere) {
   }
 }
 
-TEST(Result, BracesInAPartAreText) {
+TEST(Result, BracesInAPartAreLiteral) {
   EXPECT_EQ((Error{.op = "Op", .what = "{} broke", .got = "{0}", .expected = "{x}", .fix = "{"}.message()),
             "Op: {} broke (got {0}, expected {x}). {");
 }
@@ -79,9 +79,9 @@ TEST(Result, HoldsAValueOrAnError) {
   EXPECT(!Result<void>(Error{.what = "no"}));
 }
 
-TEST(Result, HandsOutAValueThatOnlyMoves) {
-  Result<std::unique_ptr<int>> made = std::make_unique<int>(3);
-  const std::unique_ptr<int> taken = *std::move(made);
+TEST(Result, ReturnsAMoveOnlyValue) {
+  Result<std::unique_ptr<int>> result = std::make_unique<int>(3);
+  const std::unique_ptr<int> taken = *std::move(result);
   EXPECT_EQ(*taken, 3);
 }
 
@@ -105,10 +105,10 @@ TEST(Result, IsCopiedMovedAndAssignedInEitherState) {
   EXPECT_EQ(one.use_count(), 2);
 }
 
-TEST(Result, TryPassesErrorsOn) {
-  const auto halfOf = [](Result<std::unique_ptr<int>> made, Result<void> checked) -> Result<int> {
+TEST(Result, TryPropagatesErrors) {
+  const auto halfOf = [](Result<std::unique_ptr<int>> parsed, Result<void> checked) -> Result<int> {
     MNK_TRY(std::move(checked));
-    MNK_TRY(auto number, std::move(made));
+    MNK_TRY(auto number, std::move(parsed));
     return *number / 2;
   };
   EXPECT_EQ(*halfOf(std::make_unique<int>(6), {}), 3);
@@ -126,7 +126,7 @@ TEST(Result, GuardTurnsExceptionsIntoErrors) {
   EXPECT_EQ(*guarded("Op", []() -> Result<int> { return 4; }), 4);
 }
 
-TEST(Result, FirstBrokenRuleIsTheErrorAndLaterRulesAreNotAsked) {
+TEST(Result, FirstBrokenRuleEndsChecking) {
   using Op = int;
   static constexpr Rule<Op> kRules[] = {
       INVALID_IF(op < 0, "the number is negative", fmt::format("{}", op), "0 or more", "Count up."),

@@ -1,4 +1,4 @@
-// The reference's own arithmetic, against numbers that can be checked by hand.
+// Checks the reference arithmetic against numbers verified by hand.
 #include <cmath>
 #include <limits>
 
@@ -44,7 +44,7 @@ TEST(SoftFloat, RoundsToNearestTiesToEven) {
   EXPECT(isNaN(DType::f16, nearestBits(DType::f16, std::nan(""))));
 }
 
-TEST(SoftFloat, EveryNumberSurvivesTheWayThroughDouble) {
+TEST(SoftFloat, EveryNumberRoundTripsThroughDouble) {
   for (DType dtype : {DType::f16, DType::bf16}) {
     for (uint64_t bits = 0; bits < 65536; ++bits) {
       const uint64_t again = nearestBits(dtype, valueOf(dtype, bits));

@@ -1,4 +1,4 @@
-// The ops of the C++ core as objects of the binding, every field as its property.
+// The ops of the C++ core as objects of the binding, with each field as a property.
 #pragma once
 #import "Bridging.hpp"
 

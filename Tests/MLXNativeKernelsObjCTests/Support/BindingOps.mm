@@ -45,7 +45,7 @@ MNKHeadsView *objectFor(const HeadsView &view) {
   return object;
 }
 
-// Where tokens come from and go to, which is the same for both ops that store them.
+// The source and destination of tokens, which both storing ops share.
 template <typename Object, typename Op>
 void fill(Object *object, const Op &op) {
   object.sourceLayout = static_cast<MNKKVLayout>(op.sourceLayout);
@@ -180,16 +180,17 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
                                                            maxDraft:window->maxDraft];
   }
   if (!descriptor.quantized) return object;
-  const KVQuantizedStorage &given = *descriptor.quantized;
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(given.codec)
-                                                                    keyBits:given.keyBits
-                                                                  valueBits:given.valueBits];
-  storage.scaleFactor = given.scaleFactor;
-  storage.options = objectFor(given.options);
-  storage.keyMeans = objectOver(given.keyMeans);
-  storage.valueMeans = objectOver(given.valueMeans);
-  storage.keyChannelScales = objectOver(given.keyChannelScales);
-  storage.planes = static_cast<MNKQuantizedPlanes>(given.planes);
+  const KVQuantizedStorage &coreStorage = *descriptor.quantized;
+  MNKQuantizedStorage *storage =
+      [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(coreStorage.codec)
+                                         keyBits:coreStorage.keyBits
+                                       valueBits:coreStorage.valueBits];
+  storage.scaleFactor = coreStorage.scaleFactor;
+  storage.options = objectFor(coreStorage.options);
+  storage.keyMeans = objectOver(coreStorage.keyMeans);
+  storage.valueMeans = objectOver(coreStorage.valueMeans);
+  storage.keyChannelScales = objectOver(coreStorage.keyChannelScales);
+  storage.planes = static_cast<MNKQuantizedPlanes>(coreStorage.planes);
   object.quantized = storage;
   return object;
 }

@@ -1,4 +1,4 @@
-// Objects over things of the C++ core, and back, by the handles of the C API: both refer to the same memory.
+// Converts between objects and the C++ core through handles of the C API: both refer to the same memory.
 #pragma once
 #import <MLXNativeKernels/MLXNativeKernels.h>
 

@@ -1,4 +1,4 @@
-// Judgments that give nil, or a text that says what is wrong, so that a failure names the line that asked.
+// Checks that return nil, or a text describing the problem, so that a failure names the line of the caller.
 #pragma once
 #import <MLXNativeKernels/MLXNativeKernels.h>
 
@@ -6,7 +6,7 @@
 
 #include "MLXNativeKernels/Result.hpp"
 
-// What a caller may pass whatever the headers say.
+// Nil for parameters that the headers declare nonnull.
 id _Null_unspecified absentObject();
 template <typename Pointee>
 Pointee* _Null_unspecified absentMemory() {
@@ -17,12 +17,12 @@ NS_ASSUME_NONNULL_BEGIN
 
 namespace mnk::objc_test {
 
-// Whether an error is of this code, names this op, has these words in what is wrong, and has all its parts.
+// Checks that an error has this code and op, contains these words in `what`, and has all its parts.
 NSString* _Nullable wrongIn(NSError* _Nullable error, MNKErrorCode code, NSString* op, NSString* what);
-// The same, for the error of the core.
+// The same for the core's error.
 NSString* _Nullable wrongIn(NSError* _Nullable error, const Error& expected);
 
-// What the checks of the C++ tests' support say while the body runs.
+// The failures that checks of the C++ test support report while the body runs.
 NSString* _Nullable failuresWithin(const std::function<void()>& body);
 
 }  // namespace mnk::objc_test

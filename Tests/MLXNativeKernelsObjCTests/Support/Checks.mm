@@ -42,8 +42,8 @@ NSString *wrongIn(NSError *error, MNKErrorCode code, NSString *op, NSString *wha
 
 NSString *wrongIn(NSError *error, const Error &expected) {
   const auto string = [](const std::string &text) {
-    NSString *made = [NSString stringWithUTF8String:text.c_str()];
-    return made;
+    NSString *converted = [NSString stringWithUTF8String:text.c_str()];
+    return converted;
   };
   NSString *wrong =
       wrongIn(error, static_cast<MNKErrorCode>(expected.code), string(expected.op), string(expected.what));

@@ -1,11 +1,11 @@
-// What holds for every descriptor.
+// Checks that apply to every descriptor.
 #pragma once
 #import "DeviceTestCase.h"
 
 NS_ASSUME_NONNULL_BEGIN
 
 @interface DeviceTestCase (Descriptors)
-// A copy is equal and apart; each property by itself makes a difference, in the copy alone, and these are all.
+// A copy is equal and independent; changing any one property of the copy makes it differ, and these are all properties.
 - (void)checkDescriptor:(MNKDescriptor *)descriptor changes:(NSDictionary<NSString *, id> *)changes;
 @end
 

@@ -1,6 +1,6 @@
 #import "DescriptorChecks.h"
 
-// The properties that make a descriptor's value, which the framework keeps to itself.
+// The properties that make up a descriptor's value, which are private to the framework.
 @interface MNKDescriptor (Values)
 + (NSArray<NSString *> *)valueKeys;
 @end

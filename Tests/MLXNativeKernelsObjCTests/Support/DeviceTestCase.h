@@ -1,4 +1,4 @@
-// A test with a device, the one that the environment names or the best one, and short ways to tensors and steps.
+// A test with a device, either from the environment or the best one, and helpers for tensors and steps.
 #pragma once
 #import <MLXNativeKernels/MLXNativeKernels.h>
 #import <XCTest/XCTest.h>
@@ -15,12 +15,12 @@ NS_ASSUME_NONNULL_BEGIN
 - (MNKTensor *)zeros:(NSArray<NSNumber *> *)shape;
 - (MNKTensor *)zeros:(NSArray<NSNumber *> *)shape type:(MNKElementType)type;
 - (MNKTensor *)floats:(const std::vector<float> &)floats shape:(NSArray<NSNumber *> *)shape;
-// Numbers from -1 to 1 that are not alike, others for another seed.
+// Distinct numbers from -1 to 1 that depend on the seed.
 - (MNKTensor *)numbers:(NSArray<NSNumber *> *)shape seed:(unsigned)seed;
 - (std::vector<float>)floatsOf:(MNKTensor *)tensor;
 - (float)floatOf:(MNKTensor *)tensor at:(NSUInteger)index;
 
-// Records in its own step, commits and waits.
+// Records a separate step, commits and waits.
 - (void)step:(BOOL (^)(MNKCommandEncoder *step, NSError *_Nullable *_Nullable error))body;
 - (void)encode:(MNKOperation *)operation;
 

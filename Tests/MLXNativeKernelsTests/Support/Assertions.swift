@@ -1,8 +1,8 @@
 import MLXNativeKernels
 import XCTest
 
-/// Fails unless `body` throws a `KernelError` with this code whose parts contain these texts. No part may be empty:
-/// an error says what is wrong, what was got, what was expected and how to fix it.
+/// Fails unless `body` throws a `KernelError` with this code whose parts contain these texts. No part may be empty: an
+/// error reports what is wrong, what was passed, what was expected and how to fix it.
 @discardableResult
 func assertRefused<Value>(
     _ code: KernelError.Code = .invalidArgument, op: String = "", what: String = "", got: String = "",
@@ -31,7 +31,7 @@ func assertRefused<Value>(
     }
 }
 
-/// Fails at the first element that differs, by index.
+/// Fails at the first differing element and reports its index.
 func assertSame<Element: Equatable>(
     _ got: [Element], _ expected: [Element], _ context: @autoclosure () -> String = "",
     file: StaticString = #filePath, line: UInt = #line

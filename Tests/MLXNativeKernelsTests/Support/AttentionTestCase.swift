@@ -2,7 +2,7 @@ import MLXNativeKernels
 import MLXNativeKernelsCoreTests
 import XCTest
 
-/// A test with random tokens, and what attention makes of them.
+/// A test with random tokens and reference attention over them.
 class AttentionTestCase: DeviceTestCase {
     let heads = 4
     let kvHeads = 2
@@ -15,7 +15,7 @@ class AttentionTestCase: DeviceTestCase {
         var value: [Float]
     }
 
-    /// Numbers between -1 and 1 that every float type of a cache holds exactly.
+    /// Numbers between -1 and 1 that every float type of a cache represents exactly.
     func numbers(_ count: Int) -> [Float] {
         (0..<count).map { _ in Float(Int.random(in: -100...100, using: &generator)) / 128 }
     }
@@ -41,8 +41,7 @@ class AttentionTestCase: DeviceTestCase {
             whenFull: whenFull, on: device)
     }
 
-    /// What rows of queries, the newest of `tokens`, make of those tokens whose positions are held, by the C++ tests'
-    /// reference.
+    /// The C++ tests' reference: attention of query rows, the newest of `tokens`, over the tokens at held positions.
     func attended(
         _ queries: Tensor, over tokens: [Token], held: [Int]? = nil, scale: Float = 0, window: UInt32 = 0,
         seesFirst pinned: UInt32 = 0, softcap: Float = 0
@@ -70,7 +69,7 @@ class AttentionTestCase: DeviceTestCase {
 
     func zeros(_ rows: Int) throws -> Tensor { try Tensor.zeros(shape: [rows, heads, headDim], on: device) }
 
-    /// Appends tokens that the cache takes as they are, in one step.
+    /// Appends tokens to the cache in one step.
     func append(_ tokens: [Token], to cache: AttentionCache, sequence: Int = 0) throws {
         try device.encode {
             try $0.append(

@@ -1,15 +1,15 @@
 import Foundation
 
-/// What the sources of the three APIs declare: types with their settable properties, and enums with their cases.
-/// Reads the regular shape in which this project writes declarations, not the languages.
+/// The declarations in the sources of the three APIs: types with their settable properties, and enums with their cases.
+/// Parses only this project's style of declarations, not the whole languages.
 struct BindingLists {
-    /// Settable properties by the name of the type, in the order they are declared; `Outer.Inner` for nested types.
+    /// Settable properties by type name, in the order of declaration; `Outer.Inner` for nested types.
     var properties: [String: [String]] = [:]
-    /// Cases by the name of the enum.
+    /// Cases by enum name.
     var cases: [String: [String]] = [:]
-    /// The ops, by the name that they give themselves.
+    /// The ops by name.
     var ops: [String] = []
-    /// What classes of Objective-C derive from.
+    /// Base classes of Objective-C classes.
     var bases: [String: String] = [:]
 
     /// All public C++ headers.
@@ -39,7 +39,7 @@ struct BindingLists {
                 lists.bases[name] = String(base)
                 let found = match.3.matches(of: /@property\(([^)]*)\)[^;]*?(\w+);/)
                 let settable = found.filter { !$0.1.contains("readonly") }
-                // What cannot change at all is set when it is made.
+                // Properties of an immutable class are set by its initializer.
                 if base != "NSObject" {
                     lists.properties[name] = (settable.isEmpty ? found : settable).map { String($0.2) }
                 }
@@ -50,7 +50,7 @@ struct BindingLists {
                 }
             }
         }
-        // What a class inherits is its own. A class that others derive from is none of the ops, and no list of its own.
+        // Adds inherited properties. A class that others derive from is not an op.
         let (bases, declared) = (lists.bases, lists.properties)
         let abstract = Set(bases.values)
         for (name, first) in bases {
@@ -90,7 +90,7 @@ struct BindingLists {
             let flat = withoutBlocks(body)
             let variables = flat.matches(of: #/\n\s*public var (\w+)[^\n]*/#).filter { !$0.0.contains("{}") }
             properties[type, default: []] += variables.map { String($0.1) }
-            // Values that a case carries are in parentheses, on their own lines if there are many.
+            // Associated values of a case are in parentheses, on separate lines if there are many.
             let plain = flat.replacing(/\((?s:[^()]*(?:\([^()]*\)[^()]*)*)\)/, with: "")
             let found = plain.matches(of: /\n\s*case (\w+)/).map { String($0.1) }
             if !found.isEmpty { cases[type, default: []] += found }
@@ -102,7 +102,7 @@ struct BindingLists {
     }
 }
 
-/// Every block that follows a match, with what the pattern captures, outermost ones alone.
+/// Every outermost block that follows a match, with the pattern's capture.
 private func blocks(in text: String, after pattern: Regex<(Substring, Substring)>) -> [(String, String)] {
     var found: [(String, String)] = []
     var rest = text[...]
@@ -115,7 +115,7 @@ private func blocks(in text: String, after pattern: Regex<(Substring, Substring)
     return found
 }
 
-/// Where the brace that was opened before the text is closed.
+/// The index of the brace that closes the block around the text.
 private func endOfBlock(_ text: Substring) -> Substring.Index {
     var depth = 1
     for index in text.indices {
@@ -126,14 +126,14 @@ private func endOfBlock(_ text: Substring) -> Substring.Index {
     return text.endIndex
 }
 
-/// The text with `{}` in the place of each block.
+/// The text with `{}` in place of each block.
 private func withoutBlocks(_ text: String) -> String {
     var flat = ""
     var rest = text[...]
     while let open = rest.firstIndex(of: "{") {
         let body = rest[rest.index(after: open)...]
         let end = endOfBlock(body)
-        // What C++ defines in a block ends without a semicolon; a field or an argument that one initializes does not.
+        // A C++ definition with a block ends without a semicolon, unlike a field or an argument initialized with one.
         flat += rest[..<open] + "{}"
         rest = end == rest.endIndex ? "" : rest[rest.index(after: end)...]
         if let next = rest.first(where: { !$0.isWhitespace }), !";,".contains(next) { flat += ";" }

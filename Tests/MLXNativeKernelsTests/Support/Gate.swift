@@ -1,7 +1,7 @@
 import MLXNativeKernels
 import XCTest
 
-/// Holds work on a device up until it is opened, through memory that the kernel watches.
+/// Delays work on a device until the gate opens, through memory that the kernel polls.
 final class Gate: @unchecked Sendable {
     private let tensor: Tensor
     private let memory: UnsafeMutableRawBufferPointer
@@ -16,7 +16,8 @@ final class Gate: @unchecked Sendable {
         self.library = library
     }
 
-    /// Records work that waits for the gate, then makes the only element 1. It is 0 if the gate stays closed for long.
+    /// Records work that waits for the gate, then sets the only element to 1, or to 0 if the gate stays closed too
+    /// long.
     func pass(_ element: Tensor, _ step: KernelEncoder) throws {
         try step.dispatch(
             "passGate", in: library, buffers: [.read(tensor, at: 0), .write(element, at: 1)], threads: GridSize(1))
@@ -24,7 +25,7 @@ final class Gate: @unchecked Sendable {
 
     func open() { memory.storeBytes(of: 1, as: UInt32.self) }
 
-    /// Opens the gate a little later, on a thread that the caller cannot hold up while it waits.
+    /// Opens the gate a little later, on a thread that does not depend on the waiting caller.
     func openSoon() {
         Thread.detachNewThread {
             Thread.sleep(forTimeInterval: 0.05)

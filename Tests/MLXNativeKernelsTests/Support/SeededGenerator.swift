@@ -1,4 +1,4 @@
-/// Random numbers that a failing test can repeat from its seed.
+/// Random numbers that a failing test can reproduce from its seed.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -3,13 +3,13 @@ import MLXNativeKernelsCoreTests
 import MLXNativeKernelsHost
 import XCTest
 
-/// Registers the Host device, which is the default one where the GPU cannot run the kernels, as in a virtual machine.
+/// Registers the Host device, which is the default device if the GPU cannot run the kernels, as in a virtual machine.
 func chooseDevice() {
     registerHostDevice()
     core_test_choose_device()
 }
 
-/// A test with a device, and tokens whose numbers tell where they belong.
+/// A test with a device, and tokens whose numbers identify their position.
 class DeviceTestCase: XCTestCase {
     private(set) var device: KernelDevice!
 
@@ -20,7 +20,7 @@ class DeviceTestCase: XCTestCase {
     }
 
     override func tearDown() {
-        // XCTest keeps the objects of all tests until the end.
+        // XCTest retains all test objects until the end.
         device = nil
     }
 
@@ -50,5 +50,5 @@ final class Counter: @unchecked Sendable {
     var value: Int { lock.withLock { count } }
 }
 
-/// An error that is not the library's.
+/// An error that does not come from the library.
 struct Abandoned: Error {}

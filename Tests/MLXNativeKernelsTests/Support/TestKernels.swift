@@ -1,4 +1,4 @@
-/// Kernels of a caller's own, in the words that every device understands.
+/// User kernels in the Metal subset that every device compiles.
 enum TestKernels {
     static let text = """
         #include <metal_stdlib>
@@ -34,7 +34,7 @@ enum TestKernels {
         }
         export_kernel(sumOfGroup)
 
-        // Waits for the gate to open, for some ten seconds at most, and writes what it then is.
+        // Waits about ten seconds at most for the gate to open, and writes its state.
         kernel void passGate(
             device atomic_uint* gate [[buffer(0)]], device uint* x [[buffer(1)]], uint i [[thread_position_in_grid]]) {
           uint opened = 0;
@@ -47,7 +47,7 @@ enum TestKernels {
         }
         export_kernel(passGate)
 
-        // Some threads pass the barrier and some do not: the Host device stops it.
+        // Only some threads reach the barrier, so the Host device stops the kernel.
         kernel void divergentBarrier(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
           if (i < 16) threadgroup_barrier(mem_flags::mem_threadgroup);
           x[i] = 1;

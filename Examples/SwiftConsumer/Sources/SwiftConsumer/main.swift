@@ -1,4 +1,4 @@
-// Ten tokens go through a ring of four slots, and a query of zero, to which all keys are alike, reads their mean.
+// Appends ten tokens to a ring of four slots. A zero query weights all keys equally, so attention returns their mean.
 import MLXNativeKernels
 
 let headDim = 32
