@@ -10,7 +10,7 @@ pipeline_constant(bool, kvHasAlignedCodes, kKVCodecHasAlignedCodes);
 pipeline_constant(uint, kvDenseType, kKVCodecDenseType);
 
 // The maximum number of bit planes, reached with 7 bits. It is a constant so that loops over planes unroll.
-constant constexpr ushort kMostPlanes = 3;
+constant constexpr ushort kMaxPlanes = 3;
 
 // The width of the plane that starts at bit `shift` of the codes: the largest power of two in the remaining bits.
 inline uint planeWidth(uint bits, uint shift) {
@@ -48,7 +48,7 @@ inline void storePlane(
   } else {
     // Lanes combine their bits into a word, and the first of them stores it.
     const uint lanesOfWord = min(8u / (Chunks * width), lanesOf(headDim, Chunks));
-    words[0] = unionOverLanes(words[0] << (at % lanesOfWord * 4u * Chunks * width), lanesOfWord);
+    words[0] = orOverLanes(words[0] << (at % lanesOfWord * 4u * Chunks * width), lanesOfWord);
     if (isStored && at % lanesOfWord == 0u) {
       const uint bytes = lanesOfWord * Chunks * width / 2u;
       const uint begin = at / lanesOfWord * bytes;
@@ -62,7 +62,7 @@ template <ushort Chunks>
 inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, uint headDim, uint at, bool isStored) {
   uint shift = 0;
   MNK_UNROLL
-  for (ushort plane = 0; plane < kMostPlanes; ++plane) {
+  for (ushort plane = 0; plane < kMaxPlanes; ++plane) {
     if (shift < bits) {
       storePlane<Chunks>(codes, bits, shift, row, headDim, at, isStored);
       const uint width = planeWidth(bits, shift);
@@ -114,7 +114,7 @@ MNK_SHARED void loadCodes(
   // The alignment of turbo's planes and rows: the largest power of two that divides the size of the narrowest plane.
   const uint most = kvIsTurbo ? min((headDim & (~headDim + 1u)) * (bits & (~bits + 1u)) / 8u, 16u) : 16u;
   MNK_UNROLL
-  for (ushort plane = 0; plane < kMostPlanes; ++plane) {
+  for (ushort plane = 0; plane < kMaxPlanes; ++plane) {
     if (shift < bits) {
       const uint width = planeWidth(bits, shift);
       const uint bytes = max(Elements * width / 8u, 1u);
@@ -146,7 +146,7 @@ inline uint codeAt(thread const uint* words, uint e, uint bits) {
   uint code = 0;
   uint shift = 0;
   MNK_UNROLL
-  for (ushort plane = 0; plane < kMostPlanes; ++plane) {
+  for (ushort plane = 0; plane < kMaxPlanes; ++plane) {
     if (shift < bits) {
       const uint width = planeWidth(bits, shift);
       const uint bit = e * width;
@@ -160,7 +160,7 @@ inline uint codeAt(thread const uint* words, uint e, uint bits) {
 }
 
 template <ushort Elements>
-inline float4 levelsOfCodes(thread const uint* words, ushort chunk, uint bits, threadgroup const float* levels) {
+inline float4 dequantizeFour(thread const uint* words, ushort chunk, uint bits, threadgroup const float* levels) {
   const uint first = 4u * chunk;
   return float4(
       levels[codeAt<Elements>(words, first, bits)], levels[codeAt<Elements>(words, first + 1u, bits)],

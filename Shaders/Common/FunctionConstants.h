@@ -43,12 +43,12 @@
   ROW(FlashDecode, HasLogSumExp, 36) \
   ROW(FlashDecode, IsSplit, 37) /* rows are merged by another dispatch */ \
   ROW(FlashDecode, WritesPartials, 38) /* the op's results are partials */ \
-  ROW(KVCodec, HasCodedKeys, 39) /* otherwise keys are dense */ \
+  ROW(KVCodec, HasQuantizedKeys, 39) /* otherwise keys are dense */ \
   ROW(FlashDecode, HasRowMajorMatrices, 40) \
   ROW(FlashDecode, IsVectorizedInto, 41) \
   ROW(FlashDecode, WritesResults, 42) \
   ROW(FlashDecode, WritesSums, 43) \
-  ROW(FlashDecode, MergesTogether, 44) /* rows are merged by the last threadgroup that stores a part of them */ \
+  ROW(FlashDecode, MergesInKernel, 44) /* rows are merged by the last threadgroup that stores a part of them */ \
   ROW(FlashDecode, IsInOrder, 45) /* the keys of a head are contiguous and never wrap */ \
   ROW(FlashDecode, HasTokens, 46) /* a sequence has several rows of queries */ \
   ROW(FlashDecode, IsPadded, 47) /* cached vectors are shorter than the kernel instance's */ \
@@ -61,7 +61,7 @@
   ROW(RotaryAppend, CacheType, 54) \
   ROW(KVCacheQuantize, IsRotated, 55) /* applies RoPE to keys, and to queries out of place */ \
   ROW(FlashDecode, Parts, 56) /* simdgroups of the prefill kernel that share rows */ \
-  ROW(KVCodec, HasCodedValues, 57) \
+  ROW(KVCodec, HasQuantizedValues, 57) \
   ROW(KVCodec, DenseType, 58) /* of keys or values that are stored as elements: a FloatType */ \
   ROW(FlashDecode, IsOneTensor, 59) /* a key of a latent cache follows its value in the same vector */ \
   ROW(FlashDecode, IsRagged, 60) /* sequences have unequal numbers of rows */

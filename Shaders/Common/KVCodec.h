@@ -12,8 +12,8 @@ pipeline_constant(uint, kvKeyDim, kKVCodecKeyDim);
 pipeline_constant(uint, kvValueDim, kKVCodecValueDim);
 pipeline_constant(uint, kvElementType, kKVCodecElementType);
 pipeline_constant(bool, kvIsVectorizedElements, kKVCodecIsVectorized);
-pipeline_constant(bool, kvHasCodedKeys, kKVCodecHasCodedKeys);
-pipeline_constant(bool, kvHasCodedValues, kKVCodecHasCodedValues);
+pipeline_constant(bool, kvHasQuantizedKeys, kKVCodecHasQuantizedKeys);
+pipeline_constant(bool, kvHasQuantizedValues, kKVCodecHasQuantizedValues);
 pipeline_constant(bool, kvHasKeyMeans, kKVCodecHasKeyMeans);
 pipeline_constant(bool, kvHasValueMeans, kKVCodecHasValueMeans);
 pipeline_constant(bool, kvHasChannelScales, kKVCodecHasChannelScales);
@@ -43,19 +43,19 @@ struct CodeBook {
 inline CodeBook codeBook(uint bits) {
   const uint mlx1First = bits == 8u ? 56u : bits == 6u ? 24u : bits == 5u ? 8u : 0u;
   return CodeBook{
-      kvIsTurbo ? kTurboLevels + (1u << (bits - 1u)) - 2u : kMlx1Levels + mlx1First, kMlx1Boundaries + mlx1First,
+      kvIsTurbo ? kTurboCodebooks + (1u << (bits - 1u)) - 2u : kMlx1Codebooks + mlx1First, kMlx1Boundaries + mlx1First,
       1u << (bits - 1u)};
 }
 
-inline float levelOf(CodeBook book, uint code) {
+inline float codebookEntry(CodeBook book, uint code) {
   return code >= book.halfCount ? book.levels[code - book.halfCount] : -book.levels[book.halfCount - 1u - code];
 }
 
 // Fills a table with the codebook for `bits` bits; the threads share the work.
-MNK_SHARED void fillLevels(threadgroup float* levels, uint bits, uint index, uint threads) {
+MNK_SHARED void fillCodebook(threadgroup float* levels, uint bits, uint index, uint threads) {
   const CodeBook book = codeBook(bits);
   for (uint code = index; code < (1u << bits); code += threads) {
-    levels[code] = levelOf(book, code);
+    levels[code] = codebookEntry(book, code);
   }
 }
 
@@ -96,7 +96,7 @@ inline uint storedScale(device const uchar* scales, ulong vector, uint headDim, 
   return reinterpret_cast<device const uint*>(scales)[vector * blocks + block];
 }
 // The factor for codebook entries that a stored scale represents.
-inline float scaleOfLevels(uint stored, uint headDim, float inverseRoot, float scaleFactor) {
+inline float codebookScale(uint stored, uint headDim, float inverseRoot, float scaleFactor) {
   if (kvIsTurbo) {
     return float(as_type<half>(ushort(stored)));
   }
@@ -115,7 +115,7 @@ inline float timesPowerOfTwo(float x, int power) {
 }
 
 // Flushes subnormal numbers to zero on all devices, because some devices do so anyway.
-inline float4 withoutSubnormal(float4 x) {
+inline float4 flushSubnormals(float4 x) {
   const uint4 exponents = as_type<uint4>(x) & 0x7f800000u;
   return float4(
       exponents.x == 0u ? 0.0f : x.x, exponents.y == 0u ? 0.0f : x.y, exponents.z == 0u ? 0.0f : x.z,
@@ -131,20 +131,20 @@ inline bool isNarrow() {
 // The power of two by which a vector was normalized so that its largest element is in [2, 4). Elements below 2^-125 or
 // below 2^-100 of the largest are flushed, so that no sum or product is subnormal. Results are then the same on devices
 // that flush subnormal numbers.
-struct VectorSize {
+struct VectorExponent {
   int power;
   bool isFinite;
 };
 
 template <ushort Chunks>
-MNK_SHARED VectorSize takeOutSize(thread float4* x, uint lanes) {
+MNK_SHARED VectorExponent normalizeExponent(thread float4* x, uint lanes) {
   uint largest = 0;
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     const uint4 bits = as_type<uint4>(x[i]) & 0x7fffffffu;
     largest = max(max(largest, max(bits.x, bits.y)), max(bits.z, bits.w));
   }
-  largest = largestOverLanes(largest, lanes);
+  largest = maxOverLanes(largest, lanes);
   const bool isFinite = largest < 0x7f800000u;
   const uint exponent = largest >> 23;
   const bool isZero = !isFinite || exponent < 2u;
@@ -162,5 +162,5 @@ MNK_SHARED VectorSize takeOutSize(thread float4* x, uint lanes) {
           exponents.z < least ? 0.0f : scaled.z, exponents.w < least ? 0.0f : scaled.w);
     }
   }
-  return VectorSize{isZero ? 0 : as_type<int>(exponent) - 128, isFinite};
+  return VectorExponent{isZero ? 0 : as_type<int>(exponent) - 128, isFinite};
 }

@@ -3,8 +3,8 @@
 #pragma once
 #include "MetalCompat.h"
 
-#if MNK_EXCHANGES_AT_ONCE
-MNK_USE_EXCHANGES_AT_ONCE
+#if MNK_BATCHED_SHUFFLES
+MNK_USE_BATCHED_SHUFFLES
 #else
 
 inline void exchangeXor(thread float* x, ushort n, ushort distance) {

@@ -5,7 +5,7 @@
 #include "MetalCompat.h"
 
 // clang-format off
-constant float kTurboLevels[254] = {
+constant float kTurboCodebooks[254] = {
     0.45278004f, 1.5104176f,
     0.24509418f, 0.7560053f, 1.3439093f, 2.1519456f,
     0.12839504f, 0.3880483f, 0.65675914f, 0.94234043f, 1.2562312f, 1.6180464f, 2.0690172f, 2.7325895f,

@@ -126,13 +126,13 @@ inline T sumOverLanes(T x, uint lanes) {
   }
   return x;
 }
-inline uint largestOverLanes(uint x, uint lanes) {
+inline uint maxOverLanes(uint x, uint lanes) {
   for (uint distance = 1; distance < lanes; distance *= 2u) {
     x = max(x, simd_shuffle_xor(x, ushort(distance)));
   }
   return x;
 }
-inline uint unionOverLanes(uint x, uint lanes) {
+inline uint orOverLanes(uint x, uint lanes) {
   for (uint distance = 1; distance < lanes; distance *= 2u) {
     x |= simd_shuffle_xor(x, ushort(distance));
   }

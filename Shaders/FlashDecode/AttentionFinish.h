@@ -11,7 +11,7 @@ pipeline_constant(bool, flashIsVectorizedInto, kFlashDecodeIsVectorizedInto);
 pipeline_constant(bool, flashHasSinks, kFlashDecodeHasSinks);
 pipeline_constant(bool, flashHasLogSumExp, kFlashDecodeHasLogSumExp);
 pipeline_constant(bool, flashIsSplit, kFlashDecodeIsSplit);
-pipeline_constant(bool, flashMergesTogether, kFlashDecodeMergesTogether);
+pipeline_constant(bool, flashMergesInKernel, kFlashDecodeMergesInKernel);
 pipeline_constant(bool, flashWritesPartials, kFlashDecodeWritesPartials);
 pipeline_constant(bool, flashWritesResults, kFlashDecodeWritesResults);
 pipeline_constant(bool, flashWritesSums, kFlashDecodeWritesSums);
@@ -30,8 +30,8 @@ struct AttentionOutputs {
   device atomic_uint* arrived;
 };
 
-// Stores a row as a part (sums, rowMax, rowSum) in the layout that StoredParts reads; exchangePart uses that of
-// ExchangedParts.
+// Stores a row as a part (sums, rowMax, rowSum) in the layout that StoredParts reads; storePartAtomic uses that of
+// AtomicParts.
 template <ushort Chunks>
 MNK_SHARED void storePart(
     MergedRow<Chunks> row, device float* sums, device float* stats, ulong index, uint lanes, uint lane) {
@@ -51,7 +51,7 @@ MNK_SHARED void storePart(
   }
 }
 template <ushort Chunks>
-inline void exchangePart(
+inline void storePartAtomic(
     MergedRow<Chunks> row, device atomic_float* sums, device atomic_float* stats, ulong index, uint lanes, uint lane) {
   if (lane < lanes) {
     device atomic_float* into = sums + index * (4u * Chunks * lanes) + lane;
@@ -95,7 +95,7 @@ MNK_SHARED void finishRow(
   for (ushort i = 0; i < Chunks; ++i) {
     row.x[i] *= factor;
   }
-  if (kvHasCodedValues) {
+  if (kvHasQuantizedValues) {
     turned<Chunks>(row.x, kvValueDim, lanesOf(kvValueDim, Chunks), lane, p.inverseRoot);
     if (first < p.headDim) {
       const ulong ofHead = ulong(head / (p.heads / p.kvHeads)) * p.headDim + first;
@@ -123,8 +123,8 @@ template <ushort Chunks>
 MNK_SHARED void finishPart(
     MergedRow<Chunks> row, constant FlashDecodeParams& p, ulong index, uint split, uint lane, AttentionOutputs out) {
   const ulong part = index * p.splits + split;
-  if (flashMergesTogether) {
-    exchangePart<Chunks>(row, out.partSums, out.partStats, part, p.finish.lanes, lane);
+  if (flashMergesInKernel) {
+    storePartAtomic<Chunks>(row, out.partSums, out.partStats, part, p.finish.lanes, lane);
   } else if (flashIsSplit) {
     storePart<Chunks>(row, out.sums, out.stats, part, p.finish.lanes, lane);
   } else {

@@ -235,7 +235,7 @@ MNK_SHARED float rotateQuery(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!kvHasCodedKeys) {
+  if (!kvHasQuantizedKeys) {
     return 0.0f;
   }
   return rotatePart<Chunks>(
@@ -250,7 +250,7 @@ MNK_SHARED float rotateLatent(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!kvHasCodedValues) {
+  if (!kvHasQuantizedValues) {
     return 0.0f;
   }
   return rotatePart<Chunks>(
@@ -259,7 +259,7 @@ MNK_SHARED float rotateLatent(
 
 // Whether the mean of keys, or in a latent cache the mean of values, adds a bias to scores.
 inline bool hasBias(bool isLatent) {
-  return (kvHasCodedKeys && kvHasKeyMeans) || (isLatent && kvHasCodedValues && kvHasValueMeans);
+  return (kvHasQuantizedKeys && kvHasKeyMeans) || (isLatent && kvHasQuantizedValues && kvHasValueMeans);
 }
 
 // Multiplies a query by a power of two so that its largest magnitude is in [2^14, 2^15), where halves have full
@@ -272,7 +272,7 @@ inline float normalizeQuery(thread float4* x) {
     const uint4 bits = as_type<uint4>(x[i]) & uint4(0x7fffffffu);
     largest = max(largest, max(max(bits.x, bits.y), max(bits.z, bits.w)));
   }
-  largest = largestOverLanes(largest, 32);
+  largest = maxOverLanes(largest, 32);
   const uint exponent = largest < 0x7f800000u ? max(largest >> 23, 15u) : 141u;
   const float factor = as_type<float>((268u - exponent) << 23);
   MNK_UNROLL

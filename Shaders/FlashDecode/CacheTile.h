@@ -13,10 +13,10 @@ pipeline_constant(bool, flashIsOneTensor, kFlashDecodeIsOneTensor);
 
 // Bits of a code, or 0 for dense vectors. They fold to constants in every kernel.
 inline uint keyCodeBits() {
-  return kvHasCodedKeys ? kvKeyBits : 0u;
+  return kvHasQuantizedKeys ? kvKeyBits : 0u;
 }
 inline uint valueCodeBits() {
-  return kvHasCodedValues ? kvValueBits : 0u;
+  return kvHasQuantizedValues ? kvValueBits : 0u;
 }
 
 template <ushort Elements>
@@ -73,8 +73,8 @@ inline void joinVectors(thread CacheVectors& keys, thread CacheVectors& values, 
 inline uint storedScale(CacheVectors from, ulong row, uint first) {
   return storedScale(from.scales, row, from.headDim, first);
 }
-inline float scaleOfLevels(uint stored, CacheVectors from) {
-  return scaleOfLevels(stored, from.headDim, from.inverseRoot, from.scaleFactor);
+inline float codebookScale(uint stored, CacheVectors from) {
+  return codebookScale(stored, from.headDim, from.inverseRoot, from.scaleFactor);
 }
 
 // Loads `Words` words, or clears them past the end of a padded vector. A padded vector is a multiple of eight elements,
@@ -123,7 +123,7 @@ inline void codesOfPiece(thread uint* codes, thread const CachePiece<Elements>& 
   uint shift = 0;
   uint word = 0;
   MNK_UNROLL
-  for (ushort plane = 0; plane < kMostPlanes; ++plane) {
+  for (ushort plane = 0; plane < kMaxPlanes; ++plane) {
     if (shift < bits) {
       const uint width = planeWidth(bits, shift);
       addFields<N>(codes, piece.words + word, first, width, shift);

@@ -9,7 +9,7 @@
 // Whether queries are prepared in threadgroup memory: rotated for a quantized cache, and brought into the range of
 // halves. f16 queries of a dense cache are used as they are.
 inline bool preparesQueries() {
-  return kvHasCodedKeys || flashQueryType != uint(kFloat16);
+  return kvHasQuantizedKeys || flashQueryType != uint(kFloat16);
 }
 
 // A lane's share of the queries: for its two columns in each block of rows, groups of eight neighboring elements, of
@@ -82,7 +82,7 @@ inline void reduceRows(
   constexpr ushort PartRows = kFlashDecodeMatrixPartRows(Dim);
   constexpr ushort PartStride = Dim + kFlashDecodeMatrixPadding;
   const uint rows = p.group * tokens.count;
-  const float unit = kvHasCodedKeys ? as_type<float>(state.unit << 23) : 1.0f;
+  const float unit = kvHasQuantizedKeys ? as_type<float>(state.unit << 23) : 1.0f;
   threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
   threadgroup float* partSums = pool + firstPartSum(simdgroups * PartRows);
   MNK_UNROLL
@@ -129,8 +129,8 @@ kernel void flashDecodeMatrix(
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
     device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
     device const uchar* values [[buffer(kFlashDecodeValues)]],
-    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasCodedKeys)]],
-    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasCodedValues)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasQuantizedKeys)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasQuantizedValues)]],
     device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
@@ -141,9 +141,9 @@ kernel void flashDecodeMatrix(
     device float* logSumExp [[buffer(kFlashDecodeLogSumExp), function_constant(flashHasLogSumExp)]],
     device float* sums [[buffer(kFlashDecodeSums), function_constant(flashWritesSums)]],
     device float* stats [[buffer(kFlashDecodeStats), function_constant(flashWritesSums)]],
-    device atomic_float* splitSums [[buffer(kFlashDecodePartSums), function_constant(flashMergesTogether)]],
-    device atomic_float* splitStats [[buffer(kFlashDecodePartStats), function_constant(flashMergesTogether)]],
-    device atomic_uint* arrived [[buffer(kFlashDecodeArrived), function_constant(flashMergesTogether)]],
+    device atomic_float* splitSums [[buffer(kFlashDecodePartSums), function_constant(flashMergesInKernel)]],
+    device atomic_float* splitStats [[buffer(kFlashDecodePartStats), function_constant(flashMergesInKernel)]],
+    device atomic_uint* arrived [[buffer(kFlashDecodeArrived), function_constant(flashMergesInKernel)]],
     constant FlashDecodeRun* runs [[buffer(kFlashDecodeRuns), function_constant(flashIsRagged)]],
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
@@ -207,8 +207,8 @@ kernel void flashDecodeMatrix(
   if (preparesQueries()) {
     // Queries and full tables do not fit together. Queries temporarily occupy the end of a table, which is filled after
     // they have been read.
-    const uint tableEnd = kvHasCodedKeys ? tableBytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
-    if (kvHasCodedKeys) {
+    const uint tableEnd = kvHasQuantizedKeys ? tableBytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
+    if (kvHasQuantizedKeys) {
       if (kvKeyBits != kvValueBits) {
         fillTable(keyTable, kvKeyBits, 0, tableBytes, simdgroup, lane, simdgroups);
       }
@@ -225,7 +225,7 @@ kernel void flashDecodeMatrix(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     readQueries<Rows>(share, state, prepared, at, p.queryScale);
-    if (kvHasCodedKeys) {
+    if (kvHasQuantizedKeys) {
       threadgroup_barrier(mem_flags::mem_threadgroup);  // queries are read
       fillTable(valueTable, kvValueBits, tableEnd, tableBytes, simdgroup, lane, simdgroups);
       threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -273,7 +273,7 @@ kernel void flashDecodeMatrix(
     }
     maskScores(scores, state, p, sequence, mask, at, base, end, isCommon);
     updateSoftmax(scores, state);
-    if (kvHasCodedKeys) {
+    if (kvHasQuantizedKeys) {
       scaleProbs(scores, state, tile, valueVectors, flashHasMask || !isCommon);
     }
     if (!Prefetches) {
@@ -290,8 +290,8 @@ kernel void flashDecodeMatrix(
   const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats, arrived};
   reduceRows<Chunks>(state, p, tokens, place, firstRow, pool, at, simdgroups, simdgroup, lane, out);
 #if MNK_HAS_DEVICE_FENCES
-  if (flashMergesTogether) {
-    finishTogether<Chunks, Rows>(p, tokens, place, firstRow, pool, simdgroups, simdgroup, lane, out);
+  if (flashMergesInKernel) {
+    mergeInKernel<Chunks, Rows>(p, tokens, place, firstRow, pool, simdgroups, simdgroup, lane, out);
   }
 #endif
 }

@@ -29,8 +29,8 @@ kernel void flashDecodeVector(
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
     device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
     device const uchar* values [[buffer(kFlashDecodeValues)]],
-    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasCodedKeys)]],
-    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasCodedValues)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasQuantizedKeys)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasQuantizedValues)]],
     device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
@@ -41,9 +41,9 @@ kernel void flashDecodeVector(
     device float* logSumExp [[buffer(kFlashDecodeLogSumExp), function_constant(flashHasLogSumExp)]],
     device float* sums [[buffer(kFlashDecodeSums), function_constant(flashWritesSums)]],
     device float* stats [[buffer(kFlashDecodeStats), function_constant(flashWritesSums)]],
-    device atomic_float* splitSums [[buffer(kFlashDecodePartSums), function_constant(flashMergesTogether)]],
-    device atomic_float* splitStats [[buffer(kFlashDecodePartStats), function_constant(flashMergesTogether)]],
-    device atomic_uint* arrived [[buffer(kFlashDecodeArrived), function_constant(flashMergesTogether)]],
+    device atomic_float* splitSums [[buffer(kFlashDecodePartSums), function_constant(flashMergesInKernel)]],
+    device atomic_float* splitStats [[buffer(kFlashDecodePartStats), function_constant(flashMergesInKernel)]],
+    device atomic_uint* arrived [[buffer(kFlashDecodeArrived), function_constant(flashMergesInKernel)]],
     constant FlashDecodeRun* runs [[buffer(kFlashDecodeRuns), function_constant(flashIsRagged)]],
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
@@ -81,14 +81,14 @@ kernel void flashDecodeVector(
   if (IsLatent && flashIsOneTensor) {
     joinVectors(keyVectors, valueVectors, ofHead);
   }
-  threadgroup float* keyLevels = pool;
-  threadgroup float* valueLevels = pool;
-  if (kvHasCodedKeys) {
-    valueLevels = pool + (1u << kvKeyBits);
-    fillLevels(keyLevels, kvKeyBits, simdgroup * 32u + lane, simdgroups * 32u);
+  threadgroup float* keyCodebook = pool;
+  threadgroup float* valueCodebook = pool;
+  if (kvHasQuantizedKeys) {
+    valueCodebook = pool + (1u << kvKeyBits);
+    fillCodebook(keyCodebook, kvKeyBits, simdgroup * 32u + lane, simdgroups * 32u);
   }
-  if (kvHasCodedValues) {
-    fillLevels(valueLevels, kvValueBits, simdgroup * 32u + lane, simdgroups * 32u);
+  if (kvHasQuantizedValues) {
+    fillCodebook(valueCodebook, kvValueBits, simdgroup * 32u + lane, simdgroups * 32u);
   }
 
   floats<Width> query[Rows][KeyElements / Width];
@@ -134,7 +134,7 @@ kernel void flashDecodeVector(
   const uint commonBegin = newest.firstKey;
   const uint commonEnd = min(end, oldest.endKey);
 
-  float largest = kNoLargest;
+  float largest = kInitialRowMax;
   float sum = 0.0f;
   CachePiece<KeyElements> keyPieces[Steps];
   CachePiece<ValueElements> valuePieces[Steps];
@@ -161,30 +161,30 @@ kernel void flashDecodeVector(
       decltype(productsOf(query[0][0], query[0][0])) products[Rows];
       MNK_UNROLL
       for (ushort i = 0; i < KeyElements / Width; ++i) {
-        const floats<Width> x = floatsOfPiece<Width>(keyPieces[t], i, keyCodeBits(), keyLevels);
+        const floats<Width> x = floatsOfPiece<Width>(keyPieces[t], i, keyCodeBits(), keyCodebook);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
           products[r] = i == 0 ? productsOf(query[r][i], x) : addedProducts(products[r], query[r][i], x);
         }
       }
-      const float scale = kvHasCodedKeys ? scaleOfLevels(keyPieces[t].scale, keyVectors) : 1.0f;
+      const float scale = kvHasQuantizedKeys ? codebookScale(keyPieces[t].scale, keyVectors) : 1.0f;
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
-        scores[r * Steps + t] = kvHasCodedKeys ? totalOf(products[r]) * scale : totalOf(products[r]);
+        scores[r * Steps + t] = kvHasQuantizedKeys ? totalOf(products[r]) * scale : totalOf(products[r]);
       }
       if (IsLatent) {
         MNK_UNROLL
         for (ushort i = 0; i < ValueElements / Width; ++i) {
-          const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueLevels);
+          const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueCodebook);
           MNK_UNROLL
           for (ushort r = 0; r < Rows; ++r) {
             products[r] = i == 0 ? productsOf(latentQuery[r][i], x) : addedProducts(products[r], latentQuery[r][i], x);
           }
         }
-        const float latentScale = kvHasCodedValues ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
+        const float latentScale = kvHasQuantizedValues ? codebookScale(valuePieces[t].scale, valueVectors) : 1.0f;
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
-          scores[r * Steps + t] += kvHasCodedValues ? totalOf(products[r]) * latentScale : totalOf(products[r]);
+          scores[r * Steps + t] += kvHasQuantizedValues ? totalOf(products[r]) * latentScale : totalOf(products[r]);
         }
       }
     }
@@ -205,7 +205,7 @@ kernel void flashDecodeVector(
     for (ushort i = 0; i < Own; ++i) {
       const uint key = base + (ownStep + i) * Groups + groupIndex;
       const bool isSeen = isCommon || (key < end && isSeenBy(p, row, key));
-      float score = kNoScore;
+      float score = kMaskedScore;
       if (isSeen) {
         score = scoreOf(p, sequence, row, key, scores[i] + bias, mask);
       }
@@ -242,7 +242,7 @@ kernel void flashDecodeVector(
     for (ushort t = 0; t < Steps; ++t) {
       float weights[Rows];
       bool counts[Rows];
-      const float scale = kvHasCodedValues ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
+      const float scale = kvHasQuantizedValues ? codebookScale(valuePieces[t].scale, valueVectors) : 1.0f;
       if (!FewLanes) {
         gatherLanes<Rows>(weights, scores[t % Own], ushort(groupIndex * Lanes + t / Own * Copies), RowLanes);
       }
@@ -250,11 +250,11 @@ kernel void flashDecodeVector(
       for (ushort r = 0; r < Rows; ++r) {
         weights[r] = FewLanes ? scores[r * Steps + t] : weights[r];
         counts[r] = !mayBeZero || weights[r] != 0.0f;  // a value with prob 0 may be NaN
-        weights[r] = kvHasCodedValues ? weights[r] * scale : weights[r];
+        weights[r] = kvHasQuantizedValues ? weights[r] * scale : weights[r];
       }
       MNK_UNROLL
       for (ushort i = 0; i < ValueElements / Width; ++i) {
-        const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueLevels);
+        const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueCodebook);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
           // Selects between copies, because selecting between array elements would spill the array from registers.
@@ -307,8 +307,8 @@ kernel void flashDecodeVector(
     }
   }
 #if MNK_HAS_DEVICE_FENCES
-  if (flashMergesTogether) {
-    finishTogether<Chunks, Rows>(p, tokens, place, firstRow, pool, simdgroups, simdgroup, lane, out);
+  if (flashMergesInKernel) {
+    mergeInKernel<Chunks, Rows>(p, tokens, place, firstRow, pool, simdgroups, simdgroup, lane, out);
   }
 #endif
 }

@@ -1,7 +1,7 @@
 // Attention of many rows over a cache with 8x8 matrices and f32 accumulation. A threadgroup computes a tile of rows of
 // one head of the cache: all query heads of some tokens. It loads each tile of `Keys` keys and values once, if any of
 // its rows sees it. PrefillTile.h has the phases of a tile. Each simdgroup computes `8 * RowBlocks` rows, or `Dim`
-// elements of them if `flashParts` simdgroups share the rows.
+// elements of them if `flashSimdgroupsPerRow` simdgroups share the rows.
 #include "AttentionFinish.h"
 #include "AttentionRows.h"
 #include "PrefillTile.h"
@@ -57,8 +57,8 @@ kernel void flashPrefill(
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
     device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
     device const uchar* values [[buffer(kFlashDecodeValues)]],
-    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasCodedKeys)]],
-    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasCodedValues)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasQuantizedKeys)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasQuantizedValues)]],
     device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
@@ -79,9 +79,9 @@ kernel void flashPrefill(
   constexpr uint Vectors = IsLatent ? Keys : 2 * Keys;  // queries that fit in the memory of the key and value tiles
   constexpr uint ResultRows = Vectors * sizeof(T) / 4;  // result rows that fit in the same memory
   constexpr ushort Chunks = IsLatent ? kLatentChunks : kPrefillChunks;
-  const uint headDim = Dim * flashParts;
+  const uint headDim = Dim * flashSimdgroupsPerRow;
   const uint stride = headDim + kFlashPrefillPadding;
-  const uint keyDim = IsLatent ? Extra * flashParts : headDim;
+  const uint keyDim = IsLatent ? Extra * flashSimdgroupsPerRow : headDim;
   const uint keyStride = keyDim + kFlashPrefillPadding;
   const uint latentDim = IsLatent ? headDim : 0u;
   const uint queryStride = latentDim + keyStride;
@@ -94,14 +94,14 @@ kernel void flashPrefill(
   threadgroup float2* rowStats = reinterpret_cast<threadgroup float2*>(valueTile + Keys * stride);
   threadgroup float* tileScales = reinterpret_cast<threadgroup float*>(rowStats);
   threadgroup uint* specials = reinterpret_cast<threadgroup uint*>(rowStats + 2 * Keys);
-  threadgroup float* keyLevels = reinterpret_cast<threadgroup float*>(specials + kFlashPrefillMaxSimdgroups);
-  threadgroup float* valueLevels = kvHasCodedKeys ? keyLevels + (1u << kvKeyBits) : keyLevels;
+  threadgroup float* keyCodebook = reinterpret_cast<threadgroup float*>(specials + kFlashPrefillMaxSimdgroups);
+  threadgroup float* valueCodebook = kvHasQuantizedKeys ? keyCodebook + (1u << kvKeyBits) : keyCodebook;
   threadgroup float2* parts =
-      reinterpret_cast<threadgroup float2*>(kvHasCodedValues ? valueLevels + (1u << kvValueBits) : valueLevels);
+      reinterpret_cast<threadgroup float2*>(kvHasQuantizedValues ? valueCodebook + (1u << kvValueBits) : valueCodebook);
 
-  const uint rowGroup = simdgroup / flashParts;
-  const uint part = simdgroup - rowGroup * flashParts;
-  const uint rowGroups = simdgroups / flashParts;
+  const uint rowGroup = simdgroup / flashSimdgroupsPerRow;
+  const uint part = simdgroup - rowGroup * flashSimdgroupsPerRow;
+  const uint rowGroups = simdgroups / flashSimdgroupsPerRow;
   // Threadgroups that have fewer simdgroups than were planned share the rows of each that was.
   const uint sharing = grid.z / plannedGroups(p, runs);
   const uint share = sharing > 1u ? place.z % sharing : 0u;
@@ -132,11 +132,11 @@ kernel void flashPrefill(
   }
   const uint splitBegin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint splitEnd = min(splitBegin + sequence.splitKeys, sequence.endKey);
-  if (kvHasCodedKeys) {
-    fillLevels(keyLevels, kvKeyBits, threadIndex, simdgroups * 32u);
+  if (kvHasQuantizedKeys) {
+    fillCodebook(keyCodebook, kvKeyBits, threadIndex, simdgroups * 32u);
   }
-  if (kvHasCodedValues) {
-    fillLevels(valueLevels, kvValueBits, threadIndex, simdgroups * 32u);
+  if (kvHasQuantizedValues) {
+    fillCodebook(valueCodebook, kvValueBits, threadIndex, simdgroups * 32u);
   }
 
   threadgroup float* valueScaleTile = tileScales + (1u + part * Dim / kScaledElements) * Keys;
@@ -178,11 +178,12 @@ kernel void flashPrefill(
   while (base < end) {
     threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous tile or queries
     loadVectors<T, Keys>(
-        keyTile, tileScales, keyVectors, p, sequence, keyLevels, base, end, threadIndex, simdgroups * 32u);
+        keyTile, tileScales, keyVectors, p, sequence, keyCodebook, base, end, threadIndex, simdgroups * 32u);
     const bool isFinite = loadVectors<T, Keys>(
-        valueTile, tileScales + Keys, valueVectors, p, sequence, valueLevels, base, end, threadIndex, simdgroups * 32u);
+        valueTile, tileScales + Keys, valueVectors, p, sequence, valueCodebook, base, end, threadIndex,
+        simdgroups * 32u);
     const bool hasSpecial = simd_any(!isFinite);
-    if (!kvHasCodedValues && lane == 0u) {
+    if (!kvHasQuantizedValues && lane == 0u) {
       specials[simdgroup] = hasSpecial ? 1u : 0u;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -199,7 +200,7 @@ kernel void flashPrefill(
         multiplyKeys<0, Dim>(scores, state, keyTile + part * Dim, keyStride, at);
       }
     }
-    if (flashParts > 1u) {
+    if (flashSimdgroupsPerRow > 1u) {
       constexpr uint Stored = RowBlocks * Blocks * 32;
       if (isUsed) {
         MNK_UNROLL
@@ -209,16 +210,16 @@ kernel void flashPrefill(
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
       if (isUsed) {
-        sumParts(scores, parts + rowGroup * flashParts * Stored, lane);
+        sumParts(scores, parts + rowGroup * flashSimdgroupsPerRow * Stored, lane);
       }
     }
     if (isUsed) {
       const bool isCommon = base + Keys <= end && seesAll(state, base, base + Keys);
       scoreProducts(scores, state, p, sequence, tileScales, mask, base, end, isCommon, at);
       updatePrefill(scores, state, valueScaleTile, at);
-      const bool mayHaveSpecials = !kvHasCodedValues && (flashHasMask || !isCommon);
+      const bool mayHaveSpecials = !kvHasQuantizedValues && (flashHasMask || !isCommon);
       if (mayHaveSpecials && simd_any(lane < simdgroups && specials[min(lane, simdgroups - 1u)] != 0u)) {
-        addWeighedValues(scores, state, valueTile + part * Dim, stride, at, lane);
+        accumulateUnmaskedValues(scores, state, valueTile + part * Dim, stride, at, lane);
       } else {
         multiplyValues(scores, state, valueTile + part * Dim, stride, at);
       }

@@ -27,7 +27,7 @@ inline bool arrivesLast(device atomic_uint* arrived, uint parts, threadgroup uin
 // All threads call this after finishPart has stored the threadgroup's parts of up to `Rows` rows. One simdgroup merges
 // each row, or several share its parts if there are more simdgroups than rows.
 template <ushort Chunks, ushort Rows>
-MNK_SHARED void finishTogether(
+MNK_SHARED void mergeInKernel(
     constant FlashDecodeParams& p, AttentionTokens tokens, uint3 place, uint firstRow, threadgroup float* pool,
     uint simdgroups, uint simdgroup, uint lane, AttentionOutputs out) {
   const bool isFirstThread = simdgroup == 0u && lane == 0u;
@@ -50,7 +50,7 @@ MNK_SHARED void finishTogether(
   constexpr ushort Ahead = Chunks > 2 ? 4 : 8;
   for (uint row = sharers > 1u ? simdgroup % step : simdgroup; row < rows; row += step) {
     const ulong index = rowIndex(p, tokens, place.y, firstRow + row);
-    const ExchangedParts parts{out.partSums + index * p.splits * headDim, out.partStats + 2u * index * p.splits};
+    const AtomicParts parts{out.partSums + index * p.splits * headDim, out.partStats + 2u * index * p.splits};
     if (sharers > 1u && sharer < sharers) {
       storeInThreadgroup<Chunks>(
           mergedInMemory<Chunks, Ahead>(parts, p.splits, lanes, lane, sharer, sharers), poolSums, poolStats,

@@ -22,7 +22,7 @@ inline MatrixLane matrixLane(uint lane) {
 }
 
 // Over the lanes that hold the same columns.
-inline float2 largestOfColumns(float2 x) {
+inline float2 maxOfColumns(float2 x) {
   x = max(x, simd_shuffle_xor(x, ushort(flashHasRowMajorMatrices ? 4 : 2)));
   x = max(x, simd_shuffle_xor(x, ushort(flashHasRowMajorMatrices ? 8 : 4)));
   return max(x, simd_shuffle_xor(x, ushort(16)));
@@ -56,7 +56,7 @@ inline uint keyOfBlock(uint index) {
 // interleaved in groups of eight elements, so that lanes load neighboring bytes; codes are contiguous.
 template <ushort Dim, ushort Parts>
 inline uint sharedElement(uint part, uint e) {
-  return kvHasCodedKeys ? part * (Dim / Parts) + e : (e / 8u * Parts + part) * 8u + e % 8u;
+  return kvHasQuantizedKeys ? part * (Dim / Parts) + e : (e / 8u * Parts + part) * 8u + e % 8u;
 }
 
 // Eight neighboring elements of queries, as pairs of halves.
@@ -80,7 +80,7 @@ inline void loadHalves(thread uint* into, device const uchar* queries, ulong ind
 
 template <ushort Dim, ushort Parts>
 MNK_SHARED void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors from, ulong row, uint part) {
-  if (kvHasCodedKeys) {
+  if (kvHasQuantizedKeys) {
     loadPiece(piece, from, row, part * (Dim / Parts));
     return;
   }
@@ -105,7 +105,7 @@ inline uint tableCopyBits(uint bits) {  // log2 of the copies of a four-byte ent
 MNK_SHARED void fillTable(
     threadgroup half2* table, uint bits, uint first, uint end, uint simdgroup, uint lane, uint simdgroups) {
   const CodeBook book = codeBook(bits);
-  const float own = levelOf(book, lane % (1u << min(bits, 5u)));
+  const float own = codebookEntry(book, lane % (1u << min(bits, 5u)));
   threadgroup half4* into = reinterpret_cast<threadgroup half4*>(table);  // two copies of an entry
   const uint all = 4u << (tableEntryBits(bits) + tableCopyBits(bits));
   for (uint i = first / 8u + simdgroup * 32u + lane; i < min(end, all) / 8u; i += simdgroups * 32u) {
@@ -114,7 +114,7 @@ MNK_SHARED void fillTable(
     if (bits == 4u) {
       levels = float2(simd_shuffle(own, ushort(entry & 15u)), simd_shuffle(own, ushort(entry >> 4)));
     } else {
-      levels = float2(bits <= 5u ? simd_shuffle(own, ushort(entry)) : levelOf(book, entry));
+      levels = float2(bits <= 5u ? simd_shuffle(own, ushort(entry)) : codebookEntry(book, entry));
     }
     into[i] = half4(half(levels.x), half(levels.y), half(levels.x), half(levels.y));
   }
@@ -151,7 +151,7 @@ inline half halfOfWord(uint word, uint index) {
 template <ushort Elements>
 inline half2 keyPair(
     thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* table, uint copy) {
-  if (!kvHasCodedKeys) {
+  if (!kvHasQuantizedKeys) {
     return as_type<half2>(piece.words[i]);
   }
   if (bits == 4u) {
@@ -165,7 +165,7 @@ template <ushort Elements>
 inline half2 valuePair(
     thread const CachePiece<Elements>& a, thread const CachePiece<Elements>& b, uint i, uint bits,
     threadgroup const half2* table, uint copy) {
-  if (!kvHasCodedKeys) {
+  if (!kvHasQuantizedKeys) {
     return half2(halfOfWord(a.words[i / 2u], i % 2u), halfOfWord(b.words[i / 2u], i % 2u));
   }
   if (bits == 4u) {

@@ -39,7 +39,7 @@ template <ushort Dim, ushort RowBlocks>
 inline void startSoftmax(thread MatrixRows<Dim, RowBlocks>& rows) {
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
-    rows.rowMax[b] = float2(kNoLargest);
+    rows.rowMax[b] = float2(kInitialRowMax);
     rows.rowSum[b] = float2(0.0f);
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 8; ++i) {
@@ -84,7 +84,7 @@ template <ushort Dim, ushort Blocks>
 MNK_SHARED void loadValueScales(
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     CacheVectors from, MatrixLane at, uint base, uint end) {
-  if (kvHasCodedKeys) {
+  if (kvHasQuantizedKeys) {
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
       const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
@@ -118,7 +118,7 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
   MatrixScores<RowBlocks, Blocks> scores;
   MNK_UNROLL
   for (ushort n = 0; n < Blocks; ++n) {
-    const float scale = kvHasCodedKeys ? scaleOfLevels(tile.keys[n].scale, keys) : 1.0f;
+    const float scale = kvHasQuantizedKeys ? codebookScale(tile.keys[n].scale, keys) : 1.0f;
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
       float2 product = float2(products[b][n][0].thread_elements()[0], products[b][n][0].thread_elements()[1]);
@@ -127,7 +127,7 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
             float2(products[b][n][Chains - 1].thread_elements()[0], products[b][n][Chains - 1].thread_elements()[1]);
       }
       scores.of[b][n] = product * (rows.scoreScale[b] * scale);
-      if (kvHasCodedKeys && kvHasKeyMeans) {
+      if (kvHasQuantizedKeys && kvHasKeyMeans) {
         scores.of[b][n] += rows.bias[b];
       }
     }
@@ -154,8 +154,8 @@ MNK_SHARED void maskScores(
       const bool isSeen0 = isCommon || (key < end && isSeenBy(p, rows.row[b][0], key));
       const bool isSeen1 = isCommon || (key < end && isSeenBy(p, rows.row[b][1], key));
       scores.of[b][n] = float2(
-          isSeen0 ? scoreOf(p, sequence, rows.row[b][0], key, score.x, mask) : kNoScore,
-          isSeen1 ? scoreOf(p, sequence, rows.row[b][1], key, score.y, mask) : kNoScore);
+          isSeen0 ? scoreOf(p, sequence, rows.row[b][0], key, score.x, mask) : kMaskedScore,
+          isSeen1 ? scoreOf(p, sequence, rows.row[b][1], key, score.y, mask) : kMaskedScore);
     }
   }
 }
@@ -172,7 +172,7 @@ MNK_SHARED void updateSoftmax(thread MatrixScores<RowBlocks, Blocks>& scores, th
     for (ushort n = 0; n < Blocks; ++n) {
       newMax[b] = max(newMax[b], scores.of[b][n]);
     }
-    newMax[b] = largestOfColumns(newMax[b]);
+    newMax[b] = maxOfColumns(newMax[b]);
     isHigher = isHigher || newMax[b].x > rows.rowMax[b].x || newMax[b].y > rows.rowMax[b].y;
   }
   if (simd_any(isHigher)) {
@@ -204,7 +204,7 @@ MNK_SHARED void scaleProbs(
   bool isLarger = false;
   MNK_UNROLL
   for (ushort n = 0; n < Blocks; ++n) {
-    const float scale = scaleOfLevels(tile.valueScales[n], values);
+    const float scale = codebookScale(tile.valueScales[n], values);
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
       const float2 prob = probs.of[b][n];
@@ -223,7 +223,7 @@ MNK_SHARED void scaleProbs(
       const float2 prob = probs.of[i / Blocks][i % Blocks];
       exponent = max(exponent, max(finiteExponent(prob.x), finiteExponent(prob.y)));
     }
-    exponent = largestOverLanes(exponent, 32);
+    exponent = maxOverLanes(exponent, 32);
     const uint grown = exponent - rows.unit;
     const float rescale = as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
     MNK_UNROLL
@@ -253,14 +253,14 @@ MNK_SHARED void accumulateValues(
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     AttentionTokens tokens, device const float* slopes, threadgroup const half2* table, uint copy, MatrixLane at,
     uint base, uint end, bool isCommon) {
-  const float perUnit = kvHasCodedKeys ? as_type<float>((254u - rows.unit) << 23) : 1.0f;
+  const float perUnit = kvHasQuantizedKeys ? as_type<float>((254u - rows.unit) << 23) : 1.0f;
   simdgroup_half8x8 prob[RowBlocks][Blocks];
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
     const float2 x = probs.of[i / Blocks][i % Blocks] * perUnit;
     prob[i / Blocks][i % Blocks] = matrixOf(half2(half(x.x), half(x.y)));
   }
-  if (kvHasCodedKeys || !flashHasTokens || isCommon || areFinite<Dim / 8, 2 * Blocks>(tile.values)) {
+  if (kvHasQuantizedKeys || !flashHasTokens || isCommon || areFinite<Dim / 8, 2 * Blocks>(tile.values)) {
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 8; i = ushort(i + 2)) {
       MNK_UNROLL

@@ -9,8 +9,8 @@ constant constexpr float kLn2 = 0.693147180559945309f;
 
 // Stand-ins for minus infinity that arithmetic cannot turn into NaN. The initial rowMax is above the score of a masked
 // key, so that its prob is 0 even if no key has been seen yet.
-constant constexpr float kNoScore = -1.0e30f;
-constant constexpr float kNoLargest = -0.5e30f;
+constant constexpr float kMaskedScore = -1.0e30f;
+constant constexpr float kInitialRowMax = -0.5e30f;
 
 // Sums N values over the lanes that differ in the bits `Last` to `First` of their index, as a transposing reduction:
 // each shuffle halves the number of values that a lane keeps as long as it is even, so that N values take about N
@@ -80,7 +80,7 @@ inline void storeInThreadgroup(
 template <ushort Chunks>
 inline MergedRow<Chunks> emptyRow() {
   MergedRow<Chunks> row;
-  row.rowMax = kNoLargest;
+  row.rowMax = kInitialRowMax;
   row.rowSum = 0.0f;
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
@@ -159,16 +159,16 @@ inline float4 foursOf(StoredParts from, uint part, uint lane, ushort i, ushort c
 }
 // Parts that other threadgroups of the same dispatch stored. They are exchanged as atomics, one float at a time, in a
 // layout in which neighboring lanes access neighboring floats.
-struct ExchangedParts {
+struct AtomicParts {
   device atomic_float* sums;
   device atomic_float* stats;
 };
-inline float2 statOf(ExchangedParts from, uint part) {
+inline float2 statOf(AtomicParts from, uint part) {
   return float2(
       atomic_load_explicit(from.stats + 2u * part, memory_order_relaxed),
       atomic_load_explicit(from.stats + 2u * part + 1u, memory_order_relaxed));
 }
-inline float4 foursOf(ExchangedParts from, uint part, uint lane, ushort i, ushort chunks, uint lanes) {
+inline float4 foursOf(AtomicParts from, uint part, uint lane, ushort i, ushort chunks, uint lanes) {
   device atomic_float* at = from.sums + (part * chunks + i) * (4u * lanes) + lane;
   return float4(
       atomic_load_explicit(at, memory_order_relaxed), atomic_load_explicit(at + lanes, memory_order_relaxed),

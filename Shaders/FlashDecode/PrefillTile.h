@@ -2,13 +2,14 @@
 // memory, as elements of type T (f16 or f32). All simdgroups load it together, and each uses it for its own rows:
 //   scores  [row][key]  = queries [row][dim] * keys [dim][key]
 //   results [row][dim] += probs [row][key] * values [key][dim]     probs replace scores, in place
-// Scales of quantized vectors are applied to scores and probs, so that tiles hold codebook entries. `flashParts`
-// simdgroups share a row of more than 128 elements: each has a part of its query and of its result. In a latent cache,
-// a key is the value followed by `Extra` elements per simdgroup, and the tile of values also serves as keys.
+// Scales of quantized vectors are applied to scores and probs, so that tiles hold codebook entries.
+// `flashSimdgroupsPerRow` simdgroups share a row of more than 128 elements: each has a part of its query and of its
+// result. In a latent cache, a key is the value followed by `Extra` elements per simdgroup, and the tile of values also
+// serves as keys.
 #pragma once
 #include "MatrixPieces.h"
 
-pipeline_constant(uint, flashParts, kFlashDecodeParts);
+pipeline_constant(uint, flashSimdgroupsPerRow, kFlashDecodeSimdgroupsPerRow);
 
 template <typename T>
 inline simdgroup_matrix<T, 8, 8> matrixOfTwo(T x, T y) {
@@ -22,11 +23,11 @@ inline simdgroup_matrix<T, 8, 8> matrixOfTwo(T x, T y) {
 inline ushort secondColumnStep() {
   return ushort(flashHasRowMajorMatrices ? 2 : 8);
 }
-inline float largestOfRow(float x) {
+inline float maxOfRow(float x) {
   x = max(x, simd_shuffle_xor(x, ushort(1)));
   return max(x, simd_shuffle_xor(x, secondColumnStep()));
 }
-inline uint largestOfRow(uint x) {
+inline uint maxOfRow(uint x) {
   x = max(x, simd_shuffle_xor(x, ushort(1)));
   return max(x, simd_shuffle_xor(x, secondColumnStep()));
 }
@@ -80,7 +81,7 @@ MNK_SHARED bool loadVectors(
       storeTileFour(tile + key * stride + first + 4u * chunk, x);
     }
     if (from.bits != 0u && first % kScaledElements == 0u) {
-      scales[first / kScaledElements * Keys + key] = base + key < end ? scaleOfLevels(piece.scale, from) : 0.0f;
+      scales[first / kScaledElements * Keys + key] = base + key < end ? codebookScale(piece.scale, from) : 0.0f;
     }
   }
   return isFinite;
@@ -111,9 +112,9 @@ template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
 inline void startPrefill(thread PrefillRows<T, Dim, Extra, RowBlocks>& rows) {
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
-    rows.rowMax[b] = kNoLargest;
+    rows.rowMax[b] = kInitialRowMax;
     rows.rowSum[b] = 0.0f;
-    rows.unit[b] = kvHasCodedValues ? 1u : 127u;
+    rows.unit[b] = kvHasQuantizedValues ? 1u : 127u;
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 8; ++i) {
       rows.result[b][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
@@ -213,10 +214,10 @@ MNK_SHARED void addProducts(
     float2 scale = float2(1.0f);
     float2 otherScale = float2(1.0f);
     const uint index = n * 8u + at.column;
-    if (kvHasCodedValues) {
+    if (kvHasQuantizedValues) {
       scale = float2(scales[index], scales[index + 1u]);
     }
-    if (kvHasCodedKeys) {
+    if (kvHasQuantizedKeys) {
       otherScale = float2(otherScales[index], otherScales[index + 1u]);
     }
     products.of[b][n] = products.of[b][n] * scale + others.of[b][n] * otherScale;
@@ -231,7 +232,7 @@ MNK_SHARED void sumParts(
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
     float2 sum = first[i * 32u + lane];
-    for (uint part = 1; part < flashParts; ++part) {
+    for (uint part = 1; part < flashSimdgroupsPerRow; ++part) {
       sum += first[(part * (RowBlocks * Blocks) + i) * 32u + lane];
     }
     products.of[i / Blocks][i % Blocks] = sum;
@@ -250,7 +251,7 @@ MNK_SHARED void scoreProducts(
     MNK_UNROLL
     for (ushort side = 0; side < 2; ++side) {
       const uint key = base + at.column + (n * 8u + side);
-      const float scale = kvHasCodedKeys && Extra == 0 ? ownScales[n * 8u + side] : 1.0f;
+      const float scale = kvHasQuantizedKeys && Extra == 0 ? ownScales[n * 8u + side] : 1.0f;
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
         float score = scores.of[b][n][side] * (rows.scoreScale[b] * scale);
@@ -259,7 +260,7 @@ MNK_SHARED void scoreProducts(
         }
         if (flashHasSoftcap || flashHasSlopes || flashHasMask || !isCommon) {
           const bool isSeen = isCommon || (key < end && isSeenBy(p, rows.row[b], key));
-          score = isSeen ? scoreOf(p, sequence, rows.row[b], key, score, mask) : kNoScore;
+          score = isSeen ? scoreOf(p, sequence, rows.row[b], key, score, mask) : kMaskedScore;
         }
         scores.of[b][n][side] = score;
       }
@@ -281,7 +282,7 @@ MNK_SHARED void updatePrefill(
     for (ushort n = 0; n < Blocks; ++n) {
       newMax = max(newMax, max(scores.of[b][n].x, scores.of[b][n].y));
     }
-    newMax = largestOfRow(newMax);
+    newMax = maxOfRow(newMax);
     float rescale = fast::exp2(rows.rowMax[b] - newMax);
     rows.rowMax[b] = newMax;
     rows.rowSum[b] *= rescale;
@@ -290,7 +291,7 @@ MNK_SHARED void updatePrefill(
     for (ushort n = 0; n < Blocks; ++n) {
       float2 prob = float2(fast::exp2(scores.of[b][n].x - newMax), fast::exp2(scores.of[b][n].y - newMax));
       rows.rowSum[b] += prob.x + prob.y;
-      if (kvHasCodedValues) {
+      if (kvHasQuantizedValues) {
         // The scale of a masked key may be NaN.
         const float2 scaled = prob * float2(ownScales[n * 8u], ownScales[n * 8u + 1u]);
         prob = float2(prob.x == 0.0f ? 0.0f : scaled.x, prob.y == 0.0f ? 0.0f : scaled.y);
@@ -298,8 +299,8 @@ MNK_SHARED void updatePrefill(
       }
       scores.of[b][n] = prob;
     }
-    if (kvHasCodedValues) {
-      exponent = largestOfRow(exponent);
+    if (kvHasQuantizedValues) {
+      exponent = maxOfRow(exponent);
       const uint grown = exponent - rows.unit[b];
       rescale *= as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
       rows.unit[b] = exponent;
@@ -348,7 +349,7 @@ MNK_SHARED void multiplyValues(
 // The same if values that some rows do not see are infinite or NaN. 0 * NaN is NaN, so values with prob 0 are skipped,
 // key by key.
 template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
-MNK_SHARED void addWeighedValues(
+MNK_SHARED void accumulateUnmaskedValues(
     thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
     threadgroup const T* values, uint stride, MatrixLane at, uint lane) {
   MNK_UNROLL

@@ -7,7 +7,7 @@
 
 pipeline_constant(uint, hadamardFromType, kHadamardFromType);
 pipeline_constant(uint, hadamardIntoType, kHadamardIntoType);
-pipeline_constant(bool, hadamardIsApart, kHadamardIsApart);
+pipeline_constant(bool, hadamardIsOutOfPlace, kHadamardIsOutOfPlace);
 pipeline_constant(bool, hadamardIsVectorized, kHadamardIsVectorized);
 
 inline float4 hadamardSigned(float4 x, constant HadamardParams& p, uint first) {
@@ -25,13 +25,13 @@ inline float4 hadamardSigned(float4 x, constant HadamardParams& p, uint first) {
 template <ushort Chunks, ushort Parts>
 kernel void hadamard(
     constant HadamardParams& p [[buffer(kHadamardParams)]],
-    device const uchar* from [[buffer(kHadamardFrom), function_constant(hadamardIsApart)]],
+    device const uchar* from [[buffer(kHadamardFrom), function_constant(hadamardIsOutOfPlace)]],
     device uchar* into [[buffer(kHadamardInto)]], uint2 group [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float4, parts, Parts == 1 ? 1 : 32 * Chunks * Parts);
   device const uchar* source = into;
-  if (hadamardIsApart) {
+  if (hadamardIsOutOfPlace) {
     source = from;
   }
   const uint index = group.x * simdgroups + simdgroup;

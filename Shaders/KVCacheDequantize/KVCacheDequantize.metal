@@ -13,8 +13,8 @@ kernel void kvCacheDequantize(
     device uchar* values [[buffer(kKVCacheDequantizeValues), function_constant(kvHasValues)]],
     device const uchar* keyCodes [[buffer(kKVCacheDequantizeKeyCodes)]],
     device const uchar* valueCodes [[buffer(kKVCacheDequantizeValueCodes), function_constant(kvHasValues)]],
-    device const uchar* keyScales [[buffer(kKVCacheDequantizeKeyScales), function_constant(kvHasCodedKeys)]],
-    device const uchar* valueScales [[buffer(kKVCacheDequantizeValueScales), function_constant(kvHasCodedValues)]],
+    device const uchar* keyScales [[buffer(kKVCacheDequantizeKeyScales), function_constant(kvHasQuantizedKeys)]],
+    device const uchar* valueScales [[buffer(kKVCacheDequantizeValueScales), function_constant(kvHasQuantizedValues)]],
     device const float* keyMeans [[buffer(kKVCacheDequantizeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kKVCacheDequantizeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales
@@ -28,7 +28,7 @@ kernel void kvCacheDequantize(
   device uchar* into = keys;
   device const uchar* codes = keyCodes;
   device const uchar* scales = nullptr;
-  if (kvHasCodedKeys) {
+  if (kvHasQuantizedKeys) {
     scales = keyScales;
   }
   if (kvHasValues) {
@@ -37,12 +37,12 @@ kernel void kvCacheDequantize(
       isValue = true;
       into = values;
       codes = valueCodes;
-      if (kvHasCodedValues) {
+      if (kvHasQuantizedValues) {
         scales = valueScales;
       }
     }
   }
-  const bool isCoded = isValue ? kvHasCodedValues : kvHasCodedKeys;  // uniform over a simdgroup
+  const bool isCoded = isValue ? kvHasQuantizedValues : kvHasQuantizedKeys;  // uniform over a simdgroup
 
   const KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
   const uint first = lane % plane.lanes * 4u * Chunks;
@@ -68,21 +68,21 @@ kernel void kvCacheDequantize(
   } else if (isRead) {
     loadChunks<Chunks>(codes, kvDenseType, kvHasAlignedCodes, address.cacheRow * plane.headDim + first, words);
   }
-  fillLevels(levels, kvKeyBits, place, simdgroups * 32u);
+  fillCodebook(levels, kvKeyBits, place, simdgroups * 32u);
   if (isOwnTable) {
-    fillLevels(levels + 256, kvValueBits, place, simdgroups * 32u);
+    fillCodebook(levels + 256, kvValueBits, place, simdgroups * 32u);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);  // codebooks are filled
 
   float4 x[Chunks];
-  const float factor = scaleOfLevels(scale, plane.headDim, plane.inverseRoot, plane.scaleFactor);
+  const float factor = codebookScale(scale, plane.headDim, plane.inverseRoot, plane.scaleFactor);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     if (!isCoded) {
       x[i] = floatsOfWords(words, kvDenseType, i);
     } else {
-      x[i] = factor * (isValue && isOwnTable ? levelsOfCodes<4 * Chunks>(words, i, kvValueBits, levels + 256)
-                                             : levelsOfCodes<4 * Chunks>(words, i, kvKeyBits, levels));
+      x[i] = factor * (isValue && isOwnTable ? dequantizeFour<4 * Chunks>(words, i, kvValueBits, levels + 256)
+                                             : dequantizeFour<4 * Chunks>(words, i, kvKeyBits, levels));
     }
   }
   if (isCoded && p.isOriginal != 0u) {

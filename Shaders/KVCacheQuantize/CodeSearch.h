@@ -22,7 +22,7 @@ inline float lowerBoundary(CodeBook book, uint code) {
 }
 
 MNK_SHARED void fillCodeTables(threadgroup float* tables, uint bits, uint index, uint threads) {
-  fillLevels(tables, bits, index, threads);
+  fillCodebook(tables, bits, index, threads);
   for (uint code = index; code <= (1u << bits); code += threads) {
     tables[256u + code] = lowerBoundary(codeBook(bits), code);
   }
@@ -55,6 +55,6 @@ inline uint4 codesOf(threadgroup const float* tables, constant const float* gues
       codeOf(tables, guess, bits, x.x), codeOf(tables, guess, bits, x.y), codeOf(tables, guess, bits, x.z),
       codeOf(tables, guess, bits, x.w));
 }
-inline float4 levelsOf(threadgroup const float* levels, uint4 codes) {
+inline float4 codebookEntries(threadgroup const float* levels, uint4 codes) {
   return float4(levels[codes.x], levels[codes.y], levels[codes.z], levels[codes.w]);
 }

@@ -12,7 +12,7 @@
 
 pipeline_constant(bool, kvHasCounts, kKVCacheQuantizeHasCounts);
 pipeline_constant(bool, kvHasProbe, kKVCacheQuantizeHasProbe);
-pipeline_constant(bool, kvIsRotated, kKVCacheQuantizeIsRotated);
+pipeline_constant(bool, kvAppliesRoPE, kKVCacheQuantizeAppliesRoPE);
 pipeline_constant(uint, kvQueryType, kRotaryAppendQueryType);
 
 // Scales beyond the largest finite f16 saturate to it.
@@ -32,7 +32,7 @@ struct QuantizedRow {
 // Quantizes and stores a vector. Returns whether its scale saturated. `at` is the index of the lane within the vector.
 template <ushort Chunks>
 MNK_SHARED bool quantizeVector(
-    threadgroup const float* tables, thread float4* x, KVCodecPlane plane, uint bits, VectorSize size,
+    threadgroup const float* tables, thread float4* x, KVCodecPlane plane, uint bits, VectorExponent size,
     QuantizedRow into, constant KVCacheQuantizeParams& p, uint at, bool isValue) {
   const bool isNan = !size.isFinite && (p.flags & uint(kKVPropagatesNonFinite)) != 0u;
   uint4 codes[Chunks];
@@ -50,7 +50,7 @@ MNK_SHARED bool quantizeVector(
   } else {
     const float scale = encodeMlx1<Chunks>(tables, x, codes, plane, bits, size.power);
     if (kvHasCounts) {
-      isSaturated = largestOverLanes(as_type<uint>(scale), plane.lanes) == 0x7f7fffffu;
+      isSaturated = maxOverLanes(as_type<uint>(scale), plane.lanes) == 0x7f7fffffu;
     }
     const uint blocks = mlx1Blocks(plane.headDim);
     const uint lanesOfBlock = plane.lanes / blocks;
@@ -90,8 +90,8 @@ kernel void kvCacheQuantize(
     device const uchar* values [[buffer(kKVCacheQuantizeValues), function_constant(kvHasValues)]],
     device uchar* keyCodes [[buffer(kKVCacheQuantizeKeyCodes)]],
     device uchar* valueCodes [[buffer(kKVCacheQuantizeValueCodes), function_constant(kvHasValues)]],
-    device uchar* keyScales [[buffer(kKVCacheQuantizeKeyScales), function_constant(kvHasCodedKeys)]],
-    device uchar* valueScales [[buffer(kKVCacheQuantizeValueScales), function_constant(kvHasCodedValues)]],
+    device uchar* keyScales [[buffer(kKVCacheQuantizeKeyScales), function_constant(kvHasQuantizedKeys)]],
+    device uchar* valueScales [[buffer(kKVCacheQuantizeValueScales), function_constant(kvHasQuantizedValues)]],
     device const uint* sequences [[buffer(kKVCacheQuantizeSequences), function_constant(kvHasRows)]],
     device const uint* positions [[buffer(kKVCacheQuantizePositions), function_constant(kvHasRows)]],
     device const float* keyMeans [[buffer(kKVCacheQuantizeKeyMeans), function_constant(kvHasKeyMeans)]],
@@ -99,17 +99,17 @@ kernel void kvCacheQuantize(
     device const float* channelScales [[buffer(kKVCacheQuantizeChannelScales), function_constant(kvHasChannelScales)]],
     device atomic_uint* counts [[buffer(kKVCacheQuantizeCounts), function_constant(kvHasCounts)]],
     device float* probe [[buffer(kKVCacheQuantizeProbe), function_constant(kvHasProbe)]],
-    constant MultiRoPEParams& rotation [[buffer(kKVCacheQuantizeRotation), function_constant(kvIsRotated)]],
-    constant uint2* frequencies [[buffer(kKVCacheQuantizeFrequencies), function_constant(kvIsRotated)]],
-    device const uchar* queries [[buffer(kKVCacheQuantizeQueries), function_constant(kvIsRotated)]],
-    device uchar* rotatedQueries [[buffer(kKVCacheQuantizeRotatedQueries), function_constant(kvIsRotated)]],
+    constant MultiRoPEParams& rotation [[buffer(kKVCacheQuantizeRotation), function_constant(kvAppliesRoPE)]],
+    constant uint2* frequencies [[buffer(kKVCacheQuantizeFrequencies), function_constant(kvAppliesRoPE)]],
+    device const uchar* queries [[buffer(kKVCacheQuantizeQueries), function_constant(kvAppliesRoPE)]],
+    device uchar* rotatedQueries [[buffer(kKVCacheQuantizeRotatedQueries), function_constant(kvAppliesRoPE)]],
     device const uint* rotaryPositions [[buffer(kKVCacheQuantizeRotaryPositions), function_constant(ropeHasPositions)]],
     device const uint* rotaryOffsets [[buffer(kKVCacheQuantizeRotaryOffsets), function_constant(ropeHasOffsets)]],
     uint2 group [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float, tables, 2 * kCodeTableFloats);
   uint index = group.x * simdgroups + simdgroup;
-  if (kvIsRotated) {
+  if (kvAppliesRoPE) {
     // A threadgroup processes either the cache or queries, so that either all of its threads reach the barrier or none
     // does.
     const uint groupsOfCache = (p.keys.simdgroups + p.values.simdgroups + simdgroups - 1u) / simdgroups;
@@ -129,7 +129,7 @@ kernel void kvCacheQuantize(
   bool isValue = false;
   device const uchar* source = keys;
   QuantizedRow into = {keyCodes, nullptr, 0, false};
-  if (kvHasCodedKeys) {
+  if (kvHasQuantizedKeys) {
     into.scales = keyScales;
   }
   if (kvHasValues) {
@@ -138,12 +138,12 @@ kernel void kvCacheQuantize(
       isValue = true;
       source = values;
       into.codes = valueCodes;
-      if (kvHasCodedValues) {
+      if (kvHasQuantizedValues) {
         into.scales = valueScales;
       }
     }
   }
-  const bool isCoded = isValue ? kvHasCodedValues : kvHasCodedKeys;  // uniform over a simdgroup
+  const bool isCoded = isValue ? kvHasQuantizedValues : kvHasQuantizedKeys;  // uniform over a simdgroup
 
   KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
   const uint at = lane % plane.lanes;
@@ -174,7 +174,7 @@ kernel void kvCacheQuantize(
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = floatsOfWords(words, kvElementType, i);
-    if (kvIsRotated) {
+    if (kvAppliesRoPE) {
       if (into.isStored && !isValue) {
         x[i] = rotatedFour(
             rotation, frequencies, rotaryPositions, rotaryOffsets, ropeToken(rotation, address.sourceToken), source,
@@ -182,24 +182,24 @@ kernel void kvCacheQuantize(
       }
     }
     if (!isNarrow() && isCoded) {
-      x[i] = withoutSubnormal(x[i]);
+      x[i] = flushSubnormals(x[i]);
     }
     if (into.isStored) {
       if (kvHasKeyMeans && !isValue) {
-        x[i] = withoutSubnormal(x[i] - withoutSubnormal(fourFloats(keyMeans, elementOfHead + 4u * i)));
+        x[i] = flushSubnormals(x[i] - flushSubnormals(fourFloats(keyMeans, elementOfHead + 4u * i)));
       }
       if (kvHasValueMeans && isValue) {
-        x[i] = withoutSubnormal(x[i] - withoutSubnormal(fourFloats(valueMeans, elementOfHead + 4u * i)));
+        x[i] = flushSubnormals(x[i] - flushSubnormals(fourFloats(valueMeans, elementOfHead + 4u * i)));
       }
       if (kvHasChannelScales && !isValue) {
-        x[i] *= withoutSubnormal(fourFloats(channelScales, elementOfHead + 4u * i));
+        x[i] *= flushSubnormals(fourFloats(channelScales, elementOfHead + 4u * i));
       }
     }
   }
 
-  VectorSize size = {0, true};
+  VectorExponent size = {0, true};
   if (isCoded) {
-    size = takeOutSize<Chunks>(x, plane.lanes);
+    size = normalizeExponent<Chunks>(x, plane.lanes);
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
       if (hasElements) {
@@ -209,7 +209,7 @@ kernel void kvCacheQuantize(
     walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
   } else if (into.isStored) {
     const ulong to = into.row * plane.headDim + first;
-    if (kvDenseType == kvElementType && (isValue || !kvIsRotated)) {
+    if (kvDenseType == kvElementType && (isValue || !kvAppliesRoPE)) {
       // A bitwise copy preserves NaN payloads.
       storeWords<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, words);
     } else {

@@ -25,18 +25,18 @@ inline T sumOfChunks(thread T* x) {
 
 // Flushes numbers below 2^-60 to zero, so that no product of two is subnormal. Next to the vector's largest element
 // they are below the precision of a float.
-inline float withoutDust(float x) {
+inline float flushTiny(float x) {
   return (as_type<uint>(x) & 0x7fffffffu) < 0x21800000u ? 0.0f : x;
 }
 
 // The sum of squares over the lanes of a vector, or of one block of it. Flushes tiny elements first.
 template <ushort Chunks>
-inline float energyOf(thread float4* y, uint lanes) {
+inline float sumOfSquares(thread float4* y, uint lanes) {
   float squares[Chunks];
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     if (!isNarrow()) {
-      y[i] = float4(withoutDust(y[i].x), withoutDust(y[i].y), withoutDust(y[i].z), withoutDust(y[i].w));
+      y[i] = float4(flushTiny(y[i].x), flushTiny(y[i].y), flushTiny(y[i].z), flushTiny(y[i].w));
     }
     squares[i] = productsWith(y[i], y[i]).x;
   }
@@ -46,12 +46,12 @@ inline float energyOf(thread float4* y, uint lanes) {
 // <u, c> and <c, c> over the elements of a lane, where c are the codebook entries of the codes; 0 for a lane without
 // elements.
 template <ushort Chunks>
-inline float2 productsWithLevels(
+inline float2 productsWithCodebook(
     threadgroup const float* levels, thread const float4* u, thread const uint4* codes, bool hasElements) {
   float2 products[Chunks];
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    products[i] = productsWith(u[i], levelsOf(levels, codes[i]));
+    products[i] = productsWith(u[i], codebookEntries(levels, codes[i]));
   }
   const float2 sums = sumOfChunks<Chunks>(products);
   return hasElements ? float2(sums) : float2(0.0f);
@@ -60,16 +60,16 @@ inline float2 productsWithLevels(
 // Searches divisors g around 1 for the one whose codebook entries c for u / g are closest in direction to u. The result
 // holds 1 / g and its sums <u, c> and <c, c>. Lanes reduce the sums of `Together` candidates at a time, to overlap the
 // latency of shuffles.
-struct BestSize {
+struct BestDivisor {
   float factor;
   float2 sums;
 };
 
 template <ushort Chunks, ushort Together>
-inline BestSize bestSize(
+inline BestDivisor findBestDivisor(
     threadgroup const float* tables, thread const float4* u, constant const float* guess, uint bits, uint lanes,
     bool hasElements, uint candidates, float spacing) {
-  BestSize best = {1.0f, float2(0.0f, 1.0f)};
+  BestDivisor best = {1.0f, float2(0.0f, 1.0f)};
   for (uint first = 0; first < candidates; first += Together) {
     float factors[Together];
     float2 sums[Together];
@@ -81,7 +81,7 @@ inline BestSize bestSize(
       for (ushort i = 0; i < Chunks; ++i) {
         codes[i] = codesOf(tables, guess, bits, withinGuess(guess, u[i]) * factors[t]);
       }
-      sums[t] = productsWithLevels<Chunks>(tables, u, codes, hasElements);
+      sums[t] = productsWithCodebook<Chunks>(tables, u, codes, hasElements);
     }
     MNK_UNROLL
     for (ushort t = 0; t < Together; ++t) {
@@ -89,7 +89,7 @@ inline BestSize bestSize(
       // sums.x^2 / sums.y is proportional to the squared cosine.
       const float2 s = sums[t];
       if (first + t < candidates && s.x * s.x * best.sums.y > best.sums.x * best.sums.x * s.y) {
-        best = BestSize{factors[t], s};
+        best = BestDivisor{factors[t], s};
       }
     }
   }
@@ -104,17 +104,17 @@ inline float encodeTurbo(
     bool isUnbiased, uint candidates, float candidateSpacing) {
   const bool hasElements = at * 4u * Chunks < plane.headDim;
   const float length = float(plane.headDim);
-  const float size = precise::sqrt(energyOf<Chunks>(y, plane.lanes) / length);
+  const float size = precise::sqrt(sumOfSquares<Chunks>(y, plane.lanes) / length);
   const float inverse = size > 0.0f ? 1.0f / size : 0.0f;
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     y[i] *= inverse;
   }
   constant const float* guess = codeGuess(bits);
-  BestSize best = {1.0f, float2(0.0f, 1.0f)};
+  BestDivisor best = {1.0f, float2(0.0f, 1.0f)};
   if (candidates > 1u) {
     constexpr ushort kTogether = Chunks > 2 ? 1 : 6;
-    best = bestSize<Chunks, kTogether>(
+    best = findBestDivisor<Chunks, kTogether>(
         tables, y, guess, bits, plane.lanes, hasElements, candidates, candidateSpacing * kTurboReach[bits]);
   }
   MNK_UNROLL
@@ -122,7 +122,7 @@ inline float encodeTurbo(
     codes[i] = codesOf(tables, guess, bits, withinGuess(guess, y[i]) * best.factor);
   }
   if (candidates == 1u) {
-    best.sums = sumOverLanes(productsWithLevels<Chunks>(tables, y, codes, hasElements), plane.lanes);
+    best.sums = sumOverLanes(productsWithCodebook<Chunks>(tables, y, codes, hasElements), plane.lanes);
   }
   if (!(best.sums.x > 0.0f)) {
     return 0.0f;
@@ -137,7 +137,7 @@ inline float encodeMlx1(
     threadgroup const float* tables, thread float4* y, thread uint4* codes, KVCodecPlane plane, uint bits, int power) {
   const uint blocks = mlx1Blocks(plane.headDim);
   const float length = float(plane.headDim / blocks);
-  const float size = precise::sqrt(energyOf<Chunks>(y, plane.lanes / blocks) / length);
+  const float size = precise::sqrt(sumOfSquares<Chunks>(y, plane.lanes / blocks) / length);
   const float scale = timesPowerOfTwo(blocks == 2u ? size * plane.inverseRoot : size, power);
   const float factor = scale > 1e-10f ? plane.scaleFactor / size : 0.0f;
   constant const float* guess = codeGuess(bits);

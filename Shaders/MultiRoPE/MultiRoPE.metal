@@ -7,11 +7,11 @@
 #include "MultiRoPETypes.h"
 
 pipeline_constant(bool, ropeHasKeys, kMultiRoPEHasKeys);
-pipeline_constant(bool, ropeIsApart, kMultiRoPEIsApart);
-pipeline_constant(bool, ropeHasKeysApart, kMultiRoPEHasKeysApart);
+pipeline_constant(bool, ropeIsOutOfPlace, kMultiRoPEIsOutOfPlace);
+pipeline_constant(bool, ropeHasKeysOutOfPlace, kMultiRoPEHasKeysOutOfPlace);
 
 template <typename From, typename Into>
-inline void turnPair(device const From* from, device Into* into, RopePlace place, Rotation rotation) {
+inline void rotatePair(device const From* from, device Into* into, RopePlace place, Rotation rotation) {
   const float x = floatOf(from[place.first]);
   const float y = floatOf(from[place.second]);
   into[place.first] = rounded(rotatedFirst(x, y, rotation.cosine, rotation.sine), Into());
@@ -19,7 +19,7 @@ inline void turnPair(device const From* from, device Into* into, RopePlace place
 }
 
 template <typename From, typename Into>
-inline void turnFour(device const From* from, device Into* into, RopePlace place, RopeAngles angles) {
+inline void rotateFourPairs(device const From* from, device Into* into, RopePlace place, RopeAngles angles) {
   const RopeElements rotated = rotatedPairs(
       RopeElements{
           floatsOf(*reinterpret_cast<device const vec<From, 4>*>(from + place.first)),
@@ -51,9 +51,9 @@ template <typename From, typename Into>
 kernel void multiRoPE(
     constant MultiRoPEParams& p [[buffer(kMultiRoPEParams)]],
     constant uint2* frequencies [[buffer(kMultiRoPEFrequencies)]],
-    device const From* queries [[buffer(kMultiRoPEQueries), function_constant(ropeIsApart)]],
+    device const From* queries [[buffer(kMultiRoPEQueries), function_constant(ropeIsOutOfPlace)]],
     device Into* rotatedQueries [[buffer(kMultiRoPERotatedQueries)]],
-    device const From* keys [[buffer(kMultiRoPEKeys), function_constant(ropeHasKeysApart)]],
+    device const From* keys [[buffer(kMultiRoPEKeys), function_constant(ropeHasKeysOutOfPlace)]],
     device Into* rotatedKeys [[buffer(kMultiRoPERotatedKeys), function_constant(ropeHasKeys)]],
     device const uint* positions [[buffer(kMultiRoPEPositions), function_constant(ropeHasPositions)]],
     device const uint* offsets [[buffer(kMultiRoPEOffsets), function_constant(ropeHasOffsets)]],
@@ -71,10 +71,10 @@ kernel void multiRoPE(
     }
   }
   device const From* from = reinterpret_cast<device const From*>(into);
-  if (ropeIsApart && !isKey) {
+  if (ropeIsOutOfPlace && !isKey) {
     from = queries;
   }
-  if (ropeHasKeysApart && isKey) {
+  if (ropeHasKeysOutOfPlace && isKey) {
     from = keys;
   }
 
@@ -94,9 +94,9 @@ kernel void multiRoPE(
     if (!place.isRotated) {
       copyUnit(source, target, place);
     } else if (ropeIsVectorized) {
-      turnFour(source, target, place, angles);
+      rotateFourPairs(source, target, place, angles);
     } else {
-      turnPair(source, target, place, Rotation{angles.cosine.x, angles.sine.x});
+      rotatePair(source, target, place, Rotation{angles.cosine.x, angles.sine.x});
     }
   }
 }

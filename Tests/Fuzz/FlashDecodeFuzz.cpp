@@ -119,7 +119,7 @@ void drawOptions(FlashDecodeCase& attend, Seeded& random) {
   options.splits = oneOf<uint32_t>(random, {0, 0, 0, 1, 2, 3, 5});
   if (coin(random, 1, 64)) options.splits = FlashDecode::kMaxSplits;
   if (coin(random, 1, 2)) options.kernel = FlashDecodeKernel::vector;
-  options.merge = oneOf(random, {FlashDecodeMerge::automatic, FlashDecodeMerge::separate, FlashDecodeMerge::together});
+  options.merge = oneOf(random, {FlashDecodeMerge::automatic, FlashDecodeMerge::separate, FlashDecodeMerge::inKernel});
   attend.hasSlopes = coin(random, 1, 5);
   attend.hasSinks = !attend.givesPartials && coin(random, 1, 5);
   attend.hasScratch = options.splits != 0 && coin(random, 1, 3);

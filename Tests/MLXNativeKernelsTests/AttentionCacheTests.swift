@@ -52,7 +52,7 @@ final class AttentionCacheTests: DeviceTestCase {
         }
     }
 
-    func testSlotsTurnBehindPinnedPositions() throws {
+    func testSlotsWrapBehindPinnedPositions() throws {
         let ring = try AttentionCache(
             .init(kvHeads: 1, headDim: 1, capacity: 5), whenFull: .overwriteOldest(keepingFirst: 2),
             isStorageOnly: true, on: device)

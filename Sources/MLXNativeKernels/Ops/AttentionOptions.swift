@@ -49,13 +49,13 @@ public struct AttentionOptions: Sendable {
         case separate
         /// The threadgroup that stores the last part, in the same dispatch. It needs a device that orders memory between
         /// threadgroups.
-        case together
+        case inKernel
 
         fileprivate var code: mnk_flash_decode_merge {
             switch self {
             case .automatic: .MNK_MERGE_AUTOMATIC
             case .separate: .MNK_MERGE_SEPARATE
-            case .together: .MNK_MERGE_TOGETHER
+            case .inKernel: .MNK_MERGE_IN_KERNEL
             }
         }
     }
@@ -129,7 +129,7 @@ public struct AttentionOptions: Sendable {
         // The C API reads 0 as a missing number.
         guard count != 0 else {
             throw .invalid(
-                op: op, what: "keys cannot be divided into so many splits", got: "exactly 0", expected: "1 to 1024",
+                op: op, what: "the number of splits is out of range", got: "exactly 0", expected: "1 to 1024",
                 fix: "Use .automatic, or .exactly(1) for one dispatch.")
         }
         return try UInt32(count, "the number of splits", op: op)

@@ -145,7 +145,7 @@ mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out erro
       return Error{.op = "AttentionCache",
                    .what = "dense vectors have no scales",
                    .got = fmt::format("{} of {}", ofValues ? "values" : "keys", name(plane.codes.dtype())),
-                   .expected = "vectors that are coded",
+                   .expected = "quantized vectors",
                    .fix = "Ask for scales only of what the quantization codes."};
     }
     return new mnk_tensor{plane.scales};

@@ -99,7 +99,7 @@ Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel input) {
   return upTo(FlashDecodeKernel::matrix, input, "kernel of FlashDecode", "MNK_KERNEL_AUTOMATIC to MNK_KERNEL_MATRIX");
 }
 Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge input) {
-  return upTo(FlashDecodeMerge::together, input, "way of merging", "MNK_MERGE_AUTOMATIC to MNK_MERGE_TOGETHER");
+  return upTo(FlashDecodeMerge::inKernel, input, "way of merging", "MNK_MERGE_AUTOMATIC to MNK_MERGE_IN_KERNEL");
 }
 
 Result<Tuning> tuning(mnk_tuning input) {

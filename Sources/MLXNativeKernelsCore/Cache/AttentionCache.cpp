@@ -59,8 +59,8 @@ Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
 std::string storageText(const AttentionCacheDescriptor& d) {
   const auto& q = d.quantized;
   if (!q) return std::string(name(d.dtype));
-  if (!q->hasCodedKeys()) return fmt::format("{} and {}", name(d.dtype), q->valueCodec().text());
-  if (!q->hasCodedValues()) return fmt::format("{} and {}", q->keyCodec().text(), name(d.dtype));
+  if (!q->hasQuantizedKeys()) return fmt::format("{} and {}", name(d.dtype), q->valueCodec().text());
+  if (!q->hasQuantizedValues()) return fmt::format("{} and {}", q->keyCodec().text(), name(d.dtype));
   if (q->valueBits == q->keyBits) return q->keyCodec().text();
   return fmt::format("{} and {} bits", q->keyCodec().text(), q->valueBits);
 }

@@ -93,7 +93,7 @@ Result<void> checkOverlap(std::string_view call, const std::vector<NamedRange>& 
                .what = "operands share memory",
                .got = overlap->text(),
                .expected = "separate memory",
-               .fix = "Write results to memory of their own."};
+               .fix = "Write results to separate memory."};
 }
 
 AttendedSequence attendedBy(uint32_t sequence, const CacheCursor& cursor, uint64_t rowsBehind) {

@@ -70,8 +70,8 @@ void resolveDefaults(AttentionCacheDescriptor& d) {
   if (d.valueHeadDim == 0) d.valueHeadDim = d.latentDim != 0 ? d.latentDim : d.headDim;
   if (d.quantized) {
     if (!hasElements(d)) d.dtype = DType::u8;
-    if (!d.quantized->hasCodedKeys()) d.quantized->keyBits = 0;
-    if (!d.quantized->hasCodedValues()) d.quantized->valueBits = 0;
+    if (!d.quantized->hasQuantizedKeys()) d.quantized->keyBits = 0;
+    if (!d.quantized->hasQuantizedValues()) d.quantized->valueBits = 0;
   }
   if (!d.slidingWindow) return;
   d.whenFull = KVWrap::ring;

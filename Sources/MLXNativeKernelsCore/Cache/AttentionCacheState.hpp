@@ -51,9 +51,9 @@ struct AttentionCache::State {
                           const std::function<Result<Plan>()>& fresh) const;
   Result<Plan> planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step, uint64_t firstToken,
                           CacheCursor& cursor) const;
-  Result<Plan> planTogether(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
-                            const std::optional<MultiRoPE>& rotation, std::span<const SequenceRows> entries,
-                            std::map<uint32_t, CacheCursor>& cursors) const;
+  Result<Plan> planAllEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                              const std::optional<MultiRoPE>& rotation, std::span<const SequenceRows> entries,
+                              std::map<uint32_t, CacheCursor>& cursors) const;
   Result<Plan> planEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                            std::span<const SequenceRows> entries, std::map<uint32_t, CacheCursor>& cursors) const;
   // Records that `rows` rows attend to a sequence.

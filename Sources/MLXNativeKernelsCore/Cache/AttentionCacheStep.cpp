@@ -29,8 +29,8 @@ constexpr std::string_view kCall = "AttentionCache.appendAndAttend";
 using Cursors = std::map<uint32_t, CacheCursor>;
 
 // Of `tokens` tokens, the first `first` have already been stored.
-Error tooSmallRing(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
-                   uint64_t tokens) {
+Error ringTooSmallError(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
+                        uint64_t tokens) {
   const uint64_t takenBack = std::max<uint64_t>(cursor.highest - cursor.next, 1) - 1;
   // A capacity at which nothing is overwritten.
   const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);
@@ -43,7 +43,7 @@ Error tooSmallRing(const CacheSlots& slots, const CacheCursor& cursor, uint64_t 
 }
 
 // Without causality, a row would see newer tokens of its own chunk but not of later chunks.
-Error dividedRows(uint64_t tokens, uint64_t chunk) {
+Error nonCausalChunksError(uint64_t tokens, uint64_t chunk) {
   return {.op = std::string(kCall),
           .what = "attention that is not causal cannot be divided into chunks",
           .got = fmt::format("{}, of which the ring can serve {} at once", countText(tokens, "token"), chunk),
@@ -52,7 +52,7 @@ Error dividedRows(uint64_t tokens, uint64_t chunk) {
 }
 
 // The keys of a latent cache are the RoPE part only, while its queries have that part after the latent part.
-Error rotatedLatent(uint64_t latentDim) {
+Error latentRotationError(uint64_t latentDim) {
   return {.op = std::string(kCall),
           .what = "a latent cache cannot rotate",
           .got = fmt::format("a rotary embedding, and a latent part of {}", latentDim),
@@ -217,10 +217,10 @@ Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& de
   Plan whole{.op = std::string(kCall), .dispatches = {}};
   for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
     chunk = slots.exactChunk(cursor, tokens - first, window);
-    if (chunk == 0 && window < kMaxKVExtent) return tooSmallRing(slots, cursor, window, first, tokens);
+    if (chunk == 0 && window < kMaxKVExtent) return ringTooSmallError(slots, cursor, window, first, tokens);
     if (chunk == 0) chunk = tokens - first;  // the rules of attention refuse the window
     if (step.options.mask && chunk != tokens) return dividedMask();
-    if (!step.options.isCausal && chunk != tokens) return dividedRows(tokens, chunk);
+    if (!step.options.isCausal && chunk != tokens) return nonCausalChunksError(tokens, chunk);
     const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
     std::optional<ScratchQueries> rotated;
     if (step.rotary) {
@@ -244,10 +244,10 @@ Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& de
 }
 
 // All entries of a list at once.
-Result<Plan> AttentionCache::State::planTogether(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
-                                                 const std::optional<MultiRoPE>& rotation,
-                                                 std::span<const SequenceRows> entries,
-                                                 std::map<uint32_t, CacheCursor>& cursors) const {
+Result<Plan> AttentionCache::State::planAllEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                                   const std::optional<MultiRoPE>& rotation,
+                                                   std::span<const SequenceRows> entries,
+                                                   std::map<uint32_t, CacheCursor>& cursors) const {
   std::map<uint32_t, uint64_t> next;
   for (const auto& [sequence, cursor] : cursors) next.emplace(sequence, cursor.next);
   MNK_TRY(auto rows, rowSlots(entries, next));
@@ -348,7 +348,7 @@ Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& devi
   MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
   MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
   MNK_TRY(checkTokens(step));
-  if (step.rotary && descriptor.latentDim != 0) return rotatedLatent(descriptor.latentDim);
+  if (step.rotary && descriptor.latentDim != 0) return latentRotationError(descriptor.latentDim);
   std::vector<SequenceRows> entries{{step.sequence, step.keys.resolved().totalTokens()}};
   if (!isOne || !step.rowCounts.empty()) {
     MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));
@@ -380,8 +380,8 @@ Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& devi
   const bool isExact = std::all_of(rows.begin(), rows.end(), [&](const auto& entry) {
     return slots.exactChunk(cursors[entry.first], entry.second, window) == entry.second;
   });
-  const bool isTogether = entries.size() > 1 && isExact && (!rotation || canRotateTogether(step, call));
-  return isTogether ? planTogether(device, step, rotation, entries, cursors)
+  const bool isTogether = entries.size() > 1 && isExact && (!rotation || canRotateAtOnce(step, call));
+  return isTogether ? planAllEntries(device, step, rotation, entries, cursors)
                     : planEntries(device, step, entries, cursors);
 }
 

@@ -13,7 +13,7 @@ namespace mnk {
 
 namespace {
 
-constexpr uint64_t kMostPositions = uint64_t{1} << 62;  // out of reach in practice, and sums do not overflow
+constexpr uint64_t kMaxPositions = uint64_t{1} << 62;  // out of reach in practice, and sums do not overflow
 
 }  // namespace
 
@@ -64,7 +64,7 @@ uint64_t CacheSlots::used(const CacheCursor& cursor) const {
 }
 
 bool CacheSlots::canReach(const CacheCursor& cursor) const {
-  if (cursor.next > cursor.highest || cursor.highest > kMostPositions) return false;
+  if (cursor.next > cursor.highest || cursor.highest > kMaxPositions) return false;
   if (wrap == KVWrap::linear && cursor.highest > capacity) return false;
   // Truncating to a pinned position empties the rest of the ring.
   if (cursor.next <= pinned) return cursor.next == cursor.highest;

@@ -124,13 +124,13 @@ Result<CacheFileHeader> readHeader(SummingReader& file, uint64_t length, uint64_
   MNK_TRY(auto header, CacheFileHeader::decode(start));
   const auto cacheBytes = header.cacheBytes();
   const uint64_t besideBytes = header.besideBytes();
-  const uint64_t mostBeside = std::max(maxBytes, kAlwaysAllowed);
-  if (!cacheBytes || *cacheBytes > maxBytes || besideBytes > mostBeside) {
+  const uint64_t maxOtherBytes = std::max(maxBytes, kAlwaysAllowed);
+  if (!cacheBytes || *cacheBytes > maxBytes || besideBytes > maxOtherBytes) {
     const bool isBeside = cacheBytes && *cacheBytes <= maxBytes;
     const uint64_t bytes = isBeside ? besideBytes : cacheBytes.value_or(0);
     return cacheFileError("the cache of the file is larger than allowed",
                           cacheBytes ? countText(bytes, "byte") : "more bytes than 64-bit sizes can count",
-                          fmt::format("at most {}", countText(isBeside ? mostBeside : maxBytes, "byte")),
+                          fmt::format("at most {}", countText(isBeside ? maxOtherBytes : maxBytes, "byte")),
                           "Allow more, where the file is to be trusted and there is memory.");
   }
   return header;

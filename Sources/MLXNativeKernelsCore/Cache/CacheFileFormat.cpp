@@ -177,11 +177,11 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
                       "u8 in quantized storage, a float in dense or mixed storage");
   }
   if (isMixed) {
-    const bool hasCodedKeys = d.quantized->hasCodedKeys();
-    const uint32_t bits = hasCodedKeys ? d.quantized->valueBits : d.quantized->keyBits;
-    if (bits != 0) return impossible(fmt::format("{} bits of what is dense", bits), "0");
-    if (hasCodedKeys ? header.hasValueMeans : header.hasKeyMeans || header.hasKeyChannelScales) {
-      return impossible("means or channel scales of what is dense", "those of what is coded");
+    const bool hasQuantizedKeys = d.quantized->hasQuantizedKeys();
+    const uint32_t bits = hasQuantizedKeys ? d.quantized->valueBits : d.quantized->keyBits;
+    if (bits != 0) return impossible(fmt::format("{} bits of a dense plane", bits), "0");
+    if (hasQuantizedKeys ? header.hasValueMeans : header.hasKeyMeans || header.hasKeyChannelScales) {
+      return impossible("means or channel scales of a dense plane", "those of a quantized plane");
     }
   }
   if (auto checked = checkRules(d); !checked) {

@@ -36,8 +36,8 @@ Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device
     MNK_TRY(auto elements, makeElements(device, d, headDim));
     return QuantizedKVPlane{.codes = elements};
   };
-  MNK_TRY(auto keys, plane(d.quantized->hasCodedKeys(), d.quantized->keyCodec(), d.headDim));
-  MNK_TRY(auto values, plane(d.quantized->hasCodedValues(), d.quantized->valueCodec(), d.valueHeadDim));
+  MNK_TRY(auto keys, plane(d.quantized->hasQuantizedKeys(), d.quantized->keyCodec(), d.headDim));
+  MNK_TRY(auto values, plane(d.quantized->hasQuantizedValues(), d.quantized->valueCodec(), d.valueHeadDim));
   for (auto* tensor : {&d.quantized->keyMeans, &d.quantized->valueMeans, &d.quantized->keyChannelScales}) {
     MNK_TRY(freeze(device, *tensor));
   }
@@ -267,8 +267,8 @@ std::array<uint64_t, 4> slotBytes(const AttentionCacheDescriptor& d) {
     if (isCoded) return sizes(codec, headDim);
     return KVCodecSizes{.codeBytes = headDim * byteSize(d.dtype)};
   };
-  const auto keys = ofPlane(d.quantized->hasCodedKeys(), d.quantized->keyCodec(), d.headDim);
-  const auto values = ofPlane(d.quantized->hasCodedValues(), d.quantized->valueCodec(), d.valueHeadDim);
+  const auto keys = ofPlane(d.quantized->hasQuantizedKeys(), d.quantized->keyCodec(), d.headDim);
+  const auto values = ofPlane(d.quantized->hasQuantizedValues(), d.quantized->valueCodec(), d.valueHeadDim);
   if (!keys || !values) return {};
   return {keys->codeBytes, keys->scaleBytes, values->codeBytes, values->scaleBytes};
 }

@@ -26,9 +26,9 @@ struct Channels {
 
 std::array<Channels, 3> channels(const Op& op) {
   const KVQuantizedStorage& q = *op.quantized;
-  return {{{"keyMeans", q.keyMeans, op.headDim, false, q.hasCodedKeys()},
-           {"valueMeans", q.valueMeans, op.valueHeadDim, false, q.hasCodedValues()},
-           {"keyChannelScales", q.keyChannelScales, op.headDim, true, q.hasCodedKeys()}}};
+  return {{{"keyMeans", q.keyMeans, op.headDim, false, q.hasQuantizedKeys()},
+           {"valueMeans", q.valueMeans, op.valueHeadDim, false, q.hasQuantizedValues()},
+           {"keyChannelScales", q.keyChannelScales, op.headDim, true, q.hasQuantizedKeys()}}};
 }
 
 bool hasChannels(const Op& op) {
@@ -81,15 +81,15 @@ std::string firstUnusable(const Op& op) {
 // supports.
 std::optional<Error> codecError(const Op& op) {
   const KVQuantizedStorage& q = *op.quantized;
-  MNK_TRY(sizes(q.hasCodedKeys() ? q.keyCodec() : q.valueCodec(), op.headDim));
-  MNK_TRY(sizes(q.hasCodedValues() ? q.valueCodec() : q.keyCodec(), op.valueHeadDim));
+  MNK_TRY(sizes(q.hasQuantizedKeys() ? q.keyCodec() : q.valueCodec(), op.headDim));
+  MNK_TRY(sizes(q.hasQuantizedValues() ? q.valueCodec() : q.keyCodec(), op.valueHeadDim));
   return std::nullopt;
 }
 
 bool canScale(const Op& op) {
   const KVQuantizedStorage& q = *op.quantized;
-  return (!q.hasCodedKeys() || q.keyCodec().canScale(op.headDim)) &&
-         (!q.hasCodedValues() || q.valueCodec().canScale(op.valueHeadDim));
+  return (!q.hasQuantizedKeys() || q.keyCodec().canScale(op.headDim)) &&
+         (!q.hasQuantizedValues() || q.valueCodec().canScale(op.valueHeadDim));
 }
 
 constexpr Rule<Op> kQuantizedStorageRules[] = {
@@ -98,23 +98,22 @@ constexpr Rule<Op> kQuantizedStorageRules[] = {
 
     INVALID_IF(!VectorLanes::canShare(op.headDim, op.valueHeadDim), "head dims of keys and values are too different",
                fmt::format("{} and {}", op.headDim, op.valueHeadDim), "at most 32 times the other",
-               "Keep keys and values in caches of their own memory, each with an op of its own."),
+               "Keep keys and values in separate caches, each with its own op."),
 
     INVALID_IF(!canScale(op), "the scale factor cannot be used",
                fmt::format("{} for {} at head dims {} and {}", op.quantized->scaleFactor, name(op.quantized->codec),
                            op.headDim, op.valueHeadDim),
                "1, or for mlx1 at head dims of 512 a number from 1e-6 to 1e6", "Leave the scale factor at 1."),
 
-    INVALID_IF(!op.quantized->options.hasSearch(), "there is no search with so many candidates",
+    INVALID_IF(!op.quantized->options.hasSearch(), "the number of candidates is not supported",
                fmt::format("{}", op.quantized->options.candidates), "1, 5 or 17",
                "Use 5, or 17 for a little less error."),
 
     INVALID_IF(op.quantized->codec != KVCodecName::turbo && hasChannels(op), "the codec has no means or channel scales",
                name(op.quantized->codec), "turbo", "Use turbo, or leave means and channel scales out."),
 
-    INVALID_IF(!firstOfElements(op).empty(), "means or channel scales are for vectors that are not coded",
-               firstOfElements(op), "those of vectors that are coded",
-               "Leave them out, or let the storage code keys and values both."),
+    INVALID_IF(!firstOfElements(op).empty(), "means or channel scales belong to dense vectors", firstOfElements(op),
+               "those of quantized vectors", "Leave them out, or let the storage code keys and values both."),
 
     INVALID_IF(firstMisshapen(op), "means or channel scales do not match the cache",
                fmt::format("{} as {}", firstMisshapen(op)->name, firstMisshapen(op)->tensor->text()),
@@ -124,7 +123,7 @@ constexpr Rule<Op> kQuantizedStorageRules[] = {
 
     INVALID_IF(!firstUnusable(op).empty(), "means or channel scales hold a number that cannot be used",
                firstUnusable(op), "finite means, and finite channel scales other than 0",
-               "Measure them anew from finite keys and values; use 1 as the scale of a channel that is always 0."),
+               "Measure them again from finite keys and values; use 1 as the scale of a channel that is always 0."),
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ Result<MultiRoPE> rotationOf(const AppendAndAttend& step, std::span<const Sequen
   if (rotary.positions) rotation.positions = *rotary.positions;
   const auto* number = std::get_if<int64_t>(&rotation.positions.source);
   if (entries.size() == 1 && !rotary.positions) rotation.positions = cursors.at(entries[0].sequence).next;
-  if (entries.size() == 1 || !canRotateTogether(step, call) || (rotary.positions && (!number || isUniform))) {
+  if (entries.size() == 1 || !canRotateAtOnce(step, call) || (rotary.positions && (!number || isUniform))) {
     return rotation;
   }
   const auto total = static_cast<int64_t>(call.total);
@@ -67,7 +67,7 @@ Result<MultiRoPE> rotationOf(const AppendAndAttend& step, std::span<const Sequen
   return rotation;
 }
 
-bool canRotateTogether(const AppendAndAttend& step, const CallRows& call) {
+bool canRotateAtOnce(const AppendAndAttend& step, const CallRows& call) {
   const bool isListed =
       !step.rotary->positions || (std::holds_alternative<int64_t>(step.rotary->positions->source) && call.rows == 0);
   return !isListed || call.total <= MultiRoPE::kMaxListed;

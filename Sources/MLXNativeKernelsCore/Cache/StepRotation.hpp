@@ -11,11 +11,11 @@
 namespace mnk {
 
 // The rotation of all tokens of a step that has a rotary argument; `cursors` are those of its sequences. If
-// canRotateTogether is false, it lacks the positions and is only good for checking rules.
+// canRotateAtOnce is false, it lacks the positions and is only good for checking rules.
 Result<MultiRoPE> rotationOf(const AppendAndAttend& step, std::span<const SequenceRows> entries,
                              const std::map<uint32_t, CacheCursor>& cursors);
 // Whether one dispatch can take the positions of all tokens.
-bool canRotateTogether(const AppendAndAttend& step, const CallRows& call);
+bool canRotateAtOnce(const AppendAndAttend& step, const CallRows& call);
 
 // Narrows the rotary argument to one entry, whose tokens start at `first`. Positions in a tensor are kept whole.
 Result<void> takeEntry(RotaryStep& rotary, uint64_t entry, uint64_t first, uint64_t tokens);

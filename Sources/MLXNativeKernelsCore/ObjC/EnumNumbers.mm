@@ -59,7 +59,7 @@ static_assert(kSame<MNKFlashDecodeKernelVector, FlashDecodeKernel::vector>);
 static_assert(kSame<MNKFlashDecodeKernelMatrix, FlashDecodeKernel::matrix>);
 static_assert(kSame<MNKFlashDecodeMergeAutomatic, FlashDecodeMerge::automatic>);
 static_assert(kSame<MNKFlashDecodeMergeSeparate, FlashDecodeMerge::separate>);
-static_assert(kSame<MNKFlashDecodeMergeTogether, FlashDecodeMerge::together>);
+static_assert(kSame<MNKFlashDecodeMergeInKernel, FlashDecodeMerge::inKernel>);
 static_assert(kSame<MNKTuningTable, Tuning::table>);
 static_assert(kSame<MNKTuningMeasure, Tuning::measure>);
 static_assert(kSame<MNKAccessRead, Access::read>);

@@ -214,7 +214,7 @@ AttentionOptions read(Reading &reading, MNKAttentionOptions *options) {
           .sinks = optionalCoreOf(options.sinks),
           .splits = reading.narrow(options.splits, "splits"),
           .kernel = reading.choice(options.kernel, FlashDecodeKernel::matrix, "kernel"),
-          .merge = reading.choice(options.merge, FlashDecodeMerge::together, "merge")};
+          .merge = reading.choice(options.merge, FlashDecodeMerge::inKernel, "merge")};
 }
 
 AttentionResults read(Reading &reading, MNKAttentionResults *results) {

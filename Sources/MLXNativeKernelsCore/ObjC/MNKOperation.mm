@@ -49,8 +49,8 @@ using namespace mnk;
 - (Result<objc::AnyOp>)coreOp {
   return Error{.code = ErrorCode::unsupported,
                .op = objc::textFrom(NSStringFromClass([self class])),
-               .what = "the class is no op of this framework",
-               .got = "a class of the caller's",
+               .what = "the class is not an op of this framework",
+               .got = "a custom class",
                .expected = "one of the framework's ops",
                .fix = "Use one of the framework's ops, or MNKDispatch for a kernel of your own."};
 }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kTitle = "MLXNativeKernels tuning 1";
 constexpr std::string_view kColumns =
-    "cache queries keyDim valueDim rows heads keys kernel rowsTogether tileKeys simdgroups splits merge";
+    "cache queries keyDim valueDim rows heads keys kernel rowsPerTile tileKeys simdgroups splits merge";
 constexpr std::string_view kChecksum = "crc32 ";
 constexpr uint64_t kMaxBytes = 256 * 1024;
 

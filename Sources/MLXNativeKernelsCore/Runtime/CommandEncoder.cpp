@@ -93,7 +93,7 @@ Result<CountedDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, 
   ready.dispatch = dispatch;
   ready.pipeline = pipeline;
   const uint32_t maxThreads = pipeline->maxThreadsPerThreadgroup();
-  ready.dispatch.grid = shrunkTo(maxThreads, dispatch.grid);
+  ready.dispatch.grid = shrinkToLimit(maxThreads, dispatch.grid);
   const Size3& threadgroup = ready.dispatch.grid.threadgroup;
   for (Binding& binding : ready.dispatch.buffers) {
     if (binding.buffer) continue;

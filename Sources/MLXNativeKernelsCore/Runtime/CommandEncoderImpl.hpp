@@ -55,9 +55,9 @@ struct CommandEncoder::Impl {
   };
   std::vector<Ready> ready;
   std::vector<BoundMemory> memory;
-  std::vector<PlacedPlan> placed;  // recent plans of repeated ops
-  size_t nextPlaced = 0;           // index of the next one to replace
-  uint64_t timesCleared = 0;       // value of KnownPlans::timesCleared when `placed` was filled
+  std::vector<PatchedPlan> placed;  // recent plans of repeated ops
+  size_t nextPlaced = 0;            // index of the next one to replace
+  uint64_t timesCleared = 0;        // value of PlanCache::timesCleared when `placed` was filled
   bool isCommitted = false;
   bool isMidway = false;         // a dispatch was added to the submission but not yet to the records above
   std::optional<Error> failure;  // set if the submission contains only part of a call and must not run
@@ -84,11 +84,11 @@ struct CommandEncoder::Impl {
   Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
   template <typename IsForm>
-  const PlacedPlan* placedAt(const OpPositions& positions, IsForm isForm);
-  const PlacedPlan& place(const RepeatedOp& op, std::shared_ptr<const KnownPlan> form,
-                          std::shared_ptr<const KnownPlan> plan, const OpPositions& positions);
+  const PatchedPlan* placedAt(const OpPositions& positions, IsForm isForm);
+  const PatchedPlan& place(const RepeatedOp& op, std::shared_ptr<const CachedPlan> form,
+                           std::shared_ptr<const CachedPlan> plan, const OpPositions& positions);
   template <typename MemoryOf>
-  Result<void> recordPlaced(const PlacedPlan& placed, MemoryOf memoryOf);
+  Result<void> recordPlaced(const PatchedPlan& placed, MemoryOf memoryOf);
   void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
             std::vector<std::shared_ptr<const CountedDispatch>> made, uint64_t timesCleared);
   Result<void> recordReady();

@@ -44,7 +44,7 @@ std::string LibraryOrigin::text() const {
 Device::Device()
     : registry_(std::make_unique<KernelRegistry>(*this)),
       scratch_(std::make_shared<ScratchPool>()),
-      knownPlans_(std::make_unique<KnownPlans>()),
+      knownPlans_(std::make_unique<PlanCache>()),
       failures_(std::make_shared<FailureLog>()) {}
 Device::~Device() = default;
 

@@ -24,19 +24,19 @@ auto memoryOf(const OpForm& form) {
 
 // The plan that an earlier op of this encoder patched for the same positions, or null.
 template <typename IsForm>
-const PlacedPlan* CommandEncoder::Impl::placedAt(const OpPositions& positions, IsForm isForm) {
-  const uint64_t cleared = device->knownPlans().timesCleared();
+const PatchedPlan* CommandEncoder::Impl::placedAt(const OpPositions& positions, IsForm isForm) {
+  const uint64_t cleared = device->planCache().timesCleared();
   if (std::exchange(timesCleared, cleared) != cleared) placed.clear();
-  const auto found = std::find_if(placed.begin(), placed.end(), [&](const PlacedPlan& each) {
+  const auto found = std::find_if(placed.begin(), placed.end(), [&](const PatchedPlan& each) {
     return each.form && std::ranges::equal(each.positions, positions.words()) && isForm(each.form);
   });
   return found == placed.end() ? nullptr : &*found;
 }
 
-const PlacedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_ptr<const KnownPlan> form,
-                                              std::shared_ptr<const KnownPlan> plan, const OpPositions& positions) {
+const PatchedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_ptr<const CachedPlan> form,
+                                               std::shared_ptr<const CachedPlan> plan, const OpPositions& positions) {
   constexpr size_t kMaxPlaced = 16;  // enough for the ops of a model's layer types
-  PlacedPlan made;
+  PatchedPlan made;
   made.plan = std::move(plan);
   for (size_t i = 0; i < made.plan->steps.size(); ++i) {
     const auto& [model, pool, bound] = made.plan->steps[i];
@@ -48,20 +48,20 @@ const PlacedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_
   made.positions.assign(positions.words().begin(), positions.words().end());
   if (!positions.isTooLarge()) made.form = std::move(form);  // an entry without a form is never found
   if (placed.size() < kMaxPlaced) return placed.emplace_back(std::move(made));
-  PlacedPlan& oldest = placed[nextPlaced++ % kMaxPlaced];
+  PatchedPlan& oldest = placed[nextPlaced++ % kMaxPlaced];
   std::swap(oldest, made);
   return oldest;
 }
 
 // `memoryOf` returns the memory of an operand.
 template <typename MemoryOf>
-Result<void> CommandEncoder::Impl::recordPlaced(const PlacedPlan& placed, MemoryOf memoryOf) {
+Result<void> CommandEncoder::Impl::recordPlaced(const PatchedPlan& placed, MemoryOf memoryOf) {
   MNK_TRY(open());
   MNK_TRY(auto acquired, acquireFor(placed.plan->scratchBytes, placed.plan->zeroedBytes));
   for (size_t i = 0; i < placed.dispatches.size(); ++i) {
     for (const auto& [operand, offset] : placed.plan->steps[i].bound) {
-      if (operand >= KnownPlan::Bound::kZeroed) {
-        const ScratchRange& range = operand == KnownPlan::Bound::kZeroed ? acquired.zeroed : acquired.scratch;
+      if (operand >= CachedPlan::Bound::kZeroed) {
+        const ScratchRange& range = operand == CachedPlan::Bound::kZeroed ? acquired.zeroed : acquired.scratch;
         memory.push_back({*range.buffer, range.start + offset});
       } else {
         memory.push_back(memoryOf(operand));
@@ -76,14 +76,14 @@ Result<void> CommandEncoder::Impl::recordPlaced(const PlacedPlan& placed, Memory
 // Caches the plan of an op for later ops of the same form.
 void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
                                 std::vector<std::shared_ptr<const CountedDispatch>> made, uint64_t timesCleared) {
-  KnownPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
+  CachedPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
   const auto operands = form.operands();
   for (size_t i = 0; i < made.size(); ++i) {
-    KnownPlan::Step step{.model = std::move(made[i]), .pool = std::make_shared<DispatchPool>(), .bound = {}};
+    CachedPlan::Step step{.model = std::move(made[i]), .pool = std::make_shared<DispatchPool>(), .bound = {}};
     for (const Binding& binding : plan.dispatches[i].buffers) {
       if (!binding.buffer) {
         step.bound.push_back(
-            {binding.isZeroed ? KnownPlan::Bound::kZeroed : KnownPlan::Bound::kScratch, binding.offset});
+            {binding.isZeroed ? CachedPlan::Bound::kZeroed : CachedPlan::Bound::kScratch, binding.offset});
         continue;
       }
       const auto operand = std::find_if(operands.begin(), operands.end(), [&](const OpForm::Operand& each) {
@@ -99,13 +99,13 @@ void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const 
     }
     known.steps.push_back(std::move(step));
   }
-  device->knownPlans().keep(form, std::move(known), timesCleared);
+  device->planCache().keep(form, std::move(known), timesCleared);
 }
 
 Result<bool> CommandEncoder::repeatAt(const OpPositions& positions) {
   return guarded("CommandEncoder", [&]() -> Result<bool> {
     if (!memo_ || !memo_->known() || impl_->isCommitted) return false;
-    const PlacedPlan* const placed =
+    const PatchedPlan* const placed =
         impl_->placedAt(positions, [&](const auto& form) { return form.get() == memo_->known(); });
     if (!placed) return false;
     const Impl::ReadyScope scope{*impl_};
@@ -125,23 +125,23 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     CallMemo* const memo = std::exchange(memo_, nullptr);
     OpForm form;
     const bool canRepeat = target && !impl_->isCommitted && op.describe(form) && form.isRepeatable(*target);
-    const PlacedPlan* placed = nullptr;
+    const PatchedPlan* placed = nullptr;
     if (canRepeat) {
       placed =
           impl_->placedAt(positions, [&](const auto& known) { return std::ranges::equal(known->words, form.words()); });
     }
-    const auto ofForm = placed ? placed->form : canRepeat ? target->knownPlans().find(form) : nullptr;
+    const auto formPlan = placed ? placed->form : canRepeat ? target->planCache().find(form) : nullptr;
     const size_t firstChoice = form.words().size();
-    if (ofForm && !placed) {
+    if (formPlan && !placed) {
       MNK_TRY(op.refine(*target, form));
-      auto known = form.words().size() == firstChoice ? ofForm : target->knownPlans().find(form);
-      if (known) placed = &impl_->place(op, ofForm, std::move(known), positions);
+      auto known = form.words().size() == firstChoice ? formPlan : target->planCache().find(form);
+      if (known) placed = &impl_->place(op, formPlan, std::move(known), positions);
     }
     if (placed) {
       if (memo) {
         // If memory runs out, the next run searches for the plan again.
         (void)guarded(op.name(), [&]() -> Result<void> {
-          memo->keep(form, ofForm);
+          memo->keep(form, formPlan);
           return {};
         });
       }
@@ -149,7 +149,7 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     }
     // Read before planning: if the device's tuning changes in the meantime, the plan may not match the choices in the
     // form.
-    const uint64_t timesCleared = target ? target->knownPlans().timesCleared() : 0;
+    const uint64_t timesCleared = target ? target->planCache().timesCleared() : 0;
     MNK_TRY(auto planned, op.plan(target.get()));
     MNK_TRY(impl_->makeReady(planned.dispatches, planned.scratchBytes, planned.zeroedBytes));
     const bool isKept = canRepeat && !impl_->ready.empty() && impl_->ready.size() == planned.dispatches.size();
@@ -159,10 +159,10 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     if (!isKept) return {};
     // If memory runs out, the plan is not cached.
     (void)guarded(op.name(), [&]() -> Result<void> {
-      if (!ofForm) {
+      if (!formPlan) {
         // If refine adds nothing, the form alone determines the plan.
         MNK_TRY(op.refine(*target, form));
-        if (form.words().size() != firstChoice) target->knownPlans().keep(form.first(firstChoice), {}, timesCleared);
+        if (form.words().size() != firstChoice) target->planCache().keep(form.first(firstChoice), {}, timesCleared);
       }
       impl_->keep(op, form, planned, std::move(made), timesCleared);
       return {};

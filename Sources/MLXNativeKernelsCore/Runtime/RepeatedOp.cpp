@@ -106,7 +106,7 @@ void DispatchPool::giveBack(CountedDispatch* dispatch) noexcept {
   }
 }
 
-std::shared_ptr<const KnownPlan> KnownPlans::find(const OpForm& form) const {
+std::shared_ptr<const CachedPlan> PlanCache::find(const OpForm& form) const {
   if (form.isTooLarge()) return nullptr;
   const uint64_t hash = form.hash();
   std::lock_guard lock(mutex_);
@@ -116,11 +116,11 @@ std::shared_ptr<const KnownPlan> KnownPlans::find(const OpForm& form) const {
   return found->second.plan;
 }
 
-void KnownPlans::keep(const OpForm& form, KnownPlan plan, uint64_t timesCleared) {
+void PlanCache::keep(const OpForm& form, CachedPlan plan, uint64_t timesCleared) {
   constexpr size_t kMaxPlans = 256;
   if (form.isTooLarge()) return;
   plan.words.assign(form.words().begin(), form.words().end());
-  const auto kept = std::make_shared<const KnownPlan>(std::move(plan));
+  const auto kept = std::make_shared<const CachedPlan>(std::move(plan));
   std::lock_guard lock(mutex_);
   if (timesCleared_ != timesCleared) return;
   if (plans_.size() >= kMaxPlans) dropOldest();
@@ -128,7 +128,7 @@ void KnownPlans::keep(const OpForm& form, KnownPlan plan, uint64_t timesCleared)
 }
 
 // Drops half of the entries, so that this happens rarely.
-void KnownPlans::dropOldest() {
+void PlanCache::dropOldest() {
   std::vector<uint64_t> uses;
   for (const auto& [hash, entry] : plans_) uses.push_back(entry.lastUse);
   const auto middle = uses.begin() + static_cast<int64_t>(uses.size() / 2);
@@ -136,18 +136,18 @@ void KnownPlans::dropOldest() {
   std::erase_if(plans_, [&](const auto& entry) { return entry.second.lastUse < *middle; });
 }
 
-size_t KnownPlans::count() const {
+size_t PlanCache::count() const {
   std::lock_guard lock(mutex_);
   return plans_.size();
 }
 
-void KnownPlans::clear() noexcept {
+void PlanCache::clear() noexcept {
   std::lock_guard lock(mutex_);
   timesCleared_.fetch_add(1, std::memory_order_release);
   plans_.clear();
 }
 
-void CallMemo::keep(const OpForm& form, std::shared_ptr<const KnownPlan> plan) {
+void CallMemo::keep(const OpForm& form, std::shared_ptr<const CachedPlan> plan) {
   if (known_ == plan) return;
   known_.reset();  // so that an exception leaves nothing half updated
   operands_.clear();

@@ -162,7 +162,7 @@ class DispatchPool : public std::enable_shared_from_this<DispatchPool> {
 };
 
 // The plan of a form.
-struct KnownPlan {
+struct CachedPlan {
   struct Bound {
     uint32_t operand = 0;  // of the form; kScratch: the plan's scratch memory, kZeroed: its zeroed memory
     uint64_t offset = 0;   // from the start of the tensor or of that memory
@@ -180,11 +180,11 @@ struct KnownPlan {
 };
 
 // The plan cache of a device.
-class KnownPlans {
+class PlanCache {
  public:
-  std::shared_ptr<const KnownPlan> find(const OpForm& form) const;
+  std::shared_ptr<const CachedPlan> find(const OpForm& form) const;
   // Caches the plan, unless the cache was cleared since `timesCleared` was read. Read it before planning.
-  void keep(const OpForm& form, KnownPlan plan, uint64_t timesCleared);
+  void keep(const OpForm& form, CachedPlan plan, uint64_t timesCleared);
   size_t count() const;
   void clear() noexcept;
   uint64_t timesCleared() const { return timesCleared_.load(std::memory_order_acquire); }
@@ -192,7 +192,7 @@ class KnownPlans {
  private:
   std::atomic<uint64_t> timesCleared_ = 0;
   struct Entry {
-    std::shared_ptr<const KnownPlan> plan;
+    std::shared_ptr<const CachedPlan> plan;
     uint64_t lastUse = 0;
   };
   void dropOldest();
@@ -203,9 +203,9 @@ class KnownPlans {
 };
 
 // A cached plan, patched for specific positions.
-struct PlacedPlan {
-  std::shared_ptr<const KnownPlan> form;  // of the form without the choices of refine
-  std::shared_ptr<const KnownPlan> plan;  // with these choices
+struct PatchedPlan {
+  std::shared_ptr<const CachedPlan> form;  // of the form without the choices of refine
+  std::shared_ptr<const CachedPlan> plan;  // with these choices
   std::vector<uint64_t> positions;
   std::vector<std::shared_ptr<const CountedDispatch>> dispatches;
 };
@@ -217,14 +217,14 @@ class CallMemo {
   // Acquired with try_lock: if another thread holds it, the memo is not used.
   std::mutex mutex;
 
-  void keep(const OpForm& form, std::shared_ptr<const KnownPlan> plan);
+  void keep(const OpForm& form, std::shared_ptr<const CachedPlan> plan);
 
   // The plan of the form without refined choices, or null.
-  const KnownPlan* known() const { return known_.get(); }
+  const CachedPlan* known() const { return known_.get(); }
   std::span<const BoundMemory> operands() const { return operands_; }
 
  private:
-  std::shared_ptr<const KnownPlan> known_;
+  std::shared_ptr<const CachedPlan> known_;
   std::vector<BoundMemory> operands_;
 };
 

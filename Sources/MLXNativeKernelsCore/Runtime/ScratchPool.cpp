@@ -61,7 +61,7 @@ void ScratchPool::giveBack(std::shared_ptr<Buffer> buffer) {
   resting_.erase(resting_.begin());
 }
 
-size_t ScratchPool::restingCount() const {
+size_t ScratchPool::idleCount() const {
   std::lock_guard lock(mutex_);
   return resting_.size();
 }

@@ -19,7 +19,7 @@ class ScratchPool : public std::enable_shared_from_this<ScratchPool> {
   Result<std::shared_ptr<Buffer>> acquire(const std::shared_ptr<Device>& device, uint64_t bytes);
 
   // The number of unused buffers.
-  size_t restingCount() const;
+  size_t idleCount() const;
 
  private:
   std::shared_ptr<Buffer> takeResting(uint64_t bytes);

@@ -21,17 +21,17 @@ Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads) {
   return shape;
 }
 
-Size3 shrunkTo(uint32_t maxThreads, Size3 threadgroup) {
+Size3 shrinkToLimit(uint32_t maxThreads, Size3 threadgroup) {
   constexpr uint32_t kSimdgroup = 32;
   threadgroup[0] = std::min(threadgroup[0], std::max(maxThreads / kSimdgroup, 1u) * kSimdgroup);
   return threadgroup;
 }
 
-Grid shrunkTo(uint32_t maxThreads, Grid grid) {
-  const uint32_t fewest = grid.fewestThreads;
+Grid shrinkToLimit(uint32_t maxThreads, Grid grid) {
+  const uint32_t fewest = grid.minThreads;
   if (fewest == 0) return grid;
   const uint32_t planned = grid.threadgroup[0] / fewest;
-  grid.threadgroup = shrunkTo(std::max(maxThreads, fewest), grid.threadgroup);
+  grid.threadgroup = shrinkToLimit(std::max(maxThreads, fewest), grid.threadgroup);
   const uint32_t left = std::max(grid.threadgroup[0] / fewest, 1u);
   if (grid.isShared && left < planned) grid.extent[2] *= (planned + left - 1) / left;
   return grid;

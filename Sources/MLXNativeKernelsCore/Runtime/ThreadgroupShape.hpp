@@ -8,9 +8,9 @@ namespace mnk {
 Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads);
 
 // Shrinks a one-axis threadgroup to whole simdgroups within the limit, but at least one.
-Size3 shrunkTo(uint32_t maxThreads, Size3 threadgroup);
+Size3 shrinkToLimit(uint32_t maxThreads, Size3 threadgroup);
 // A grid whose threadgroups have no more threads than the limit, if they may be smaller.
-Grid shrunkTo(uint32_t maxThreads, Grid grid);
+Grid shrinkToLimit(uint32_t maxThreads, Grid grid);
 
 // Threads of a threadgroup; 64 bits because nothing has checked the shape yet.
 inline uint64_t threadCount(const Size3& threadgroup) {

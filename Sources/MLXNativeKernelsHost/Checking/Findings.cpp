@@ -109,7 +109,7 @@ std::vector<Finding> Findings::describe(const std::function<std::string(Place)>&
     } else if (s.kind == FindingKind::undeclared) {
       text += fmt::format("{}, which the dispatch does not declare: {}", memoryOf(s), nameOf(s.first));
     } else if (s.kind == FindingKind::uninitialized) {
-      text += fmt::format("{}, which nobody has written: {}", memoryOf(s), nameOf(s.first));
+      text += fmt::format("{}, which is uninitialized: {}", memoryOf(s), nameOf(s.first));
     } else {
       text += fmt::format("{}, {} {} {}; {}", memoryOf(s), lines.second, verb(lines.secondKind),
                           s.sameValue ? "the same value" : "it", whatIsMissing(s));

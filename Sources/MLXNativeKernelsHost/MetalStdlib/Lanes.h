@@ -4,14 +4,14 @@
 
 #define MNK_HAS_WIDE_VECTORS 1
 // Checked execution uses the source's shuffle loops, which show which lanes took part.
-#define MNK_EXCHANGES_AT_ONCE (!MNK_HOST_CHECKED)
+#define MNK_BATCHED_SHUFFLES (!MNK_HOST_CHECKED)
 // Users' kernels do not know these names.
 #define MNK_PREFETCH(address) __builtin_prefetch(address)
 #define MNK_GATHER_SHARES(x, n, lanes) ::mnk::host::gatherShares(x, n, lanes)
 #define MNK_USE_WIDE_VECTORS    \
   using ::mnk::host::addFields; \
   using ::mnk::host::floats;
-#define MNK_USE_EXCHANGES_AT_ONCE \
+#define MNK_USE_BATCHED_SHUFFLES  \
   using ::mnk::host::exchangeXor; \
   using ::mnk::host::gatherLanes; \
   using ::mnk::host::largestOver; \
@@ -185,7 +185,7 @@ MNK_HOST_INLINE void addFields(uint32_t* codes, const uint32_t* words, uint32_t 
 // Concatenates the n numbers of each of `lanes` neighbors.
 MNK_HOST_INLINE void gatherShares(float* x, uint16_t n, uint16_t lanes, MNK_HOST_SITE) {
   if (lanes == 1) return;
-#if MNK_EXCHANGES_AT_ONCE
+#if MNK_BATCHED_SHUFFLES
   LaneArray* unused;
   meet<LaneArray, ShareArrays>({x, n, lanes}, site, unused);
 #else
@@ -196,7 +196,7 @@ MNK_HOST_INLINE void gatherShares(float* x, uint16_t n, uint16_t lanes, MNK_HOST
 #endif
 }
 
-#if MNK_EXCHANGES_AT_ONCE
+#if MNK_BATCHED_SHUFFLES
 
 MNK_HOST_INLINE void exchangeXor(float* x, uint16_t n, uint16_t distance, MNK_HOST_SITE) {
   LaneArray* unused;

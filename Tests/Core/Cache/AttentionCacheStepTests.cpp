@@ -357,7 +357,7 @@ TEST(AttentionCacheStep, ResultsOfDividedCallsMayNotOverlap) {
                 .what = "operands share memory",
                 .got = "queries overlapping results",
                 .expected = "separate memory",
-                .fix = "memory of their own"});
+                .fix = "separate memory"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
 }
 

@@ -99,19 +99,19 @@ class Family {
     const AttentionCache &dense = caches_[0], &coded = caches_[1];
     for (size_t i = 2; i < caches_.size(); ++i) {
       const AttentionCache& cache = caches_[i];
-      const bool hasCodedKeys = kPlanes[i - 2] == KVQuantizedPlanes::keys;
-      const Context context(hasCodedKeys ? "codes of keys" : "codes of values");
+      const bool hasQuantizedKeys = kPlanes[i - 2] == KVQuantizedPlanes::keys;
+      const Context context(hasQuantizedKeys ? "codes of keys" : "codes of values");
       for (uint32_t sequence = 0; sequence < dense.descriptor().sequences; ++sequence) {
         EXPECT_EQ(cache.nextPosition(sequence), dense.nextPosition(sequence));
         EXPECT_EQ(cache.count(sequence), dense.count(sequence));
       }
       const QuantizedKVCacheView got = *cache.quantizedView(), expected = *coded.quantizedView();
-      const QuantizedKVPlane& gotCodes = hasCodedKeys ? got.keys : *got.values;
-      const QuantizedKVPlane& codes = hasCodedKeys ? expected.keys : *expected.values;
+      const QuantizedKVPlane& gotCodes = hasQuantizedKeys ? got.keys : *got.values;
+      const QuantizedKVPlane& codes = hasQuantizedKeys ? expected.keys : *expected.values;
       EXPECT(heldBytes(cache, gotCodes.codes) == heldBytes(coded, codes.codes));
       EXPECT(heldBytes(cache, gotCodes.scales) == heldBytes(coded, codes.scales));
-      EXPECT(heldBytes(cache, (hasCodedKeys ? *got.values : got.keys).codes) ==
-             heldBytes(dense, hasCodedKeys ? *dense.view().values : dense.view().keys));
+      EXPECT(heldBytes(cache, (hasQuantizedKeys ? *got.values : got.keys).codes) ==
+             heldBytes(dense, hasQuantizedKeys ? *dense.view().values : dense.view().keys));
     }
   }
 

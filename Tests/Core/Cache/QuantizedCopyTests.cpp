@@ -38,8 +38,8 @@ TEST(QuantizedCopy, MatchesAppends) {
         for (const bool hasMeans : {false, true}) {
           KVQuantizedStorage storage{.keyBits = 5, .valueBits = 3, .planes = planes};
           storage.options.candidates = hasMeans ? 1 : 5;
-          if (hasMeans && storage.hasCodedKeys()) storage.keyChannelScales = constants(device, 0.5f, 2, 32);
-          if (hasMeans && storage.hasCodedValues()) storage.valueMeans = constants(device, 0.25f, 2, 32);
+          if (hasMeans && storage.hasQuantizedKeys()) storage.keyChannelScales = constants(device, 0.5f, 2, 32);
+          if (hasMeans && storage.hasQuantizedValues()) storage.valueMeans = constants(device, 0.25f, 2, 32);
           const Context context(
               fmt::format("{}, planes {}, {} means", name(dtype), static_cast<int>(planes), hasMeans));
           AttentionCacheDescriptor descriptor = denseDescriptor(dtype);

@@ -23,7 +23,7 @@ struct Codebook {
 
 inline Codebook turbo(int bits) {
   const size_t count = size_t(1) << (bits - 1);
-  const auto levels = std::span(kTurboLevels).subspan(count - 2, count);
+  const auto levels = std::span(kTurboCodebooks).subspan(count - 2, count);
   std::vector<float> boundaries;
   for (size_t i = 0; i + 1 < count; i++) boundaries.push_back((levels[i] + levels[i + 1]) / 2);
   boundaries.push_back(std::numeric_limits<float>::max());
@@ -33,7 +33,7 @@ inline Codebook turbo(int bits) {
 inline Codebook mlx1(int bits) {
   const size_t count = size_t(1) << (bits - 1), first = bits == 8 ? 56 : count - 8;
   const auto boundaries = std::span(kMlx1Boundaries).subspan(first, count);
-  return {bits, std::span(kMlx1Levels).subspan(first, count), {boundaries.begin(), boundaries.end()}};
+  return {bits, std::span(kMlx1Codebooks).subspan(first, count), {boundaries.begin(), boundaries.end()}};
 }
 
 }  // namespace mnk::test::shipped

@@ -43,9 +43,9 @@ struct TimedDevice {
     FlashDecodeChoice choice{.simdgroups = grid.threadgroup[0] / 32, .splits = grid.extent[0]};
     unsigned headDim = 0;
     choice.usesMatrices = std::sscanf(dispatch.kernel.function.c_str(), "flashDecodeMatrix_%u_%u_%u", &headDim,
-                                      &choice.rowsTogether, &choice.tileKeys) == 3;
+                                      &choice.rowsPerTile, &choice.tileKeys) == 3;
     choice.usesPrefill = dispatch.kernel.function.starts_with("flashPrefill");
-    for (const Binding& binding : dispatch.buffers) choice.mergesTogether |= binding.isZeroed;
+    for (const Binding& binding : dispatch.buffers) choice.mergesInKernel |= binding.isZeroed;
     return choice;
   }
 
@@ -68,9 +68,9 @@ inline std::function<double(const FlashDecodeChoice&)> fastestAt(const FlashDeco
         1e-5 * (1 + 0.3 * apart(choice.splits, best.splits) + 0.2 * apart(choice.simdgroups, best.simdgroups));
     if (choice.usesMatrices != best.usesMatrices || choice.usesPrefill != best.usesPrefill) seconds *= 2;
     if (choice.usesMatrices && best.usesMatrices) {
-      seconds *= 1 + 0.1 * apart(choice.rowsTogether, best.rowsTogether) + 0.1 * apart(choice.tileKeys, best.tileKeys);
+      seconds *= 1 + 0.1 * apart(choice.rowsPerTile, best.rowsPerTile) + 0.1 * apart(choice.tileKeys, best.tileKeys);
     }
-    if (choice.mergesTogether != best.mergesTogether && choice.splits > 1) seconds *= 1.1;
+    if (choice.mergesInKernel != best.mergesInKernel && choice.splits > 1) seconds *= 1.1;
     return seconds;
   };
 }

@@ -158,7 +158,7 @@ TEST(HostChecking, FindsUninitializedThreadgroupMemory) {
                32,
                32,
                {lineOf("faultUnwritten", "data[lane] = ") +
-                " reads threadgroup memory 0 + 20, which nobody has written: threadgroup 0 simdgroup 0 lane 5"}});
+                " reads threadgroup memory 0 + 20, which is uninitialized: threadgroup 0 simdgroup 0 lane 5"}});
 }
 
 TEST(HostChecking, FindsTwoLanesThatWriteDifferentValues) {

@@ -228,7 +228,7 @@ TEST(HostCheckingText, FindsFaultsInVectorsAndConversions) {
 }
 
 TEST(HostCheckingText, FindsAnOutputReadBeforeItIsWritten) {
-  expectFound("readsItsOutput", "reads buffer 1 + 0, which nobody has written");
+  expectFound("readsItsOutput", "reads buffer 1 + 0, which is uninitialized");
   EXPECT(run("writesThenReadsItsOutput"));
 }
 

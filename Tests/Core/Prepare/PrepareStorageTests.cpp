@@ -53,7 +53,7 @@ DeviceProfile coresFor(const Stored& stored) {
 // Each kernel that such a cache has, with more and with fewer splits and simdgroups than the table.
 std::vector<FlashDecodeChoice> fastestOf(const Stored& stored) {
   std::vector<FlashDecodeChoice> choices = {{.simdgroups = 4, .splits = 8},
-                                            {.simdgroups = 2, .splits = 32, .mergesTogether = true}};
+                                            {.simdgroups = 2, .splits = 32, .mergesInKernel = true}};
   for (const auto& [simdgroups, splits] : {std::pair(4u, 32u), std::pair(8u, 4u), std::pair(12u, 8u)}) {
     if (stored.isLatent) choices.push_back({.usesPrefill = true, .simdgroups = simdgroups, .splits = splits});
   }

@@ -15,11 +15,11 @@ namespace {
 
 const FlashDecodeChoice kFastest[] = {
     {.simdgroups = 4, .splits = 8},
-    {.simdgroups = 2, .splits = 64, .mergesTogether = true},
-    {.usesMatrices = true, .rowsTogether = 8, .tileKeys = 16, .simdgroups = 8, .splits = 4, .mergesTogether = true},
-    {.usesMatrices = true, .rowsTogether = 8, .tileKeys = 32, .simdgroups = 4, .splits = 16},
-    {.usesMatrices = true, .rowsTogether = 16, .tileKeys = 16, .simdgroups = 2, .splits = 32},
-    {.usesMatrices = true, .rowsTogether = 16, .tileKeys = 32, .simdgroups = 8, .splits = 2, .mergesTogether = true},
+    {.simdgroups = 2, .splits = 64, .mergesInKernel = true},
+    {.usesMatrices = true, .rowsPerTile = 8, .tileKeys = 16, .simdgroups = 8, .splits = 4, .mergesInKernel = true},
+    {.usesMatrices = true, .rowsPerTile = 8, .tileKeys = 32, .simdgroups = 4, .splits = 16},
+    {.usesMatrices = true, .rowsPerTile = 16, .tileKeys = 16, .simdgroups = 2, .splits = 32},
+    {.usesMatrices = true, .rowsPerTile = 16, .tileKeys = 32, .simdgroups = 8, .splits = 2, .mergesInKernel = true},
 };
 
 }  // namespace
@@ -79,7 +79,7 @@ TEST(FlashDecodeTuner, WhatTheDeviceLacksIsNoCandidate) {
   TimedDevice timed({.family = "timed", .cores = 32}, false);
   timed.device->shippedFunctions = {};
   timed.seconds = [](const FlashDecodeChoice& choice) {
-    EXPECT(!choice.usesMatrices && !choice.mergesTogether);
+    EXPECT(!choice.usesMatrices && !choice.mergesInKernel);
     return 1e-5;
   };
   const AttentionCache cache = preparedCache(timed.device);
@@ -112,7 +112,7 @@ TEST(Prepare, PlansFollowWhatWasMeasured) {
     FlashDecode own = op;
     own.options = {.splits = 3, .kernel = FlashDecodeKernel::vector, .merge = FlashDecodeMerge::separate};
     const FlashDecodeChoice asked = choiceFor(own, *timed.device);
-    EXPECT(!asked.usesMatrices && asked.splits == 3 && !asked.mergesTogether);
+    EXPECT(!asked.usesMatrices && asked.splits == 3 && !asked.mergesInKernel);
     if (fastest.usesMatrices) EXPECT(choiceFor(byVectors, *timed.device) == plannedByVectors);
     // No split of fewer keys is empty.
     FlashDecode shorter = op;

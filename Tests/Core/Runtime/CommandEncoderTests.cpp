@@ -140,13 +140,13 @@ TEST(CommandEncoder, FlexibleThreadgroupsUseThePipelineLimit) {
   dispatch.grid = {.unit = Grid::Unit::threadgroups, .extent = {2, 1, 1}, .threadgroup = {256, 1, 1}};
   const ExpectedError tooLarge{.what = "the threadgroup is larger than the pipeline allows"};
   EXPECT_ERROR(encoder.dispatch(dispatch), (tooLarge));
-  dispatch.grid.fewestThreads = 96;
+  dispatch.grid.minThreads = 96;
   REQUIRE(encoder.dispatch(dispatch));
   dispatch.grid.isShared = true;
   REQUIRE(encoder.dispatch(dispatch));
-  dispatch.grid.fewestThreads = 128;
+  dispatch.grid.minThreads = 128;
   EXPECT_ERROR(encoder.dispatch(dispatch), (tooLarge));
-  dispatch.grid.fewestThreads = 32;
+  dispatch.grid.minThreads = 32;
   dispatch.kernel.function = "B";  // less than a simdgroup
   EXPECT_ERROR(encoder.dispatch(dispatch), (tooLarge));
   REQUIRE(encoder.commit());

@@ -214,7 +214,7 @@ void expectReplay(const std::shared_ptr<Device>& device, const Case& one, const 
   for (uint64_t token = 0; token < positions.size(); ++token) {
     const Context context(fmt::format("token {}", token));
     fresh.fill(token, positions[token]);
-    device->knownPlans().clear();
+    device->planCache().clear();
     CommandEncoder encoder(device);
     REQUIRE(fresh.encode(encoder, token));
     if (token == 0) EXPECT_EQ(step.summary().text(), encoder.summary().text());

@@ -111,9 +111,9 @@ TEST(RepeatedOp, MatchesAFreshPlan) {
     const Context context(one.name);
     BindingMemory first(device), second(device);
     AnyOp ops[] = {one.makeOp(first), one.makeOp(second)};
-    const size_t before = device->knownPlans().count();
+    const size_t before = device->planCache().count();
     const bool isGood = std::visit([&](const auto& op) { return expectFresh(op, device); }, ops[0]);
-    const size_t known = device->knownPlans().count();
+    const size_t known = device->planCache().count();
     for (const int step : {1, 2, 3}) {
       const Context context(fmt::format("step {}", step));
       // Odd steps use other memory, and all but the first change positions.
@@ -124,7 +124,7 @@ TEST(RepeatedOp, MatchesAFreshPlan) {
           op);
       ++(isEncoded ? encoded : refused);
       // Other memory does not make another form.
-      if (step == 1) EXPECT_EQ(device->knownPlans().count(), known);
+      if (step == 1) EXPECT_EQ(device->planCache().count(), known);
     }
     if (isGood) forms += known != before, ++cases;
   }
@@ -161,8 +161,8 @@ TEST(RepeatedOp, ASequenceGrowsThroughKnownPlans) {
         op.sequences = {{.length = length}};
         EXPECT(expectFresh(op, device));
       }
-      if (isAgain) EXPECT_EQ(device->knownPlans().count(), known);
-      known = device->knownPlans().count();
+      if (isAgain) EXPECT_EQ(device->planCache().count(), known);
+      known = device->planCache().count();
     }
     EXPECT(known > 3);
     EXPECT(known < 64);
@@ -250,7 +250,7 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
         CommandEncoder encoder(devices[i]);
         for (AttentionCache& cache : caches[i]) {
           if (!results[i] || (isAlone && &cache != &caches[i].front())) continue;
-          if (i == 1) devices[1]->knownPlans().clear();
+          if (i == 1) devices[1]->planCache().clear();
           if (isCut) (void)cache.truncate(cut % (cache.nextPosition(sequence) + 1), sequence);
           AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 32}),
                                .keys = memories[i].make(DType::f16, {tokens, 2, 32}),
@@ -299,8 +299,8 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
         EXPECT_EQ(caches[0][layer].nextPosition(sequence), caches[1][layer].nextPosition(sequence));
       }
     }
-    EXPECT(devices[0]->knownPlans().count() > 2);
-    known += devices[0]->knownPlans().count();
+    EXPECT(devices[0]->planCache().count() > 2);
+    known += devices[0]->planCache().count();
   }
   EXPECT(encoded > 400);
   EXPECT(refused > 10);
@@ -312,7 +312,7 @@ TEST(RepeatedOp, AFormThatIsTooLargeIsNotCached) {
   OpForm form;
   for (int word = 0; word < 10'000 && !form.isTooLarge(); ++word) form.add(word);
   EXPECT(form.isTooLarge());
-  KnownPlans plans;
+  PlanCache plans;
   plans.keep(form, {}, 0);
   EXPECT_EQ(plans.count(), 0u);
   EXPECT(!plans.find(form));
@@ -322,7 +322,7 @@ TEST(RepeatedOp, AFormThatIsTooLargeIsNotCached) {
 TEST(RepeatedOp, APlanIsNotCachedAfterAClear) {
   OpForm form;
   form.add(1);
-  KnownPlans plans;
+  PlanCache plans;
   const uint64_t before = plans.timesCleared();
   plans.clear();
   plans.keep(form, {}, before);
@@ -350,7 +350,7 @@ TEST(RepeatedOp, TheDeviceProfileMayChange) {
 
 // Plans in use stay when many are cached.
 TEST(RepeatedOp, DropsTheOldestPlans) {
-  KnownPlans plans;
+  PlanCache plans;
   const auto formOf = [](int number) {
     OpForm form;
     form.add(number);
@@ -377,9 +377,9 @@ TEST(RepeatedOp, RetainsNoCallerMemory) {
     EXPECT(!isReleased);
   }
   EXPECT(isReleased);
-  EXPECT_EQ(device->knownPlans().count(), 1u);
+  EXPECT_EQ(device->planCache().count(), 1u);
   device->registry().clear();
-  EXPECT_EQ(device->knownPlans().count(), 0u);
+  EXPECT_EQ(device->planCache().count(), 0u);
 }
 
 }  // namespace mnk::test

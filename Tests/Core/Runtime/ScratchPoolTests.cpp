@@ -34,11 +34,11 @@ TEST(ScratchPool, ReusesReturnedBuffers) {
     EXPECT(acquired->device() == device);
     first = acquired.get();
     EXPECT(REQUIRE(pool.acquire(device, 1000)).get() != first);
-    EXPECT_EQ(pool.restingCount(), 1u);
+    EXPECT_EQ(pool.idleCount(), 1u);
   }
-  EXPECT_EQ(pool.restingCount(), 2u);
+  EXPECT_EQ(pool.idleCount(), 2u);
   const auto again = REQUIRE(pool.acquire(device, 10));
-  EXPECT_EQ(pool.restingCount(), 1u);
+  EXPECT_EQ(pool.idleCount(), 1u);
   EXPECT(again->device() == device);
 }
 
@@ -48,9 +48,9 @@ TEST(ScratchPool, RetainsFewBuffersAndNoLargeOnes) {
     std::vector<std::shared_ptr<Buffer>> acquired;
     for (uint64_t i = 0; i < 10; ++i) acquired.push_back(REQUIRE(device->scratch().acquire(device, 1000 * (i + 1))));
   }
-  EXPECT_EQ(device->scratch().restingCount(), 4u);
+  EXPECT_EQ(device->scratch().idleCount(), 4u);
   REQUIRE(device->scratch().acquire(device, uint64_t{65} << 20));
-  EXPECT_EQ(device->scratch().restingCount(), 4u);
+  EXPECT_EQ(device->scratch().idleCount(), 4u);
 }
 
 TEST(ScratchPool, DoesNotKeepItsDeviceAlive) {
@@ -73,7 +73,7 @@ TEST(ScratchPool, ServesStepsOfSeveralPlans) {
       for (uint64_t layer = 0; layer < 4; ++layer) REQUIRE(encoder.encode(inSplits(device, 1 + layer)));
       REQUIRE(REQUIRE(encoder.commit()).wait());
     }
-    EXPECT(device->scratch().restingCount() <= 4);
+    EXPECT(device->scratch().idleCount() <= 4);
   });
 }
 

@@ -35,11 +35,11 @@ struct Family {
 const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheHasValues, kKVCacheHasRows, kKVCacheRowsMayRepeat,
                                                       kKVCacheWriteIsVectorized};
 const std::vector<uint32_t> kMultiRoPEConstants = {
-    kMultiRoPEHasKeys,    kMultiRoPEIsApart,       kMultiRoPEHasKeysApart, kMultiRoPEHasPositions,
+    kMultiRoPEHasKeys,    kMultiRoPEIsOutOfPlace,  kMultiRoPEHasKeysOutOfPlace, kMultiRoPEHasPositions,
     kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
-const std::vector<uint32_t> kKVCodecConstants = {kKVCacheHasValues,     kKVCodecIsTurbo,         kKVCodecIsVectorized,
-                                                 kKVCodecHasCodedKeys,  kKVCodecHasCodedValues,  kKVCodecHasKeyMeans,
-                                                 kKVCodecHasValueMeans, kKVCodecHasChannelScales};
+const std::vector<uint32_t> kKVCodecConstants = {
+    kKVCacheHasValues,          kKVCodecIsTurbo,     kKVCodecIsVectorized,  kKVCodecHasQuantizedKeys,
+    kKVCodecHasQuantizedValues, kKVCodecHasKeyMeans, kKVCodecHasValueMeans, kKVCodecHasChannelScales};
 template <typename T>
 std::vector<T> joined(std::vector<T> some, std::initializer_list<std::type_identity_t<T>> more) {
   some.insert(some.end(), more);
@@ -54,9 +54,9 @@ const std::vector<FunctionConstant> kCodecNumbers = {{kKVCodecKeyBits, 5u},
                                                      {kKVCodecDenseType, uint32_t{kFloat16}}};
 // Only those of its constants that arguments depend on.
 const std::vector<uint32_t> kFlashDecodeConstants = {
-    kKVCodecHasCodedKeys,   kKVCodecHasCodedValues,     kKVCodecHasKeyMeans,
-    kKVCodecHasValueMeans,  kFlashDecodeHasMask,        kFlashDecodeHasLogSumExp,
-    kFlashDecodeWritesSums, kFlashDecodeMergesTogether, kFlashDecodeIsRagged};
+    kKVCodecHasQuantizedKeys, kKVCodecHasQuantizedValues, kKVCodecHasKeyMeans,
+    kKVCodecHasValueMeans,    kFlashDecodeHasMask,        kFlashDecodeHasLogSumExp,
+    kFlashDecodeWritesSums,   kFlashDecodeMergesInKernel, kFlashDecodeIsRagged};
 const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, true},
                                                            {kKVCodecKeyBits, 4u},
                                                            {kKVCodecValueBits, 3u},
@@ -87,7 +87,7 @@ const Family kFamilies[] = {
     {"kvCacheConvert_", kKVCacheWriteConstants},
     {"multiRoPE_", kMultiRoPEConstants},
     {"kvCacheQuantize_",
-     joined(kKVCodecConstants, {kKVCacheHasRows, kKVCacheRowsMayRepeat, kKVCacheQuantizeIsRotated,
+     joined(kKVCodecConstants, {kKVCacheHasRows, kKVCacheRowsMayRepeat, kKVCacheQuantizeAppliesRoPE,
                                 kMultiRoPEHasPositions, kMultiRoPEHasOffsets}),
      joined(kCodecNumbers, {{kRotaryAppendQueryType, uint32_t{kBFloat16}},
                             {kMultiRoPEIsInterleaved, false},
@@ -100,13 +100,13 @@ const Family kFamilies[] = {
       {kRotaryAppendCacheType, uint32_t{kBFloat16}}}},
     {"kvCacheDequantize_", kKVCodecConstants, kCodecNumbers},
     {"hadamard_",
-     {kHadamardIsApart, kHadamardIsVectorized},
+     {kHadamardIsOutOfPlace, kHadamardIsVectorized},
      {{kHadamardFromType, uint32_t{kFloat32}}, {kHadamardIntoType, uint32_t{kBFloat16}}}},
     {"flashDecodeVector_", kFlashDecodeConstants, kFlashDecodeNumbers},
     {"flashDecodeMatrix_", kFlashDecodeConstants, kFlashDecodeNumbers},
     {"flashDecodeReduce_", kFlashDecodeConstants, kFlashDecodeNumbers},
-    {"flashPrefill_latent_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeParts, 4u}})},
-    {"flashPrefill_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeParts, 2u}})},
+    {"flashPrefill_latent_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeSimdgroupsPerRow, 4u}})},
+    {"flashPrefill_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeSimdgroupsPerRow, 2u}})},
     {"matrixLayoutProbe", {}},
     {"ordersThreadgroups", {}},
     {MNK_SHADER_STAMP, {}},

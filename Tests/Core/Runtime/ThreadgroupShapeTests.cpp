@@ -67,13 +67,13 @@ TEST(ThreadgroupShape, ShrinksByWholeSimdgroups) {
                                        {256u, 256u},
                                        {1024u, 256u},
                                        {kMax, 256u}}) {
-    EXPECT(shrunkTo(limit, {256, 1, 1}) == (Size3{threads, 1, 1}));
+    EXPECT(shrinkToLimit(limit, {256, 1, 1}) == (Size3{threads, 1, 1}));
   }
 }
 
 TEST(ThreadgroupShape, SharedWorkUsesEnoughThreadgroups) {
   Grid grid{.unit = Grid::Unit::threadgroups, .extent = {2, 3, 5}, .threadgroup = {384, 1, 1}};
-  EXPECT(shrunkTo(32, grid).threadgroup == (Size3{384, 1, 1}));
+  EXPECT(shrinkToLimit(32, grid).threadgroup == (Size3{384, 1, 1}));
   for (const auto& [fewest, limit, threads, times] : {std::array{32u, 1024u, 384u, 1u},
                                                       {32u, 383u, 352u, 2u},
                                                       {32u, 192u, 192u, 2u},
@@ -82,10 +82,10 @@ TEST(ThreadgroupShape, SharedWorkUsesEnoughThreadgroups) {
                                                       {128u, 256u, 256u, 2u},
                                                       {128u, 224u, 224u, 3u},
                                                       {128u, 64u, 128u, 3u}}) {
-    grid.fewestThreads = fewest;
+    grid.minThreads = fewest;
     for (const bool isShared : {false, true}) {
       grid.isShared = isShared;
-      const Grid shrunk = shrunkTo(limit, grid);
+      const Grid shrunk = shrinkToLimit(limit, grid);
       EXPECT(shrunk.threadgroup == (Size3{threads, 1, 1}));
       EXPECT(shrunk.extent == (Size3{2, 3, isShared ? 5 * times : 5}));
     }

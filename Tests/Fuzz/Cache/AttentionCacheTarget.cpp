@@ -153,13 +153,13 @@ class AttentionCacheCase final : public Case {
     const bool isTurbo = coin(random, 2, 3);
     d.head_dim = isTurbo ? oneOf(random, {32u, 64u, 80u, 192u, 256u}) : oneOf(random, {4u, 32u, 256u, 512u});
     if (d.value_head_dim != 0) d.value_head_dim = d.head_dim;
-    const bool isByteCoded = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
+    const bool hasByteCodes = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
     isQuantized_ = true;
     quantization_ = {.size = sizeof quantization_,
                      .codec = isTurbo ? MNK_TURBO : MNK_MLX1,
-                     .key_bits = isTurbo       ? static_cast<uint32_t>(2 + random.below(7))
-                                 : isByteCoded ? oneOf(random, {5u, 6u, 8u})
-                                               : 4u,
+                     .key_bits = isTurbo        ? static_cast<uint32_t>(2 + random.below(7))
+                                 : hasByteCodes ? oneOf(random, {5u, 6u, 8u})
+                                                : 4u,
                      .scale_factor = !isTurbo && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
                      .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
     if (coin(random, 1, 2)) quantization_.value_bits = quantization_.key_bits;

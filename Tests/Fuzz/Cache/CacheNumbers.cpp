@@ -76,9 +76,9 @@ std::string_view CacheNumbers::refusal() const {
 
 uint64_t CacheNumbers::slotBytes() const {
   const uint64_t elementBytes = dtype == 0 ? 4 : 2;
-  const bool hasCodedKeys = isQuantized && planes != 2, hasCodedValues = isQuantized && planes != 1;
-  return (hasCodedKeys ? vectorBytes(codec, keyBits, headDim) : headDim * elementBytes) +
-         (hasCodedValues ? vectorBytes(codec, valueBits, valueHeadDim) : valueHeadDim * elementBytes);
+  const bool hasQuantizedKeys = isQuantized && planes != 2, hasQuantizedValues = isQuantized && planes != 1;
+  return (hasQuantizedKeys ? vectorBytes(codec, keyBits, headDim) : headDim * elementBytes) +
+         (hasQuantizedValues ? vectorBytes(codec, valueBits, valueHeadDim) : valueHeadDim * elementBytes);
 }
 
 unsigned __int128 CacheNumbers::bytes() const {

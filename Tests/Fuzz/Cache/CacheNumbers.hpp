@@ -17,9 +17,9 @@ constexpr std::string_view kNoKernel = "there is no attention kernel for these h
 constexpr std::string_view kCodec = "the codec cannot code such vectors";
 constexpr std::string_view kHeadDims = "head dims of keys and values are too different";
 constexpr std::string_view kScaleFactor = "the scale factor cannot be used";
-constexpr std::string_view kCandidates = "there is no search with so many candidates";
+constexpr std::string_view kCandidates = "the number of candidates is not supported";
 constexpr std::string_view kNoChannels = "the codec has no means or channel scales";
-constexpr std::string_view kDenseChannels = "means or channel scales are for vectors that are not coded";
+constexpr std::string_view kDenseChannels = "means or channel scales belong to dense vectors";
 constexpr std::string_view kUnusable = "means or channel scales hold a number that cannot be used";
 
 struct CacheNumbers {

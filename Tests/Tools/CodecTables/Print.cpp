@@ -73,7 +73,7 @@ std::string turboTables() {
 #include "MetalCompat.h"
 
 // clang-format off
-)" + table("float", "kTurboLevels", levels) +
+)" + table("float", "kTurboCodebooks", levels) +
          R"(
 // Sign bits: if bit j % 32 of word j / 32 is set, element j changes its sign. The signs for D elements, a power of two,
 // start at word D / 32 - 1. Those for 80, 96, 112 and 192 elements follow and take 3, 3, 4 and 6 words.

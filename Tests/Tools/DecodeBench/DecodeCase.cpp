@@ -51,7 +51,7 @@ std::vector<DecodeCase> Axes::cases() const {
   for (const uint64_t headDim : headDims) {
     for (const uint64_t group : groups) {
       for (const Storage& storage : storages) {
-        if (storage.codec && !storage.codec->canCode(headDim)) continue;
+        if (storage.codec && !storage.codec->canQuantize(headDim)) continue;
         for (const uint64_t length : lengths) {
           cases.push_back({storage, kvHeads, group, headDim, length, rows, latentDim});
         }

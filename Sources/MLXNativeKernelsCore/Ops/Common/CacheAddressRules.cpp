@@ -91,7 +91,7 @@ const std::vector<uint32_t>* listOf(const RowIndices& indices) {
 
 // Whether all listed indices are below `end`. Tensors are not checked here; the kernel skips rows that are out of
 // range.
-bool isListBelow(const RowIndices& indices, uint64_t end) {
+bool areListedBelow(const RowIndices& indices, uint64_t end) {
   const auto* list = listOf(indices);
   return !list || std::all_of(list->begin(), list->end(), [&](uint32_t index) { return index < end; });
 }
@@ -189,13 +189,13 @@ constexpr Rule<Op> kRowRules[] = {
                fmt::format("{} rows", tokenCount(op)), fmt::format("at most {}", Op::kMaxRows),
                "Split the rows over several writes."),
 
-    INVALID_IF(op.rows && !isListBelow(op.rows->sequences, op.into.sequences()),
+    INVALID_IF(op.rows && !areListedBelow(op.rows->sequences, op.into.sequences()),
                "a row names a sequence that is not in the cache",
                fmt::format("sequence {}", largestText(op.rows->sequences)),
                fmt::format("less than {}", op.into.sequences()), "Pass sequences that the cache holds."),
 
     INVALID_IF(
-        op.rows.has_value() && op.into.wrap != KVWrap::ring && !isListBelow(op.rows->positions, op.into.capacity()),
+        op.rows.has_value() && op.into.wrap != KVWrap::ring && !areListedBelow(op.rows->positions, op.into.capacity()),
         "a row runs past the end of a linear cache", fmt::format("position {}", largestText(op.rows->positions)),
         fmt::format("less than capacity {}", op.into.capacity()), "Grow the cache, or make it a ring."),
 };

@@ -14,7 +14,7 @@ namespace {
 using Strides = HeadsView::Strides;
 
 // With more regions than this, one region that covers them all is cheaper to compare.
-constexpr uint64_t kMostRegions = 64;
+constexpr uint64_t kMaxRegions = 64;
 
 struct Axis {
   uint64_t count;
@@ -71,7 +71,7 @@ std::vector<Region> regionsOf(const Strides& strides, const ElementRun& run, uin
   }
   std::vector<uint64_t> starts{run.begin};
   for (const Axis& axis : left) {
-    if (axis.count > kMostRegions / starts.size()) {
+    if (axis.count > kMaxRegions / starts.size()) {
       const uint64_t covered = (*spanOf(strides) - strides.headDim + run.count) * elementBytes;
       return {{.offset = run.begin * elementBytes, .rowBytes = covered, .rowStride = covered, .rows = 1}};
     }
@@ -153,7 +153,7 @@ uint64_t vectorCount(const HeadsView& view) {
   return strides.totalTokens() * strides.heads;
 }
 
-bool vectorsMeet(const HeadsView& a, const HeadsView& b) {
+bool vectorsOverlap(const HeadsView& a, const HeadsView& b) {
   const auto starts = startsOf(a);
   const uint64_t lengths[] = {a.resolved().headDim * byteSize(a.tensor.dtype()),
                               b.resolved().headDim * byteSize(b.tensor.dtype())};

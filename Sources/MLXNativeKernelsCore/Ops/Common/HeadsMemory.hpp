@@ -30,7 +30,7 @@ std::string placesText(const HeadsView& view);
 MemoryRange rangeOf(const HeadsView& view);
 uint64_t vectorCount(const HeadsView& view);
 // Whether a vector of `a` shares a byte with a vector of `b` in the same memory space. Compares all vectors.
-bool vectorsMeet(const HeadsView& a, const HeadsView& b);
+bool vectorsOverlap(const HeadsView& a, const HeadsView& b);
 uint64_t bytesOf(const HeadsView& view, std::span<const ElementRun> runs);
 // Binds the memory from the first vector to the end of the last. If many vectors have irregular distances, the declared
 // regions cover more than the vectors.

@@ -9,7 +9,7 @@ namespace mnk {
 
 namespace {
 
-bool isByteCoded(const KVCodec& codec) {
+bool hasByteCodes(const KVCodec& codec) {
   return codec.name == KVCodecName::mlx1 && codec.bits != 4;
 }
 
@@ -32,7 +32,7 @@ std::string_view name(KVCodecName codec) {
   return "unknown codec";
 }
 
-bool KVCodec::canCode(uint64_t headDim) const {
+bool KVCodec::canQuantize(uint64_t headDim) const {
   const bool isPowerOfTwo = std::has_single_bit(headDim);
   if (name == KVCodecName::turbo) {
     const bool hasBlocks = headDim == 80 || headDim == 96 || headDim == 112 || headDim == 192;
@@ -60,7 +60,7 @@ std::string KVCodec::text() const {
 
 Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim) {
   return guarded("KVCodec", [&]() -> Result<KVCodecSizes> {
-    if (!codec.canCode(headDim)) {
+    if (!codec.canQuantize(headDim)) {
       return Error{.op = "KVCodec",
                    .what = "the codec cannot code such vectors",
                    .got = fmt::format("{}, head dim {}", codec.text(), headDim),
@@ -68,7 +68,7 @@ Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim) {
                    .fix = "Choose other bits, the other codec, or a dense cache."};
     }
     KVCodecSizes sizes;
-    sizes.codeBytes = isByteCoded(codec) ? headDim : headDim * codec.bits / 8;
+    sizes.codeBytes = hasByteCodes(codec) ? headDim : headDim * codec.bits / 8;
     sizes.scales = codec.name == KVCodecName::mlx1 && headDim == 512 ? 2 : 1;
     sizes.scaleBytes = sizes.scales * byteSize(codec.scaleType());
     return sizes;
@@ -77,7 +77,7 @@ Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim) {
 
 uint64_t headDimOf(const KVCodec& codec, uint64_t codeBytes) {
   if (codec.bits == 0 || codeBytes > 4096) return 0;
-  const uint64_t headDim = isByteCoded(codec) ? codeBytes : codeBytes * 8 / codec.bits;
+  const uint64_t headDim = hasByteCodes(codec) ? codeBytes : codeBytes * 8 / codec.bits;
   const auto known = sizes(codec, headDim);
   return known && known->codeBytes == codeBytes ? headDim : 0;
 }

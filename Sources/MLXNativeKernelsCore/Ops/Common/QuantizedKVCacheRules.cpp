@@ -47,9 +47,9 @@ const Plane* densePlane(const Op& op) {
 }
 // Kernels distribute vectors of both planes over lanes as the codec requires, so a dense plane needs a head dim that
 // the codec supports.
-bool hasCodableDim(const Op& op) {
+bool hasQuantizableDim(const Op& op) {
   const Plane* dense = densePlane(op);
-  return !dense || (dense == &op.keys ? *op.values : op.keys).codec.canCode(dense->headDim());
+  return !dense || (dense == &op.keys ? *op.values : op.keys).codec.canQuantize(dense->headDim());
 }
 
 // The extents of the codes without their last axis, plus an axis of scales if a vector has several.
@@ -165,7 +165,7 @@ constexpr Rule<Op> kRules[] = {
             : "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes",
         "Ask the codec for its sizes, and give the codes that last axis."),
 
-    INVALID_IF(!hasCodableDim(op), "dense vectors have a head dim that the codec beside them does not have",
+    INVALID_IF(!hasQuantizableDim(op), "dense vectors have a head dim that the codec beside them does not have",
                densePlane(op)->codes.text(),
                fmt::format("a head dim of {}", (densePlane(op) == &op.keys ? *op.values : op.keys).codec.text()),
                "Use a head dim that the codec can code, or a dense cache."),

@@ -19,11 +19,11 @@ std::vector<Region> allOf(uint64_t bytes) {
 std::vector<FunctionConstant> finishConstants(const AttentionResults& results, const QuantizedKVCacheView* quantized,
                                               bool hasSinks) {
   const bool hasValueMeans = quantized && quantized->values->means.has_value();
-  const bool hasCodedValues = quantized && !quantized->values->isDense();
+  const bool hasQuantizedValues = quantized && !quantized->values->isDense();
   return {{kKVCodecIsTurbo, !quantized || quantized->codecName() == KVCodecName::turbo},
           {kKVCodecHasValueMeans, hasValueMeans},
-          {kKVCodecHasCodedValues, hasCodedValues},
-          {kKVCodecValueDim, hasCodedValues ? static_cast<uint32_t>(quantized->values->headDim()) : 0},
+          {kKVCodecHasQuantizedValues, hasQuantizedValues},
+          {kKVCodecValueDim, hasQuantizedValues ? static_cast<uint32_t>(quantized->values->headDim()) : 0},
           {kFlashDecodeIntoType, static_cast<uint32_t>(results.into ? results.into->dtype() : DType::f32)},
           {kFlashDecodeIsVectorizedInto, results.into && isAlignedToFour(*results.into)},
           {kFlashDecodeHasSinks, hasSinks},

@@ -99,7 +99,7 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   const KVCacheView slots = cacheOf(op);
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   // A split that another dispatch merges is stored as partials, whatever the op's results are.
-  const bool isSplit = layout.splits > 1 && !layout.mergesTogether;
+  const bool isSplit = layout.splits > 1 && !layout.mergesInKernel;
   std::vector<FunctionConstant> constants = isSplit
                                                 ? finishConstants({.partials = AttentionPartials{}}, quantized, false)
                                                 : finishConstants(op.results, quantized, op.options.sinks.has_value());
@@ -116,7 +116,7 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                     {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
                     {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
                     {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
-                    {kKVCodecHasCodedKeys, quantized && !quantized->keys.isDense()},
+                    {kKVCodecHasQuantizedKeys, quantized && !quantized->keys.isDense()},
                     {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
                     {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
                     {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
@@ -127,7 +127,7 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                     {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
                     {kFlashDecodeHasSoftcap, op.options.softcap != 0},
                     {kFlashDecodeIsSplit, isSplit},
-                    {kFlashDecodeMergesTogether, layout.mergesTogether},
+                    {kFlashDecodeMergesInKernel, layout.mergesInKernel},
                     {kFlashDecodeIsInOrder, isInOrder},
                     {kFlashDecodeHasTokens, layout.rows > 1},
                     {kFlashDecodeIsPadded, layout.isPadded()},
@@ -135,7 +135,7 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                     {kFlashDecodeIsRagged, isRagged(op)}});
   if (!layout.usesVectors()) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
   if (layout.usesMatrices) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
-  if (layout.usesPrefill()) constants.push_back({kFlashDecodeParts, layout.prefill.parts});
+  if (layout.usesPrefill()) constants.push_back({kFlashDecodeSimdgroupsPerRow, layout.prefill.parts});
   if (!layout.usesMatrices) constants.push_back({kFlashDecodeIsOneTensor, isOneTensor(op)});
   return constants;
 }
@@ -242,12 +242,12 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   const auto regions = [&](uint64_t bytesPerVector) { return passRegions(layout, pass, bytesPerVector); };
   if (layout.splits > 1) {
     const auto [sums, stats] = splitsOf(op, layout);
-    const uint32_t sumsIndex = layout.mergesTogether ? kFlashDecodePartSums : kFlashDecodeSums;
-    const uint32_t statsIndex = layout.mergesTogether ? kFlashDecodePartStats : kFlashDecodeStats;
+    const uint32_t sumsIndex = layout.mergesInKernel ? kFlashDecodePartSums : kFlashDecodeSums;
+    const uint32_t statsIndex = layout.mergesInKernel ? kFlashDecodePartStats : kFlashDecodeStats;
     bindTo(dispatch, sumsIndex, sums, regions(layout.splits * layout.valueDim * sizeof(float)), Access::write);
     bindTo(dispatch, statsIndex, stats, regions(layout.splits * 2 * sizeof(float)), Access::write);
   }
-  if (layout.mergesTogether) {
+  if (layout.mergesInKernel) {
     const std::vector<Region> counts = {{.offset = 0, .rowBytes = layout.countBytes(op, pass)}};
     dispatch.buffers.push_back({.index = kFlashDecodeArrived,
                                 .buffer = nullptr,
@@ -257,7 +257,7 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
                                 .writes = counts,
                                 .isZeroed = true});
   }
-  if (layout.splits == 1 || layout.mergesTogether) {
+  if (layout.splits == 1 || layout.mergesInKernel) {
     bindOption(dispatch, kFlashDecodeSinks, op.options.sinks);
     bindResults(dispatch, op.results, layout.valueDim, regions);
   }
@@ -268,9 +268,9 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
                    .threadgroup = {32 * layout.simdgroups, 1, 1},
                    // A pipeline that needs many registers may allow fewer threads. Simdgroups that share rows must stay
                    // in one threadgroup.
-                   .fewestThreads = 32 * std::max(layout.prefill.parts, 1u),
+                   .minThreads = 32 * std::max(layout.prefill.parts, 1u),
                    .isShared = layout.usesPrefill()};
-  layout.countReadsAgain(op, pass, dispatch);
+  layout.addRepeatedReads(op, pass, dispatch);
   return dispatch;
 }
 
@@ -287,7 +287,7 @@ Plan makePlan(const Op& op, const FlashDecodeLayout& layout) {
   plan.scratchBytes = layout.scratchBeforeSplits();
   if (layout.splits == 1) return plan;
   if (!op.scratch) plan.scratchBytes += layout.sumsBytes() + layout.statsBytes();
-  if (layout.mergesTogether) return plan;
+  if (layout.mergesInKernel) return plan;
   const auto [sums, stats] = splitsOf(op, layout);
   plan.dispatches.push_back(makeReduce(
       {.kind = Op::name,
@@ -359,7 +359,7 @@ Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& 
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
   if (!choice) choice = measuredFor(op, profile);
   if (!hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
-  if (!profile.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
+  if (!profile.ordersThreadgroups && op.options.merge == FlashDecodeMerge::inKernel) return noOrder();
   // A measured choice applies only to the kernel that it was measured with.
   if (choice && !canFollow(op, profile, *choice)) choice.reset();
   return FlashDecodeLayout::of(op, profile, choice);

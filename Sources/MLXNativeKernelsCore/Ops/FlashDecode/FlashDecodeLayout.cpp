@@ -12,8 +12,8 @@ namespace mnk {
 namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
-constexpr uint32_t kLeastPrefillKeys = 512;  // of a split
-constexpr uint32_t kLeastLatentKeys = 128;   // of a split; latent rows are few and long
+constexpr uint32_t kMinPrefillKeys = 512;  // of a split
+constexpr uint32_t kMinLatentKeys = 128;   // of a split; latent rows are few and long
 // Inline data of a dispatch is limited to 4 KiB.
 constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);
 
@@ -122,18 +122,18 @@ bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const Me
   const uint64_t rows = queries.heads / slotsOf(op).heads * std::min(longestRows(op), FlashDecode::kRowsPerPass);
   const FlashDecodeTuning tuning = tuningFor(profile);
   if (keyDimOf(op) > tuning.matrixHeadDim) return false;
-  return rows >= (quantizedOf(op) ? tuning.codedMatrixRows : tuning.denseMatrixRows);
+  return rows >= (quantizedOf(op) ? tuning.quantizedMatrixRows : tuning.denseMatrixRows);
 }
 
 bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
   const bool isAutomatic =
-      op.options.kernel == FlashDecodeKernel::automatic && op.options.merge != FlashDecodeMerge::together;
+      op.options.kernel == FlashDecodeKernel::automatic && op.options.merge != FlashDecodeMerge::inKernel;
   if (!isAutomatic || prefillOf(op).parts == 0) return false;
   if (measured) return measured->usesPrefill;
   const QueryShape queries = queryShape(op.queries);
   const FlashDecodeTuning tuning = tuningFor(profile);
-  if (latentDimOf(op) == 0) return longestRows(op) >= tuning.leastPrefillRows;
-  return longestRows(op) * (queries.heads / slotsOf(op).heads) >= tuning.leastLatentRows;
+  if (latentDimOf(op) == 0) return longestRows(op) >= tuning.minPrefillRows;
+  return longestRows(op) * (queries.heads / slotsOf(op).heads) >= tuning.minLatentRows;
 }
 
 bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice) {
@@ -142,10 +142,10 @@ bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashD
          choice.usesPrefill == (hasMatrices && wantsPrefill(op, profile, choice));
 }
 
-bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
-  if (op.options.merge != FlashDecodeMerge::automatic) return op.options.merge == FlashDecodeMerge::together;
-  if (measured) return measured->mergesTogether;
-  return tuningFor(profile).mostSplitsTogether > 1;
+bool mayMergeInKernel(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
+  if (op.options.merge != FlashDecodeMerge::automatic) return op.options.merge == FlashDecodeMerge::inKernel;
+  if (measured) return measured->mergesInKernel;
+  return tuningFor(profile).maxInKernelSplits > 1;
 }
 
 FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfile& profile,
@@ -167,9 +167,9 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   layout.usesMatrices = hasMatrices && !layout.usesPrefill() && wantsMatrices(op, profile, measured);
   layout.instance =
       vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows, quantizedOf(op) != nullptr, layout.isLatent);
-  layout.rowsTogether = !layout.usesMatrices ? layout.instance.rows
-                        : measured           ? measured->rowsTogether
-                                             : matrixRows(layout.tuning, layout.keyDim, rows);
+  layout.rowsPerTile = !layout.usesMatrices ? layout.instance.rows
+                       : measured           ? measured->rowsPerTile
+                                            : matrixRows(layout.tuning, layout.keyDim, rows);
   if (layout.usesPrefill()) {
     layout.setPrefillRows(op, rows, measured ? measured->simdgroups : layout.tuning.prefillSimdgroups);
   }
@@ -183,22 +183,22 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     layout.splits = op.options.splits;
   } else if (measured) {
     // The choice may come from a damaged file: limits the memory of all parts.
-    constexpr uint64_t kMostPartBytes = uint64_t{1} << 28;
+    constexpr uint64_t kMaxPartBytes = uint64_t{1} << 28;
     const uint64_t bytes = layout.queries.vectors() * (layout.valueDim + 2) * sizeof(float);  // of a split
-    const uint64_t most = std::max<uint64_t>(kMostPartBytes / bytes, 1);
+    const uint64_t most = std::max<uint64_t>(kMaxPartBytes / bytes, 1);
     layout.splits = withoutEmptySplits(std::min<uint64_t>(measured->splits, most), longest);
   } else {
     FlashDecodeTuning tuning = layout.tuning;
     if (layout.usesPrefill()) {  // parts of many rows are expensive to store and to merge
       tuning.threadgroupsPerCore = 1;
-      tuning.leastKeys = layout.isLatent ? kLeastLatentKeys : kLeastPrefillKeys;
+      tuning.minSplitKeys = layout.isLatent ? kMinLatentKeys : kMinPrefillKeys;
     }
     layout.splits = automaticSplits(tuning, profile, layout.threadgroups(op), longest);
   }
   const bool areFew =
-      op.options.merge == FlashDecodeMerge::together || measured || layout.splits <= layout.tuning.mostSplitsTogether;
-  layout.mergesTogether = !layout.usesPrefill() && profile.ordersThreadgroups &&
-                          mayMergeTogether(op, profile, measured) && layout.splits > 1 && areFew;
+      op.options.merge == FlashDecodeMerge::inKernel || measured || layout.splits <= layout.tuning.maxInKernelSplits;
+  layout.mergesInKernel = !layout.usesPrefill() && profile.ordersThreadgroups &&
+                          mayMergeInKernel(op, profile, measured) && layout.splits > 1 && areFew;
   if (!layout.usesPrefill()) {
     layout.simdgroups = measured ? measured->simdgroups : layout.automaticSimdgroups(op, longest);
   }
@@ -211,10 +211,10 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   } else if (layout.usesMatrices) {
     // Large tiles pay off only if each simdgroup has at least two of them.
     constexpr uint64_t kUsual = 16;
-    const uint32_t elements = quantizedOf(op) ? layout.tuning.codedMatrixTile : layout.tuning.denseMatrixTile;
+    const uint32_t elements = quantizedOf(op) ? layout.tuning.quantizedMatrixTile : layout.tuning.denseMatrixTile;
     const uint64_t most = std::max(splitKeys(longest, layout.splits) / layout.simdgroups / 2, kUsual);
     layout.tileKeys =
-        matrixTileKeys(layout.keyDim, layout.rowsTogether, std::min<uint64_t>(elements / layout.keyDim, most));
+        matrixTileKeys(layout.keyDim, layout.rowsPerTile, std::min<uint64_t>(elements / layout.keyDim, most));
   }
   for (FlashDecodePass& pass : layout.passes) {
     for (FlashDecodeSequence& sequence : pass.sequences) {
@@ -231,7 +231,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
 }
 
 uint64_t FlashDecodeLayout::rowGroups(uint64_t ofSequence) const {
-  return ceilDivide(group * ofSequence, rowsTogether);
+  return ceilDivide(group * ofSequence, rowsPerTile);
 }
 
 uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
@@ -242,15 +242,15 @@ uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
 }
 
 void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t mostSimdgroups) {
-  const uint64_t ofSimdgroup = uint64_t{8} * prefill.rowBlocks;
+  const uint64_t rowsPerSimdgroup = uint64_t{8} * prefill.rowBlocks;
   uint32_t together = std::max(mostSimdgroups / prefill.parts, 1u);
   while (together > 1 && threadgroupBytes(op, together * prefill.parts) > kThreadgroupBytes) --together;
-  const uint64_t most = together * ofSimdgroup;
-  rowsTogether = static_cast<uint32_t>(kFlashPrefillTileRows(headRows, ceilDivide(headRows, most), ofSimdgroup));
-  simdgroups = static_cast<uint32_t>(rowsTogether / ofSimdgroup * prefill.parts);
+  const uint64_t most = together * rowsPerSimdgroup;
+  rowsPerTile = static_cast<uint32_t>(kFlashPrefillTileRows(headRows, ceilDivide(headRows, most), rowsPerSimdgroup));
+  simdgroups = static_cast<uint32_t>(rowsPerTile / rowsPerSimdgroup * prefill.parts);
 }
 
-void FlashDecodeLayout::countReadsAgain(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const {
+void FlashDecodeLayout::addRepeatedReads(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const {
   if (!usesPrefill()) return;
   uint64_t again = 0;
   for (size_t i = 0; i < pass.sequences.size(); ++i) {
@@ -291,11 +291,11 @@ uint64_t FlashDecodeLayout::threadgroups(const FlashDecode& op) const {
 FlashDecodeChoice FlashDecodeLayout::choice() const {
   return {.usesMatrices = usesMatrices,
           .usesPrefill = usesPrefill(),
-          .rowsTogether = usesMatrices ? rowsTogether : 0,
+          .rowsPerTile = usesMatrices ? rowsPerTile : 0,
           .tileKeys = tileKeys,
           .simdgroups = simdgroups,
           .splits = splits,
-          .mergesTogether = mergesTogether};
+          .mergesInKernel = mergesInKernel};
 }
 
 uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t longest) const {
@@ -311,13 +311,13 @@ uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t 
 std::string FlashDecodeLayout::function() const {
   if (usesPrefill() && isLatent) return fmt::format("flashPrefill_latent_{}", prefill.isHalf ? "f16" : "f32");
   if (usesPrefill()) return fmt::format("flashPrefill_{}_{}", prefill.isHalf ? "f16" : "f32", prefill.dim);
-  if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", keyDim, rowsTogether, tileKeys);
+  if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", keyDim, rowsPerTile, tileKeys);
   return fmt::format("flashDecodeVector_{}{}_{}_{}{}", isLatent ? "latent_" : "", instance.keyDim, instance.valueDim,
                      instance.rows, tuning.sharesAmongFewLanes ? "_fewLanes" : "");
 }
 
 uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t count) const {
-  const uint64_t counting = mergesTogether ? kFlashDecodeCountBytes : 0;
+  const uint64_t counting = mergesInKernel ? kFlashDecodeCountBytes : 0;
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   uint64_t merging = 0;
   uint64_t levels = 0;
@@ -334,9 +334,9 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
   if (usesMatrices) {
     const uint64_t parts = count * kFlashDecodeMatrixPartRows(keyDim);
     merging = counting + mergingBytes(parts, valueDim + kFlashDecodeMatrixPadding);
-    levels = quantized ? uint64_t{1} << tuning.matrixTableBits : kFlashDecodeMatrixQueryBytes(keyDim, rowsTogether);
+    levels = quantized ? uint64_t{1} << tuning.matrixTableBits : kFlashDecodeMatrixQueryBytes(keyDim, rowsPerTile);
   } else {
-    merging = counting + mergingBytes(uint64_t{count} * rowsTogether, instance.valueDim);
+    merging = counting + mergingBytes(uint64_t{count} * rowsPerTile, instance.valueDim);
   }
   return static_cast<uint32_t>(std::max(merging, levels));
 }
@@ -344,7 +344,7 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
 uint64_t FlashDecodeLayout::countBytes(const FlashDecode& op, const FlashDecodePass& pass) const {
   const uint64_t counts = slotsOf(op).heads * rowGroups(pass);
   constexpr uint64_t kUnit = 16;  // so that the next pass starts where any device can bind memory
-  return mergesTogether ? ceilDivide(counts * sizeof(uint32_t), kUnit) * kUnit : 0;
+  return mergesInKernel ? ceilDivide(counts * sizeof(uint32_t), kUnit) * kUnit : 0;
 }
 
 uint64_t mergingBytes(uint64_t parts, uint64_t headDim) {

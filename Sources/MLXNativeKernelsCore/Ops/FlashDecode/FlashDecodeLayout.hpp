@@ -27,7 +27,7 @@ bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const Mea
 // Whether the op can use the kernel of a measured choice on this device.
 bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
 // Whether splits may be merged in the attention kernel, if the device has device-scope fences.
-bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
+bool mayMergeInKernel(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
 // Rows and sequences of one dispatch: rows from `firstRow` on of each sequence that has them.
 struct FlashDecodePass {
@@ -72,11 +72,11 @@ struct FlashDecodeLayout {
   bool hasRowMajorMatrices = false;
   PrefillInstance prefill = {};  // parts is 0 unless the prefill kernel is used
   VectorInstance instance = {};  // of the vector kernel, if neither of the others is used
-  uint32_t rowsTogether = 0;     // of a simdgroup, or of a threadgroup of the prefill kernel
+  uint32_t rowsPerTile = 0;      // of a simdgroup, or of a threadgroup of the prefill kernel
   uint32_t tileKeys = 0;         // of the matrix kernel
   uint32_t simdgroups = 0;
   uint32_t splits = 0;
-  bool mergesTogether = false;  // the splits, in the dispatch that makes them
+  bool mergesInKernel = false;  // the splits, in the dispatch that makes them
   std::vector<FlashDecodePass> passes;
 
   static FlashDecodeLayout of(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
@@ -101,7 +101,7 @@ struct FlashDecodeLayout {
   uint64_t statsBytes() const { return queries.vectors() * splits * 2 * sizeof(float); }
   uint64_t sumsBytes() const { return queries.vectors() * splits * valueDim * sizeof(float); }
   // Adds to the dispatch's byte count the cache bytes that several threadgroups of the prefill kernel read.
-  void countReadsAgain(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const;
+  void addRepeatedReads(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const;
   // Bytes of the arrival counters, for a pass with an in-kernel merge.
   uint64_t countBytes(const FlashDecode& op, const FlashDecodePass& pass) const;
 };

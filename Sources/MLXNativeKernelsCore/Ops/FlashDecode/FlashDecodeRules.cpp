@@ -348,7 +348,7 @@ constexpr Rule<Op> kOperandRules[] = {
                op.scratch->text(), "u8", "Make it as long as the plan's scratchBytes, or leave it out."),
 
     INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",
-               "Write results to memory of their own."),
+               "Write results to separate memory."),
 };
 
 // These rules assume a valid cache.

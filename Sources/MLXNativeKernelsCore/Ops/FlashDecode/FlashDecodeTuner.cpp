@@ -14,12 +14,12 @@ namespace mnk {
 
 namespace {
 
-constexpr double kLeastSeconds = 2e-4;  // of a submission, to amortize its overhead over its calls
-constexpr uint64_t kMostCalls = 64;     // in one submission
-constexpr int kRuns = 3;                // the minimum counts, because noise only makes a run slower
+constexpr double kMinSeconds = 2e-4;  // of a submission, to amortize its overhead over its calls
+constexpr uint64_t kMaxCalls = 64;    // in one submission
+constexpr int kRuns = 3;              // the minimum counts, because noise only makes a run slower
 // A candidate whose first run is slower than this factor times the fastest is dropped.
-constexpr double kHopeless = 1.5;
-constexpr double kWorthAChange = 0.98;  // smaller gains are within run-to-run noise
+constexpr double kGiveUpFactor = 1.5;
+constexpr double kMinGain = 0.98;  // smaller gains are within run-to-run noise
 
 // A coordinate search, one property at a time, because the full product has some hundreds of candidates.
 class Search {
@@ -29,10 +29,10 @@ class Search {
 
   Result<MeasuredFlashDecode> run() {
     MNK_TRY(auto layout, layoutFor(ops_[0], profile_));
-    MNK_TRY(auto planned, asItRuns(layout));
+    MNK_TRY(auto planned, effectiveChoice(layout));
     found_ = {.workload = FlashDecodeWorkload::of(ops_[0]), .planned = planned, .fastest = planned};
     MNK_TRY(auto roughly, secondsOf(planned));
-    calls_ = static_cast<uint64_t>(std::clamp(kLeastSeconds / roughly, 1.0, double{kMostCalls}));
+    calls_ = static_cast<uint64_t>(std::clamp(kMinSeconds / roughly, 1.0, double{kMaxCalls}));
     MNK_TRY(auto first, secondsOf(planned));
     found_.plannedSeconds = found_.fastestSeconds = first;
     tried_.push_back(planned);
@@ -48,7 +48,7 @@ class Search {
   Result<void> tryKernels(uint64_t) {
     FlashDecodeChoice choice = found_.fastest;
     choice.usesMatrices = choice.usesPrefill = false;
-    choice.rowsTogether = choice.tileKeys = 0;
+    choice.rowsPerTile = choice.tileKeys = 0;
     MNK_TRY(consider(choice));
     if (latentDimOf(ops_[0]) != 0) {
       choice.usesPrefill = true;
@@ -59,7 +59,7 @@ class Search {
       const bool hasSpareRows = instance.rows > 8 && instance.rows > found_.workload.rows;
       if (instance.headDim != found_.workload.keyDim || hasSpareRows) continue;
       choice.usesMatrices = true;
-      choice.rowsTogether = instance.rows;
+      choice.rowsPerTile = instance.rows;
       choice.tileKeys = instance.keys;
       MNK_TRY(consider(choice));
     }
@@ -91,18 +91,18 @@ class Search {
 
   Result<void> tryMerges(uint64_t) {
     FlashDecodeChoice choice = found_.fastest;
-    choice.mergesTogether = !choice.mergesTogether;
+    choice.mergesInKernel = !choice.mergesInKernel;
     return consider(choice);
   }
 
   Result<void> consider(const FlashDecodeChoice& asked) {
     if (left_ <= 0) return {};
     MNK_TRY(auto layout, layoutFor(ops_[0], profile_, asked));
-    MNK_TRY(auto choice, asItRuns(layout));
+    MNK_TRY(auto choice, effectiveChoice(layout));
     if (std::find(tried_.begin(), tried_.end(), choice) != tried_.end()) return {};
     tried_.push_back(choice);
     MNK_TRY(auto seconds, secondsOf(choice));
-    if (seconds >= found_.fastestSeconds * kWorthAChange) return {};
+    if (seconds >= found_.fastestSeconds * kMinGain) return {};
     found_.fastest = choice;
     found_.fastestSeconds = seconds;
     return {};
@@ -110,16 +110,16 @@ class Search {
 
   // The choice as it will run: without empty splits, and with as many simdgroups as threadgroup memory and the pipeline
   // allow.
-  Result<FlashDecodeChoice> asItRuns(const FlashDecodeLayout& layout) const {
+  Result<FlashDecodeChoice> effectiveChoice(const FlashDecodeLayout& layout) const {
     FlashDecodeChoice choice = layout.choice();
     auto planned = planAs(ops_[0], profile_, choice);
     if (!planned) return std::move(planned).error();
     const Dispatch& first = planned->dispatches.front();
     auto pipeline = device_->registry().pipeline(first.kernel);
     if (!pipeline) return std::move(pipeline).error();
-    const uint32_t fewest = first.grid.fewestThreads;  // of which the prefill kernel has multiples
+    const uint32_t fewest = first.grid.minThreads;  // of which the prefill kernel has multiples
     const uint32_t most = std::max((*pipeline)->maxThreadsPerThreadgroup(), fewest);
-    choice.simdgroups = shrunkTo(most, first.grid.threadgroup)[0] / fewest * fewest / 32;
+    choice.simdgroups = shrinkToLimit(most, first.grid.threadgroup)[0] / fewest * fewest / 32;
     return choice;
   }
 
@@ -142,7 +142,7 @@ class Search {
       left_ -= onDevice;
       const double each = onDevice / static_cast<double>(calls_);
       least = run == 0 ? each : std::min(least, each);
-      if (found_.fastestSeconds != 0 && each > kHopeless * found_.fastestSeconds) break;
+      if (found_.fastestSeconds != 0 && each > kGiveUpFactor * found_.fastestSeconds) break;
     }
     return least;
   }

@@ -17,13 +17,13 @@ constexpr FlashDecodeTuning kTable[] = {
      .matrixSimdgroups = 1,
      .reduceSimdgroups = 1,
      .threadgroupsPerCore = 2,
-     .leastKeys = 256,
-     .matrixRowsTogether = 16,
+     .minSplitKeys = 256,
+     .maxMatrixRows = 16,
      .denseMatrixTile = 1024,
-     .codedMatrixTile = 4096,
+     .quantizedMatrixTile = 4096,
      .matrixTableBits = 15,
-     .leastPrefillRows = UINT32_MAX,  // products of matrices are emulated
-     .leastLatentRows = UINT32_MAX,
+     .minPrefillRows = UINT32_MAX,  // products of matrices are emulated
+     .minLatentRows = UINT32_MAX,
      .cores = 2,
      .sharesAmongFewLanes = true},
     // An estimate: nothing has been measured on an Apple GPU. It selects kernels that fit in 128 registers when
@@ -38,13 +38,13 @@ constexpr FlashDecodeTuning kTable[] = {
      .matrixSimdgroups = 8,
      .reduceSimdgroups = 8,
      .threadgroupsPerCore = 2,
-     .leastKeys = 64,
+     .minSplitKeys = 64,
      .denseMatrixRows = 5,
-     .codedMatrixRows = 5,
-     .vectorRowsTogether = 4,
+     .quantizedMatrixRows = 5,
+     .maxVectorRows = 4,
      .matrixHeadDim = 128,
      .denseMatrixTile = 1024,
-     .codedMatrixTile = 1024,
+     .quantizedMatrixTile = 1024,
      .cores = 10},
     // Any other device, of which only the number of cores is known: as many threadgroups as certainly run concurrently.
     // The following was measured on an H200 with the kernels translated to PTX, for 8 KV heads, 1 to 64 Ki keys and
@@ -57,11 +57,11 @@ constexpr FlashDecodeTuning kTable[] = {
     // Codebook tables with a copy for each of 32 banks take 44 us instead of 47 us for 64 Ki keys.
     {.family = "",
      .denseMatrixRows = 2,
-     .codedMatrixRows = 1,
-     .matrixRowsTogether = 16,
-     .codedMatrixTile = 4096,
+     .quantizedMatrixRows = 1,
+     .maxMatrixRows = 16,
+     .quantizedMatrixTile = 4096,
      .matrixTableBits = 15,
-     .mostSplitsTogether = 16},
+     .maxInKernelSplits = 16},
 };
 
 #define ROW(keyDim, valueDim, rows) {keyDim, valueDim, rows},
@@ -101,7 +101,7 @@ FlashDecodeTuning tuningFor(const DeviceProfile& profile) {
 
 bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLatent) {
   const KVCodec turbo;  // mlx1 adds no head dim that a kernel supports
-  if (isQuantized && (!turbo.canCode(keyDim) || !turbo.canCode(valueDim))) return false;
+  if (isQuantized && (!turbo.canQuantize(keyDim) || !turbo.canQuantize(valueDim))) return false;
   return vectorInstance({}, keyDim, valueDim, 1, isQuantized, isLatent).rows != 0;
 }
 
@@ -118,7 +118,7 @@ VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, 
   if (tuning.sharesAmongFewLanes) {
     instances = isLatent ? Instances(kLatentFewLanesInstances) : Instances(kFewLanesInstances);
   }
-  rows = std::min<uint64_t>(rows, tuning.vectorRowsTogether);
+  rows = std::min<uint64_t>(rows, tuning.maxVectorRows);
   const bool isPaddable = !isLatent && canBePadded(keyDim) && canBePadded(valueDim);
   VectorInstance best;
   // Instances are listed from short vectors to long ones, and from few rows to many.
@@ -136,7 +136,7 @@ VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, 
 uint32_t matrixRows(const FlashDecodeTuning& tuning, uint64_t headDim, uint64_t rows) {
   uint32_t best = 0;
   for (const MatrixInstance& instance : kMatrixInstances) {
-    if (instance.headDim != headDim || instance.rows > tuning.matrixRowsTogether) continue;
+    if (instance.headDim != headDim || instance.rows > tuning.maxMatrixRows) continue;
     if (best < rows) best = instance.rows;  // instances are listed from few rows to many
   }
   return best;
@@ -176,7 +176,7 @@ uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& p
                          uint64_t longest) {
   const uint64_t cores = profile.cores != 0 ? profile.cores : tuning.cores;
   const uint64_t wanted = cores * tuning.threadgroupsPerCore / std::max<uint64_t>(threadgroups, 1);
-  const uint64_t most = std::clamp<uint64_t>(longest / tuning.leastKeys, 1, FlashDecode::kMaxSplits);
+  const uint64_t most = std::clamp<uint64_t>(longest / tuning.minSplitKeys, 1, FlashDecode::kMaxSplits);
   return withoutEmptySplits(std::clamp<uint64_t>(wanted, 1, most), longest);
 }
 

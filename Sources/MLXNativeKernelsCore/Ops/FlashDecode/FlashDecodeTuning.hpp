@@ -16,23 +16,23 @@ struct FlashDecodeTuning {
   uint32_t vectorSimdgroups = 8;  // of a threadgroup
   uint32_t matrixSimdgroups = 8;
   uint32_t reduceSimdgroups = 8;
-  uint32_t threadgroupsPerCore = 1;  // target, unless splits would have fewer than leastKeys keys
-  uint32_t leastKeys = 64;
-  uint32_t denseMatrixRows = UINT32_MAX;  // rows from which the matrix kernel is faster, for dense f16 caches
-  uint32_t codedMatrixRows = UINT32_MAX;  // the same for quantized caches
-  uint32_t vectorRowsTogether = 8;        // maximum rows per simdgroup of the vector kernel
-  uint32_t matrixRowsTogether = 8;        // maximum rows per simdgroup of the matrix kernel
-  uint32_t matrixHeadDim = 256;           // maximum head dim for which the matrix kernel is selected
-  uint32_t denseMatrixTile = 2048;        // maximum elements in its key tiles
-  uint32_t codedMatrixTile = 2048;
+  uint32_t threadgroupsPerCore = 1;  // target, unless splits would have fewer than minSplitKeys keys
+  uint32_t minSplitKeys = 64;
+  uint32_t denseMatrixRows = UINT32_MAX;      // rows from which the matrix kernel is faster, for dense f16 caches
+  uint32_t quantizedMatrixRows = UINT32_MAX;  // the same for quantized caches
+  uint32_t maxVectorRows = 8;                 // maximum rows per simdgroup of the vector kernel
+  uint32_t maxMatrixRows = 8;                 // maximum rows per simdgroup of the matrix kernel
+  uint32_t matrixHeadDim = 256;               // maximum head dim for which the matrix kernel is selected
+  uint32_t denseMatrixTile = 2048;            // maximum elements in its key tiles
+  uint32_t quantizedMatrixTile = 2048;
   uint32_t matrixTableBits = 14;  // log2 of the bytes of its codebook tables in threadgroup memory: 14 or 15
   // Maximum number of splits for an in-kernel merge, if the device supports it.
-  uint32_t mostSplitsTogether = 0;
+  uint32_t maxInKernelSplits = 0;
   // Minimum rows per sequence for the prefill kernel, if it supports the head dim.
-  uint32_t leastPrefillRows = FlashDecode::kRowsPerPass + 1;
+  uint32_t minPrefillRows = FlashDecode::kRowsPerPass + 1;
   uint32_t prefillSimdgroups = 12;
   // Minimum group rows for the prefill kernel over a latent cache. The vector kernel would read the cache once per row.
-  uint32_t leastLatentRows = 2;
+  uint32_t minLatentRows = 2;
   uint32_t cores = 16;  // if the device does not report it
   // Whether to use the instances of the vector kernel in which few lanes share a vector; Host device only.
   bool sharesAmongFewLanes = false;

@@ -24,8 +24,8 @@ std::string_view kernelOf(const FlashDecodeChoice& choice) {
 
 std::string lineOf(const FlashDecodeWorkload& w, const FlashDecodeChoice& c) {
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}\n", w.storage, name(w.queries), w.keyDim, w.valueDim,
-                     w.rows, w.heads, w.keys, kernelOf(c), c.rowsTogether, c.tileKeys, c.simdgroups, c.splits,
-                     c.mergesTogether ? kTogether : kSeparate);
+                     w.rows, w.heads, w.keys, kernelOf(c), c.rowsPerTile, c.tileKeys, c.simdgroups, c.splits,
+                     c.mergesInKernel ? kTogether : kSeparate);
 }
 
 // Splits a line at single spaces.
@@ -58,14 +58,14 @@ std::optional<DType> queryType(std::string_view word) {
 bool canRun(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice) {
   if (choice.simdgroups == 0 || choice.splits == 0) return false;
   if (!choice.usesMatrices) {
-    if (choice.rowsTogether != 0 || choice.tileKeys != 0) return false;
+    if (choice.rowsPerTile != 0 || choice.tileKeys != 0) return false;
     // Keys and values of one head dim are those of a cache that is not latent.
     const bool isLatent = workload.keyDim != workload.valueDim;
     const auto instance = prefillInstance(workload.keyDim, workload.valueDim, workload.queries != DType::f32, isLatent);
-    return !choice.usesPrefill || (instance.parts != 0 && !choice.mergesTogether);
+    return !choice.usesPrefill || (instance.parts != 0 && !choice.mergesInKernel);
   }
   for (const MatrixInstance& instance : matrixInstances()) {
-    const bool isIt = instance.rows == choice.rowsTogether && instance.keys == choice.tileKeys;
+    const bool isIt = instance.rows == choice.rowsPerTile && instance.keys == choice.tileKeys;
     if (isIt && instance.headDim == workload.keyDim && instance.headDim == workload.valueDim) return true;
   }
   return false;
@@ -80,10 +80,10 @@ bool readLine(std::string_view line, FlashDecodeWorkload& w, FlashDecodeChoice& 
   w.queries = *type;
   c.usesMatrices = all[7] == kMatrix;
   c.usesPrefill = all[7] == kPrefill;
-  c.mergesTogether = all[12] == kTogether;
+  c.mergesInKernel = all[12] == kTogether;
   return readNumber(all[2], w.keyDim, kMaxExtent) && readNumber(all[3], w.valueDim, kMaxExtent) &&
          readNumber(all[4], w.rows, kMaxExtent) && readNumber(all[5], w.heads, kMaxExtent) &&
-         readNumber(all[6], w.keys, kMaxExtent) && readNumber(all[8], c.rowsTogether, kMaxExtent - 1) &&
+         readNumber(all[6], w.keys, kMaxExtent) && readNumber(all[8], c.rowsPerTile, kMaxExtent - 1) &&
          readNumber(all[9], c.tileKeys, kMaxExtent - 1) && readNumber(all[10], c.simdgroups, kMaxSimdgroups) &&
          readNumber(all[11], c.splits, FlashDecode::kMaxSplits) && canRun(w, c) &&
          lineOf(w, c) == fmt::format("{}\n", line);
@@ -110,8 +110,8 @@ double distance(uint64_t a, uint64_t b) {
 
 std::string FlashDecodeChoice::text() const {
   const std::string kernel =
-      usesMatrices ? fmt::format("{} {}x{}", kMatrix, rowsTogether, tileKeys) : std::string(kernelOf(*this));
-  const std::string_view merge = splits == 1 ? "" : mergesTogether ? ", merged together" : ", merged separately";
+      usesMatrices ? fmt::format("{} {}x{}", kMatrix, rowsPerTile, tileKeys) : std::string(kernelOf(*this));
+  const std::string_view merge = splits == 1 ? "" : mergesInKernel ? ", merged together" : ", merged separately";
   return fmt::format("{}, {}, {}{}", kernel, countText(simdgroups, "simdgroup"), countText(splits, "split"), merge);
 }
 

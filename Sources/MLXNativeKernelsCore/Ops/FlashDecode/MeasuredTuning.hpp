@@ -14,12 +14,12 @@ namespace mnk {
 // How a FlashDecode runs, unless the caller sets it.
 struct FlashDecodeChoice {
   bool usesMatrices = false;
-  bool usesPrefill = false;   // by the prefill kernel, which few rows take over a latent cache alone
-  uint32_t rowsTogether = 0;  // of the matrix kernel: rows of a simdgroup, and keys of a tile
+  bool usesPrefill = false;  // by the prefill kernel, which few rows take over a latent cache alone
+  uint32_t rowsPerTile = 0;  // of the matrix kernel: rows of a simdgroup, and keys of a tile
   uint32_t tileKeys = 0;
   uint32_t simdgroups = 0;  // of a threadgroup
   uint32_t splits = 0;
-  bool mergesTogether = false;
+  bool mergesInKernel = false;
 
   bool operator==(const FlashDecodeChoice&) const = default;
   std::string text() const;  // "matrix 8x16, 8 simdgroups, 16 splits, merged together"

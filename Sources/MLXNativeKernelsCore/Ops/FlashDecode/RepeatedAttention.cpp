@@ -39,10 +39,10 @@ void describeLayout(const FlashDecodeLayout& layout, OpForm& form) {
   form.add(layout.hasRowMajorMatrices);
   for (const uint32_t number :
        {layout.instance.keyDim, layout.instance.valueDim, layout.instance.rows, layout.prefill.parts,
-        layout.rowsTogether, layout.tileKeys, layout.simdgroups, layout.splits}) {
+        layout.rowsPerTile, layout.tileKeys, layout.simdgroups, layout.splits}) {
     form.add(number);
   }
-  form.add(layout.mergesTogether);
+  form.add(layout.mergesInKernel);
 }
 
 template <typename View>
@@ -124,7 +124,7 @@ void RepeatedAttention::patch(size_t index, Dispatch& dispatch) const {
     patchReads(kFlashDecodeKeys, [&](auto& reads) { pass.addDenseReads(op_, true, reads); });
     patchReads(kFlashDecodeValues, [&](auto& reads) { pass.addDenseReads(op_, false, reads); });
   }
-  layout_.countReadsAgain(op_, pass, dispatch);
+  layout_.addRepeatedReads(op_, pass, dispatch);
 }
 
 Result<void> encodeRepeated(CommandEncoder& encoder, const FlashDecode& op) {

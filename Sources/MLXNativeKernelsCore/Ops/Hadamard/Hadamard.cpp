@@ -22,7 +22,7 @@ uint32_t signsOf(const Op& op) {
 
 Dispatch makeDispatch(const Op& op) {
   const Tensor& into = op.into ? *op.into : op.from;
-  const bool isApart = !isInPlace(op);
+  const bool isOutOfPlace = !isInPlace(op);
   const uint64_t length = lengthOf(op);
   const uint64_t vectors = op.from.shape().elementCount() / length;
   VectorLanes lanes = VectorLanes::forVectors(vectors, length, length);
@@ -39,11 +39,11 @@ Dispatch makeDispatch(const Op& op) {
   dispatch.kernel.function = fmt::format("hadamard_{}_{}", lanes.chunks, parts);
   dispatch.kernel.constants = {{kHadamardFromType, static_cast<uint32_t>(op.from.dtype())},
                                {kHadamardIntoType, static_cast<uint32_t>(into.dtype())},
-                               {kHadamardIsApart, isApart},
+                               {kHadamardIsOutOfPlace, isOutOfPlace},
                                {kHadamardIsVectorized, isAlignedTo16Bytes(op.from) && isAlignedTo16Bytes(into)}};
   dispatch.inlines.push_back(InlineBytes::of(kHadamardParams, params));
-  if (isApart) dispatch.buffers.push_back(Binding::whole(kHadamardFrom, op.from, Access::read));
-  dispatch.buffers.push_back(Binding::whole(kHadamardInto, into, isApart ? Access::write : Access::readWrite));
+  if (isOutOfPlace) dispatch.buffers.push_back(Binding::whole(kHadamardFrom, op.from, Access::read));
+  dispatch.buffers.push_back(Binding::whole(kHadamardInto, into, isOutOfPlace ? Access::write : Access::readWrite));
   // Simdgroups that share a vector form one threadgroup.
   dispatch.grid = gridOf(lanes, lanes.simdgroupsOf(length / parts, vectors), 1);
   dispatch.grid.threadgroup[0] *= parts;

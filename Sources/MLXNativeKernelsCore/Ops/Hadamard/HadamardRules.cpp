@@ -19,7 +19,7 @@ uint64_t vectorsOf(const Op& op) {
 bool hasLength(const Op& op) {
   const uint64_t length = lengthOf(op);
   if (std::has_single_bit(length)) return length >= 4 && length <= Op::kMaxLength;
-  return op.signs != KVCodecName::mlx1 && KVCodec{.name = KVCodecName::turbo}.canCode(length);
+  return op.signs != KVCodecName::mlx1 && KVCodec{.name = KVCodecName::turbo}.canQuantize(length);
 }
 
 constexpr Rule<Op> kRules[] = {
@@ -36,7 +36,7 @@ constexpr Rule<Op> kRules[] = {
                            op.signs == KVCodecName::mlx1 ? "" : ", or 80, 96, 112 or 192"),
                "Reshape the tensor, or pad its vectors."),
 
-    INVALID_IF(op.signs == KVCodecName::turbo && !KVCodec{.name = KVCodecName::turbo}.canCode(lengthOf(op)),
+    INVALID_IF(op.signs == KVCodecName::turbo && !KVCodec{.name = KVCodecName::turbo}.canQuantize(lengthOf(op)),
                "the codec has no signs for this length", fmt::format("turbo, vectors of {}", lengthOf(op)),
                "32, 64, 80, 96, 112, 128, 192, 256 or 512 with the signs of turbo",
                "Turn vectors of a head dim that the codec has, or leave the signs out."),

@@ -49,7 +49,7 @@ constexpr Rule<Op> kRules[] = {
                "values, and a cache of keys alone", "a cache with values",
                "Give the cache codes and scales for values, or write keys alone."),
 
-    INVALID_IF(!isFloat(op.keys.tensor.dtype()), "the source cannot be coded", name(op.keys.tensor.dtype()),
+    INVALID_IF(!isFloat(op.keys.tensor.dtype()), "the source cannot be quantized", name(op.keys.tensor.dtype()),
                "f32, f16 or bf16", "Convert the keys and values."),
 
     INVALID_IF(op.values.has_value() && op.values->tensor.dtype() != op.keys.tensor.dtype(),
@@ -70,7 +70,7 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("{} and {}", op.into.keys.headDim(), op.into.values->headDim()),
                "at most 32 times the other", "Use one op for keys and one for values."),
 
-    INVALID_IF(!op.options.hasSearch(), "there is no search with so many candidates",
+    INVALID_IF(!op.options.hasSearch(), "the number of candidates is not supported",
                fmt::format("{}", op.options.candidates), "1, 5 or 17", "Use 5, or 17 for a little less error."),
 
     INVALID_IF(op.counts && !isCounts(*op.counts), "the counts do not fit", op.counts->text(), "u32 [2]",

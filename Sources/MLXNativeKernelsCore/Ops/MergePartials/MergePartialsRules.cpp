@@ -89,7 +89,7 @@ constexpr Rule<Op> kFinishRules[] = {
                "Pass sinks where results are made."),
 
     INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",
-               "Write results to memory of their own."),
+               "Write results to separate memory."),
 };
 
 }  // namespace

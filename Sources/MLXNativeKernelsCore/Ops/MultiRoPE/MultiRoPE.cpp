@@ -131,8 +131,8 @@ Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
   dispatch.kernel.function = functionFor(operands[0]);
   const bool hasKeys = operands.size() > 1;
   dispatch.kernel.constants = {{kMultiRoPEHasKeys, hasKeys},
-                               {kMultiRoPEIsApart, !work.isInPlace},
-                               {kMultiRoPEHasKeysApart, hasKeys && !work.isInPlace}};
+                               {kMultiRoPEIsOutOfPlace, !work.isInPlace},
+                               {kMultiRoPEHasKeysOutOfPlace, hasKeys && !work.isInPlace}};
   const auto constants = rotaryConstants(op, work.pairsPerUnit == kVectorPairs);
   dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), constants.begin(), constants.end());
   dispatch.inlines.push_back(InlineBytes::of(kMultiRoPEParams, params));

@@ -21,8 +21,8 @@ std::vector<Region> regionsOf(const HeadsView& view) {
 // compared as regions, where interleaved rows with different strides count as overlapping.
 bool meet(const HeadsView& a, const HeadsView& b) {
   if (!rangeOf(a).overlaps(rangeOf(b))) return false;
-  constexpr uint64_t kMostVectors = 16384;
-  if (vectorCount(a) <= kMostVectors && vectorCount(b) <= kMostVectors) return vectorsMeet(a, b);
+  constexpr uint64_t kMaxVectors = 16384;
+  if (vectorCount(a) <= kMaxVectors && vectorCount(b) <= kMaxVectors) return vectorsOverlap(a, b);
   const auto ones = regionsOf(a), others = regionsOf(b);
   return std::any_of(ones.begin(), ones.end(), [&](const Region& one) {
     return std::any_of(others.begin(), others.end(), [&](const Region& other) { return overlap(one, other); });

@@ -119,7 +119,7 @@ void addRotation(Dispatch& dispatch, const Op& op, const KVCacheQuantize& quanti
   for (const FunctionConstant& constant : rotaryConstants(rotation, isVectorized)) {
     constantOf(dispatch, constant.index) = constant.bits;
   }
-  constantOf(dispatch, kKVCacheQuantizeIsRotated) = true;
+  constantOf(dispatch, kKVCacheQuantizeAppliesRoPE) = true;
   constantOf(dispatch, kRotaryAppendQueryType) = static_cast<uint32_t>(rotation.queries.tensor.dtype());
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheQuantizeRotation, paramsOf(rotation, 1, 1)));
   const CacheAddressing addressing(addressesOf(quantize));

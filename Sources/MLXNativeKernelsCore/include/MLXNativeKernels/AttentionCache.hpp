@@ -41,8 +41,8 @@ struct KVQuantizedStorage {
 
   KVQuantizedPlanes planes = KVQuantizedPlanes::both;  // bits of a dense plane read as 0
 
-  bool hasCodedKeys() const { return planes != KVQuantizedPlanes::values; }
-  bool hasCodedValues() const { return planes != KVQuantizedPlanes::keys; }
+  bool hasQuantizedKeys() const { return planes != KVQuantizedPlanes::values; }
+  bool hasQuantizedValues() const { return planes != KVQuantizedPlanes::keys; }
   KVCodec keyCodec() const { return {codec, keyBits, scaleFactor}; }
   KVCodec valueCodec() const { return {codec, valueBits, scaleFactor}; }
 };

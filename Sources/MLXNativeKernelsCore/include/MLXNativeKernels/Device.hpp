@@ -19,7 +19,7 @@ namespace mnk {
 
 class FailureLog;
 class KernelRegistry;
-class KnownPlans;
+class PlanCache;
 class MeasuredTuning;
 class ScratchPool;
 
@@ -195,7 +195,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // Memory that ops need between their dispatches.
   ScratchPool& scratch() { return *scratch_; }
   // Plans of ops that repeat.
-  KnownPlans& knownPlans() { return *knownPlans_; }
+  PlanCache& planCache() { return *knownPlans_; }
 
  protected:
   Device();
@@ -217,7 +217,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   std::unique_ptr<KernelRegistry> registry_;
   std::shared_ptr<ScratchPool> scratch_;
-  std::unique_ptr<KnownPlans> knownPlans_;
+  std::unique_ptr<PlanCache> knownPlans_;
   std::shared_ptr<FailureLog> failures_;
   std::mutex committing_;  // work runs in the order in which caches advance
   std::mutex preparing_;   // concurrent work would falsify measurements

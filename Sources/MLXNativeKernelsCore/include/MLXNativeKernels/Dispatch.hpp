@@ -110,9 +110,9 @@ struct Grid {
   Size3 threadgroup{0, 0, 0};  // zeros: the encoder chooses (only with threads)
   // Of a threadgroup with one axis: if the pipeline allows fewer threads, it gets as many whole simdgroups as that, but
   // no fewer threads than these. 0: it keeps its size.
-  uint32_t fewestThreads = 0;
+  uint32_t minThreads = 0;
   // Whether each threadgroup is then replaced by several, next to each other on the last axis: as many as have its
-  // share of multiples of `fewestThreads` threads among them.
+  // share of multiples of `minThreads` threads among them.
   bool isShared = false;
 
   bool isEmpty() const { return extent[0] == 0 || extent[1] == 0 || extent[2] == 0; }

@@ -57,7 +57,7 @@ enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
 
 // What merges the parts of splits: a second dispatch, or, in the same dispatch, the threadgroup that stores the last
 // part. The latter needs a device that orders memory between threadgroups.
-enum class FlashDecodeMerge : uint32_t { automatic, separate, together };
+enum class FlashDecodeMerge : uint32_t { automatic, separate, inKernel };
 
 struct AttentionOptions {
   float scale = 0;  // 0: 1 / sqrt(headDim). A latent cache does not know the head dim of its model and needs one

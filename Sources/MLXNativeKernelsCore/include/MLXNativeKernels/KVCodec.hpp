@@ -38,7 +38,7 @@ struct KVCodec {
   float scaleFactor = 1;  // mlx1 at head dim 512: what elements are multiplied by before they are quantized
 
   // Whether the codec supports these bits and this head dim.
-  bool canCode(uint64_t headDim) const;
+  bool canQuantize(uint64_t headDim) const;
   // Whether the scale factor can be used: 1 always, others from 1e-6 to 1e6 with mlx1 at 512.
   bool canScale(uint64_t headDim) const;
   DType scaleType() const;

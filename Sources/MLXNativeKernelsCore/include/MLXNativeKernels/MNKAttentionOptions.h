@@ -21,7 +21,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
   /// A second dispatch.
   MNKFlashDecodeMergeSeparate,
   /// The threadgroup that stores the last part. Not every device can.
-  MNKFlashDecodeMergeTogether,
+  MNKFlashDecodeMergeInKernel,
 };
 
 /// How queries attend. All of it may be left at its default.

@@ -23,8 +23,8 @@ typedef enum MNK_CLOSED(mnk_flash_decode_kernel) {
 // What merges the parts of splits.
 typedef enum MNK_CLOSED(mnk_flash_decode_merge) {
   MNK_MERGE_AUTOMATIC = 0,
-  MNK_MERGE_SEPARATE = 1,  // a second dispatch
-  MNK_MERGE_TOGETHER = 2,  // the threadgroup that stores the last part; not every device can
+  MNK_MERGE_SEPARATE = 1,   // a second dispatch
+  MNK_MERGE_IN_KERNEL = 2,  // the threadgroup that stores the last part; not every device can
 } mnk_flash_decode_merge;
 
 // All zero but for the size are the defaults.

@@ -91,7 +91,7 @@ void addOptions(List& list) {
       {"splits", [](AttentionOptions& o) { o.splits = 2; }},
       {"vector kernel", [](AttentionOptions& o) { o.kernel = FlashDecodeKernel::vector; }},
       {"separate merge", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::separate; }},
-      {"merge in the kernel", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::together; }},
+      {"merge in the kernel", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::inKernel; }},
       {"too many splits", [](AttentionOptions& o) { o.splits = 2000; }},
   };
   for (const auto& [name, change] : changes) {

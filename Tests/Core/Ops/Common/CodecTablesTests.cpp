@@ -125,7 +125,7 @@ TEST(CodecTables, Mlx1LevelsAreThoseOfTheFormat) {
   }
   expectNear(distortion(shipped::mlx1(4)), kOptimum[4].distortion, 1e-6);
   EXPECT(farthestFromMean(shipped::mlx1(4)) <= 3e-7);
-  EXPECT_EQ(checksum(shipped::kMlx1Levels), 0x3f2ec7c61ac7a94cu);
+  EXPECT_EQ(checksum(shipped::kMlx1Codebooks), 0x3f2ec7c61ac7a94cu);
   EXPECT_EQ(checksum(shipped::kMlx1Boundaries), 0xd6113f10d5e3bb90u);
 }
 

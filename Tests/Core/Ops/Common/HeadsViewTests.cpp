@@ -194,7 +194,7 @@ TEST(HeadsMemory, TellsWhetherVectorsMeet) {
         isMeeting = isMeeting || (view == &b && isTouched[2 * s.offset + byte]);
       }
     }
-    EXPECT_EQ(vectorsMeet(a, b), isMeeting);
+    EXPECT_EQ(vectorsOverlap(a, b), isMeeting);
     (isMeeting ? meeting : apart) += 1;
   }
   EXPECT(meeting > 500);

@@ -202,7 +202,7 @@ std::vector<uint32_t> unpacked(const KVCodec& codec, uint64_t headDim, std::span
   return codes;
 }
 
-std::vector<double> levelsOf(const KVCodec& codec, std::span<const uint32_t> codes) {
+std::vector<double> codebookEntries(const KVCodec& codec, std::span<const uint32_t> codes) {
   const CodecTable& table = tableOf(codec);
   std::vector<double> levels;
   for (uint32_t code : codes) levels.push_back(table.levels[code]);
@@ -210,14 +210,14 @@ std::vector<double> levelsOf(const KVCodec& codec, std::span<const uint32_t> cod
 }
 
 double cosineSquared(const KVCodec& codec, std::span<const double> rotated, std::span<const uint32_t> codes) {
-  const auto levels = levelsOf(codec, codes);
+  const auto levels = codebookEntries(codec, codes);
   const double product = dot(rotated, levels);
   return product * product / (dot(levels, levels) * dot(rotated, rotated));
 }
 
 double turboScale(KVScaleRule rule, const KVCodec& codec, std::span<const double> rotated,
                   std::span<const uint32_t> codes) {
-  const auto levels = levelsOf(codec, codes);
+  const auto levels = codebookEntries(codec, codes);
   const double product = dot(rotated, levels);
   return rule == KVScaleRule::unbiased ? dot(rotated, rotated) / product : product / dot(levels, levels);
 }
@@ -229,7 +229,7 @@ uint64_t scaleBits(const KVCodec& codec, double scale) {
 
 std::vector<double> decodedRotated(const KVCodec& codec, std::span<const uint32_t> codes,
                                    std::span<const uint64_t> scales) {
-  std::vector<double> result = levelsOf(codec, codes);
+  std::vector<double> result = codebookEntries(codec, codes);
   const uint64_t headDim = codes.size();
   for (uint64_t j = 0; j < headDim; ++j) {
     const double scale = valueOf(codec.scaleType(), scales[j / blockLength(codec, headDim)]);

@@ -45,7 +45,7 @@ std::vector<double> rotated(KVCodecName codec, std::span<const double> x);
 std::vector<std::byte> packed(const KVCodec& codec, std::span<const uint32_t> codes);
 std::vector<uint32_t> unpacked(const KVCodec& codec, uint64_t headDim, std::span<const std::byte> bytes);
 
-std::vector<double> levelsOf(const KVCodec& codec, std::span<const uint32_t> codes);
+std::vector<double> codebookEntries(const KVCodec& codec, std::span<const uint32_t> codes);
 // How well codes point in the vector's direction: 1 is best.
 double cosineSquared(const KVCodec& codec, std::span<const double> rotated, std::span<const uint32_t> codes);
 // The scale that turbo stores with codes, before it is rounded.

@@ -152,7 +152,7 @@ void expectBothWaysAgree(const std::shared_ptr<Device>& device, const std::vecto
     PreparedFlashDecode other = one;
     other.attend.options.merge = FlashDecodeMerge::separate;
     const FlashDecodeRun separate(device, other, random);
-    other.attend.options.merge = FlashDecodeMerge::together;
+    other.attend.options.merge = FlashDecodeMerge::inKernel;
     const FlashDecodeRun together(device, other, random);
     const Plan ofSeparate = withSimdgroups(REQUIRE(plan(separate.op(), *device)), simdgroups);
     const Plan ofTogether = withSimdgroups(REQUIRE(plan(together.op(), *device)), simdgroups);
@@ -200,7 +200,7 @@ TEST(FlashDecodeInKernelMerge, AgreesWithTheReference) {
   std::vector<PreparedFlashDecode> prepared;
   Seeded random;
   for (Case attend : inKernelMergeCases()) {
-    attend.options.merge = FlashDecodeMerge::together;
+    attend.options.merge = FlashDecodeMerge::inKernel;
     prepared.push_back(test::prepared(attend, random));
   }
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
@@ -220,7 +220,7 @@ TEST(FlashDecodeInKernelMerge, AgreesWithTheReference) {
 TEST(FlashDecodeInKernelMerge, CanBeRepeatedWithTheSameMemory) {
   Seeded random;
   Case attend = splitCase("again and again", 7, 100);
-  attend.options.merge = FlashDecodeMerge::together;
+  attend.options.merge = FlashDecodeMerge::inKernel;
   const PreparedFlashDecode prepared = test::prepared(attend, random);
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     if (!device->profile().ordersThreadgroups) return;
@@ -241,7 +241,7 @@ TEST(FlashDecodeInKernelMerge, HasOneDispatchForEachPass) {
   for (uint64_t rows : {1, 9}) {
     Case attend = splitCase("passes", 4, 100);
     attend.rows = rows;
-    attend.options.merge = FlashDecodeMerge::together;
+    attend.options.merge = FlashDecodeMerge::inKernel;
     const Plan together = REQUIRE(plan(planOp(attend), *device));
     attend.options.merge = FlashDecodeMerge::separate;
     const Plan separate = REQUIRE(plan(planOp(attend), *device));
@@ -265,7 +265,7 @@ TEST(FlashDecodeInKernelMerge, OneSplitIsNotMerged) {
   const auto device = REQUIRE(Device::makeDefault());
   if (!device->profile().ordersThreadgroups) return;
   Case attend = splitCase("one split", 1, 100);
-  attend.options.merge = FlashDecodeMerge::together;
+  attend.options.merge = FlashDecodeMerge::inKernel;
   const Plan planned = REQUIRE(plan(planOp(attend), *device));
   EXPECT_EQ(planned.dispatches.size(), 1u);
   EXPECT_EQ(planned.scratchBytes + planned.zeroedBytes, 0u);
@@ -273,7 +273,7 @@ TEST(FlashDecodeInKernelMerge, OneSplitIsNotMerged) {
 
 TEST(FlashDecodeInKernelMerge, NeedsADeviceThatOrdersThreadgroups) {
   Case attend = splitCase("refused", 4, 100);
-  attend.options.merge = FlashDecodeMerge::together;
+  attend.options.merge = FlashDecodeMerge::inKernel;
   const auto fake = FakeDevice::make();
   for (const Result<Plan>& planned : {plan(planOp(attend)), plan(planOp(attend), *fake)}) {
     EXPECT_ERROR(planned, {.code = ErrorCode::unsupported,

@@ -174,7 +174,7 @@ TEST(FlashDecodeMatrix, InstancesDependOnTheDeviceAndTheKeys) {
   EXPECT_EQ(tileOf(64), 32u);
   EXPECT_EQ(tileOf(31), 16u);
   EXPECT_EQ(tileOf(0), 8u);
-  const FlashDecodeTuning many{.matrixRowsTogether = 16}, few{.matrixRowsTogether = 8};
+  const FlashDecodeTuning many{.maxMatrixRows = 16}, few{.maxMatrixRows = 8};
   EXPECT_EQ(matrixRows(many, 128, 8), 8u);
   EXPECT_EQ(matrixRows(many, 128, 9), 16u);
   EXPECT_EQ(matrixRows(few, 128, 9), 8u);

@@ -229,7 +229,7 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
   for (const auto& [index, seen] : values) {
     // These are known of a device alone; or asked for by FlashDecodeInKernelMerge and FlashLatent.
     if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeTableBits) continue;
-    if (index == kFlashDecodeMergesTogether || index == kFlashDecodeIsOneTensor) continue;
+    if (index == kFlashDecodeMergesInKernel || index == kFlashDecodeIsOneTensor) continue;
     if (seen.size() < 2) fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
   }
 }
@@ -338,7 +338,7 @@ TEST(FlashDecodePlan, CountsBytes) {
   }
 }
 
-TEST(FlashDecodePlan, MemoryOfTheCallersServesSplits) {
+TEST(FlashDecodePlan, SplitsUseCallerScratch) {
   Case attend = plainCase(500);
   attend.options.splits = 4;
   FlashDecode op = planOp(attend);

@@ -172,7 +172,7 @@ TEST(FlashDecodePreset, ExactlyTheVisibleSlotsHaveWeight) {
   }
 }
 
-TEST(FlashDecodePreset, RowsThatAreMaskedThroughoutAreZero) {
+TEST(FlashDecodePreset, FullyMaskedRowsAreZero) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(9);
     const Preset p{.seqLen = 40, .capacity = 40, .ringStart = 3};
@@ -207,7 +207,7 @@ TEST(FlashDecodePreset, OneSplitIsOneDispatch) {
 }
 
 // There, a query is turned, attends to codes, and the result is turned back, in three calls. Here that is one.
-TEST(FlashDecodePreset, QuantizedAttentionTurnsQueriesAndResults) {
+TEST(FlashDecodePreset, QuantizedAttentionRotatesQueriesAndResults) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(10);
     for (const uint64_t headDim : {256, 512}) {

@@ -144,7 +144,7 @@ TEST(FlashLatent, ReadsTheCacheOnceForEachTileOfRows) {
     EXPECT_EQ(dispatch.kernel.function, "flashPrefill_latent_f16");
     EXPECT_EQ(dispatch.grid.extent, (Size3{splits, 1, static_cast<uint32_t>(tiles)}));
     EXPECT_EQ(dispatch.grid.threadgroup, (Size3{32 * simdgroups, 1, 1}));
-    EXPECT_EQ(dispatch.grid.fewestThreads, 128u);
+    EXPECT_EQ(dispatch.grid.minThreads, 128u);
     EXPECT(dispatch.threadgroupMemory.at(0).bytes <= 32u * 1024);
     if (rows == 1) EXPECT_EQ(dispatch.countedBytesRead(), (tiles * length + heads) * 576 * 2);
   }
@@ -190,8 +190,8 @@ TEST(FlashLatent, CasesReachEveryKernelAndConstant) {
   EXPECT_EQ(reached.functions, (std::set<std::string>{"flashDecodeVector_latent_64_512_1", "flashPrefill_latent_f16",
                                                       "flashPrefill_latent_f32"}));
   // The device's, or never asked for here.
-  reached.expectEveryConstantBut(
-      {kFlashDecodeHasRowMajorMatrices, kFlashDecodeIsPadded, kFlashDecodeParts, kFlashDecodeMergesTogether});
+  reached.expectEveryConstantBut({kFlashDecodeHasRowMajorMatrices, kFlashDecodeIsPadded, kFlashDecodeSimdgroupsPerRow,
+                                  kFlashDecodeMergesInKernel});
 }
 
 }  // namespace mnk::test

@@ -187,7 +187,7 @@ TEST(FlashPrefill, IsChosenByRowsHeadDimAndDevice) {
 TEST(FlashPrefill, SimdgroupsThatShareRowsStayTogether) {
   for (const uint64_t headDim : kHeadDims) {
     const Plan planned = REQUIRE(plan(planOp(promptCase("", headDim, 100)), kPrefillGPU));
-    EXPECT_EQ(onlyDispatch(planned).grid.fewestThreads, headDim > 128 ? 64u : 32u);
+    EXPECT_EQ(onlyDispatch(planned).grid.minThreads, headDim > 128 ? 64u : 32u);
   }
 }
 
@@ -206,7 +206,7 @@ TEST(FlashPrefill, CasesReachEveryKernelAndConstant) {
   MNK_FLASH_PREFILL_INSTANCES(ROW)
 #undef ROW
   // The device's; what only the vector kernel has; what prefill never does, and always; what FlashLatent has.
-  reached.expectEveryConstantBut({kFlashDecodeHasRowMajorMatrices, kFlashDecodeIsPadded, kFlashDecodeMergesTogether,
+  reached.expectEveryConstantBut({kFlashDecodeHasRowMajorMatrices, kFlashDecodeIsPadded, kFlashDecodeMergesInKernel,
                                   kFlashDecodeHasTokens, kFlashDecodeIsOneTensor});
 }
 

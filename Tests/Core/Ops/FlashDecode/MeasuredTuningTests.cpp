@@ -17,7 +17,7 @@ const FlashDecodeWorkload kWorkload{
 const FlashDecodeChoice kVector{.simdgroups = 8, .splits = 16};
 const FlashDecodeChoice kPrefill{.usesPrefill = true, .simdgroups = 12, .splits = 5};
 const FlashDecodeChoice kMatrix{
-    .usesMatrices = true, .rowsTogether = 8, .tileKeys = 16, .simdgroups = 4, .splits = 33, .mergesTogether = true};
+    .usesMatrices = true, .rowsPerTile = 8, .tileKeys = 16, .simdgroups = 4, .splits = 33, .mergesInKernel = true};
 
 FlashDecodeWorkload withKeys(uint64_t keys) {
   FlashDecodeWorkload workload = kWorkload;

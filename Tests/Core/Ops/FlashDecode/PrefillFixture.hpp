@@ -38,7 +38,7 @@ inline void expectAttendedInTurns(const std::vector<FlashDecodeCase>& cases,
         const FlashDecodeRun one(device, each, random);
         Plan planned = REQUIRE(mnk::plan(one.op().op, *device));
         Grid& grid = planned.dispatches.at(0).grid;
-        grid = shrunkTo(32 * simdgroups, grid);
+        grid = shrinkToLimit(32 * simdgroups, grid);
         REQUIRE(CommandEncoder::run(
             device, [&](CommandEncoder& encoder) { return encoder.encode(planned); }, "turns"));
         one.expectAttended();

@@ -135,7 +135,7 @@ TEST(Hadamard, ConvertsBetweenDTypes) {
   });
 }
 
-TEST(Hadamard, InverseTurnsBack) {
+TEST(Hadamard, InverseRestoresTheInput) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
     for (uint64_t length : everyLength()) {

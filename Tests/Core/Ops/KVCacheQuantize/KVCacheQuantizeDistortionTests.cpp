@@ -162,7 +162,7 @@ TEST(KVCacheQuantizeDistortion, IsThatOfTheReference) {
   }
 }
 
-TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllows) {
+TEST(KVCacheQuantizeDistortion, MatchesTheory) {
   const std::shared_ptr<Device> device = devicesUnderTest()[0].device;
   const Sample sample(128, isFull() ? 40000 : 300);
   std::printf("relative mean square error at head dim 128, least squares, %zu vectors\n", sample.vectors.size());

@@ -146,9 +146,9 @@ TEST(KVCacheQuantizePlan, CasesReachEveryKernel) {
   }
   for (int chunks = 1; chunks <= 32; chunks *= 2) EXPECT(functions.contains(fmt::format("kvCacheQuantize_{}", chunks)));
   // Those of a rotation are set by RotaryAppend alone.
-  const std::set<uint32_t> rotationConstants = {kKVCacheQuantizeIsRotated, kRotaryAppendQueryType,
-                                                kMultiRoPEHasPositions,    kMultiRoPEHasOffsets,
-                                                kMultiRoPEIsInterleaved,   kMultiRoPEIsVectorized};
+  const std::set<uint32_t> rotationConstants = {kKVCacheQuantizeAppliesRoPE, kRotaryAppendQueryType,
+                                                kMultiRoPEHasPositions,      kMultiRoPEHasOffsets,
+                                                kMultiRoPEIsInterleaved,     kMultiRoPEIsVectorized};
   for (const auto& [index, seen] : values) {
     if (rotationConstants.contains(index)) {
       EXPECT(seen == std::set<uint32_t>{0});

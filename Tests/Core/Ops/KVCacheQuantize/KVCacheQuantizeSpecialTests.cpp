@@ -178,7 +178,7 @@ TEST(KVCacheQuantizeSpecial, PowersOfTwoChangeTheScaleAlone) {
   });
 }
 
-TEST(KVCacheQuantizeSpecial, OneBadElementHarmsItsVectorAlone) {
+TEST(KVCacheQuantizeSpecial, OneBadElementAffectsOnlyItsVector) {
   forEveryCodec([](const std::shared_ptr<Device>& device, Codec codec) {
     Seeded random;
     Vectors vectors;

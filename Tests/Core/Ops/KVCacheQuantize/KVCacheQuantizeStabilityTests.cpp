@@ -140,7 +140,7 @@ TEST(KVCacheQuantizeStability, FlushingDoesNotShow) {
        {KVCodec{.bits = 4}, KVCodec{.bits = 7}, KVCodec{.name = KVCodecName::mlx1}, KVCodec{KVCodecName::mlx1, 8}}) {
     for (uint64_t headDim : {80, 112, 128, 192, 256, 512}) {
       for (bool hasFactors : {false, true}) {
-        if (!codec.canCode(headDim) || (hasFactors && codec.name != KVCodecName::turbo)) continue;
+        if (!codec.canQuantize(headDim) || (hasFactors && codec.name != KVCodecName::turbo)) continue;
         const Context context(fmt::format("{} at {}{}", codec.text(), headDim, hasFactors ? ", with factors" : ""));
         std::vector<std::vector<std::byte>> stored;
         for (bool flushes : {false, true}) {

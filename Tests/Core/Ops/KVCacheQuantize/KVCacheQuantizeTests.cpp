@@ -8,7 +8,7 @@
 
 namespace mnk::test {
 
-TEST(KVCacheQuantize, CodesEveryHeadDimWithEveryCodec) {
+TEST(KVCacheQuantize, QuantizesEveryHeadDimWithEveryCodec) {
   runOnEveryDevice(codecCases());
 }
 
@@ -54,7 +54,7 @@ TEST(KVCacheQuantize, JudgesVectorsByWhatIsCoded) {
   });
 }
 
-TEST(KVCacheQuantize, ShowsWhatItCompares) {
+TEST(KVCacheQuantize, ProbeReturnsNormalizedElements) {
   runOnEveryDevice(probeCases());
 }
 

@@ -278,7 +278,7 @@ TEST(MultiRoPECoverage, SectionsThatDoNotShareOutAnImageAreRejected) {
                {.op = "MultiRoPE", .what = "sections of vision", .got = "3 and 4", .expected = "8", .fix = {}});
 }
 
-TEST(MultiRoPECoverage, AnImageThatTurnsInPartIsRejected) {
+TEST(MultiRoPECoverage, PartialRotationOfVisionIsRejected) {
   EXPECT_ERROR(planOf({RotaryLayout::vision, 16, 8, 1, 2, 1e4f, {2, 2, 0, 0}}),
                {.op = "MultiRoPE", .what = "vision rotates whole heads", .got = "8", .expected = "16", .fix = {}});
 }

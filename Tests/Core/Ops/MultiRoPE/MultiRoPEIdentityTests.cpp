@@ -155,7 +155,7 @@ TEST(MultiRoPEIdentity, QueriesAndKeysTogetherEqualEachAlone) {
   });
 }
 
-TEST(MultiRoPEIdentity, InPlaceEqualsApart) {
+TEST(MultiRoPEIdentity, InPlaceEqualsOutOfPlace) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       for (uint64_t ropeDim : {32, 24, 14}) {

@@ -146,7 +146,7 @@ TEST(MultiRoPEPlan, CasesReachEveryKernel) {
       for (uint32_t constant = kMultiRoPEHasKeys; constant <= kMultiRoPEIsVectorized; ++constant) {
         for (uint32_t bits : {0, 1}) {
           // What changes its dtype cannot stay in place.
-          if (constant == kMultiRoPEIsApart && bits == 0 && std::string_view(from) != into) continue;
+          if (constant == kMultiRoPEIsOutOfPlace && bits == 0 && std::string_view(from) != into) continue;
           expect(fmt::format("multiRoPE_{}_{} {}: {}", from, into, constant, bits));
         }
       }

@@ -47,7 +47,7 @@ TEST(MultiRoPE, RotatesEveryLayoutAndHeadDim) {
 TEST(MultiRoPE, RotatesAPartOfTheHead) {
   runOnEveryDevice(rope::partialCases());
 }
-TEST(MultiRoPE, SharesOutPairsAmongAxes) {
+TEST(MultiRoPE, AssignsPairsToAxes) {
   runOnEveryDevice(rope::sectionCases());
 }
 TEST(MultiRoPE, TakesPositionsFromEverywhere) {

@@ -83,7 +83,8 @@ TEST(RotaryAppendPlan, ARotationChangesNothingElseOfKVCacheQuantize) {
       changed.push_back(plain.kernel.constants[i].index);
     }
   }
-  EXPECT(changed == std::vector<uint32_t>({kKVCacheQuantizeIsRotated, kRotaryAppendQueryType, kMultiRoPEIsVectorized}));
+  EXPECT(changed ==
+         std::vector<uint32_t>({kKVCacheQuantizeAppliesRoPE, kRotaryAppendQueryType, kMultiRoPEIsVectorized}));
   EXPECT(rotated.inlines[0].bytes == plain.inlines[0].bytes);
   // Four heads of 16 lanes, in a threadgroup of two simdgroups.
   EXPECT_EQ(plain.grid.extent[0], 1u);
