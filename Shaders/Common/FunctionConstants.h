@@ -9,8 +9,8 @@
   ROW(KVCache, RowsMayRepeat, 2) \
   ROW(KVCacheWrite, IsVectorized, 3) \
   ROW(MultiRoPE, HasKeys, 4) \
-  ROW(MultiRoPE, IsApart, 5) \
-  ROW(MultiRoPE, HasKeysApart, 6) \
+  ROW(MultiRoPE, IsOutOfPlace, 5) \
+  ROW(MultiRoPE, HasKeysOutOfPlace, 6) \
   ROW(MultiRoPE, HasPositions, 7) \
   ROW(MultiRoPE, HasOffsets, 8) \
   ROW(MultiRoPE, IsInterleaved, 9) \
@@ -28,7 +28,7 @@
   ROW(KVCacheQuantize, HasProbe, 21) \
   ROW(Hadamard, FromType, 22) \
   ROW(Hadamard, IntoType, 23) \
-  ROW(Hadamard, IsApart, 24) \
+  ROW(Hadamard, IsOutOfPlace, 24) \
   ROW(Hadamard, IsVectorized, 25) \
   ROW(FlashDecode, CacheType, 26) /* a FloatType, as the next three; unused if keys and values are quantized */ \
   ROW(FlashDecode, QueryType, 27) \
@@ -59,8 +59,8 @@
   ROW(RotaryAppend, QueryType, 52) \
   ROW(RotaryAppend, KeyType, 53) /* of values too */ \
   ROW(RotaryAppend, CacheType, 54) \
-  ROW(KVCacheQuantize, IsRotated, 55) /* applies RoPE to keys, and to queries out of place */ \
-  ROW(FlashDecode, Parts, 56) /* simdgroups of the prefill kernel that share rows */ \
+  ROW(KVCacheQuantize, AppliesRoPE, 55) /* applies RoPE to keys, and to queries out of place */ \
+  ROW(FlashDecode, SimdgroupsPerRow, 56) /* simdgroups of the prefill kernel that share rows */ \
   ROW(KVCodec, HasQuantizedValues, 57) \
   ROW(KVCodec, DenseType, 58) /* of keys or values that are stored as elements: a FloatType */ \
   ROW(FlashDecode, IsOneTensor, 59) /* a key of a latent cache follows its value in the same vector */ \

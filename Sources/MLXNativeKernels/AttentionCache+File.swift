@@ -32,10 +32,11 @@ extension AttentionCache {
 
     /// The cache of a file, which continues where the saved one was.
     ///
-    /// The file may come from anywhere. Its numbers, length and checksum are checked, and a damaged or forged file
-    /// throws.
+    /// The file may come from an untrusted source. The call checks its numbers, length and checksum, and throws if the
+    /// file is damaged or malformed. The checksum does not detect a deliberate change of the stored vectors.
     ///
-    /// A sliding-window cache comes back with its window, and with the row and draft counts that its slots serve.
+    /// A sliding-window cache is restored with its window, and with the largest row and draft counts that its capacity
+    /// allows.
     ///
     /// - Parameters:
     ///   - path: A file that ``save(to:)`` wrote.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Every message that the Metal device sends is implemented by the software Metal, is sent by its tests, and is listed on
-# the documentation page about what was run where.
+# Every message that the Metal device sends is implemented by the software Metal, is sent by its tests, and is listed in
+# metal-selectors.txt.
 . "$(dirname "$0")/common.sh"
 objects=$products/MLXNativeKernelsCore.build/UnifiedMetal
-page=Sources/MLXNativeKernels/MLXNativeKernels.docc/WhereItRuns.md
+list=Tests/Packaging/metal-selectors.txt
 if onMac; then
   skipped "selectors of the Metal device: the software Metal is for Linux"
   exit
@@ -29,7 +29,7 @@ silent=$(comm -23 "$scratch/used" "$scratch/sent" | grep -vx methodSignatureForS
 [ -z "$silent" ] || fail "no test sends:" $silent
 passed "each of them is sent while the tests of the device run"
 
-sed -n '/^## Selectors/,/^## /s/^- `\(.*\)`.*/\1/p' "$page" | tr -d '`' | tr ',' '\n' | tr -d ' ' | sort -u >"$scratch/listed"
+tr ',' '\n' <"$list" | tr -d ' ' | sort -u >"$scratch/listed"
 difference=$(comm -3 "$scratch/used" "$scratch/listed" | tr -d '\t')
-[ -z "$difference" ] || fail "$page lists other selectors than the Metal device uses:" $difference
-passed "the documentation lists each of them"
+[ -z "$difference" ] || fail "$list lists other selectors than the Metal device uses:" $difference
+passed "$list lists each of them"
