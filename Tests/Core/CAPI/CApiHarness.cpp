@@ -34,6 +34,9 @@ void Refusals::add(bool isRefused, std::source_location at) {
   for (std::string* part : {&error.got, &error.expected}) *part = std::regex_replace(*part, kSizes, "size #");
   const std::string type = fmt::format("sizeof({})", error.what.substr(0, error.what.find(' ')));
   if (const size_t at = error.fix.find(type); at != std::string::npos) error.fix.replace(at, type.size(), "sizeof(#)");
+  constexpr std::string_view kVersion = "version " MNK_VERSION;
+  if (const size_t at = error.fix.find(kVersion); at != std::string::npos)
+    error.fix.replace(at, kVersion.size(), "version #");
   if (const std::string message = error.message(); std::exchange(last_, message) != message) errors_.add(error, true);
 }
 
