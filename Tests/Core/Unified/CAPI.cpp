@@ -6,6 +6,7 @@
 #include "Harness/Seeded.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include <functional>
+#include <fmt/ranges.h>
 #include <numeric>
 #include <array>
 #include <atomic>
