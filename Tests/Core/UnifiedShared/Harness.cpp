@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#include "CAPI/CApiHarness.cpp"
 #include "Cache/KilledSave.cpp"
 #include "Harness/Check.cpp"
 #include "Harness/Close.cpp"
