@@ -15,7 +15,8 @@ final class DescriptionTests: DeviceTestCase {
             device, vector, view, cache, quantized, library, HeadsView(vector), RotaryEmbedding(base: 1e6),
             RotaryStep(.init()), AttentionOptions(softcap: 50), AttendedSequence(length: 3), HostOptions(),
             SlidingWindow(window: 4), AttentionCache.Calibration(), KVCodec.turbo(.bits4), KVQuantizeOptions(),
-            KVCacheWrite(keys: vector, into: view, at: 0), MultiRoPE(vector, positions: .text(startingAt: 0)),
+            KVCacheWrite(keys: vector, into: view, at: 0),
+            MultiRoPE(HeadsView(vector), positions: .text(startingAt: 0), with: .init()),
             KernelBuffer.read(vector, at: 0), InlineBytes.value(Float(1), at: 1), ThreadgroupMemory.bytes(16, at: 0),
             FunctionConstant.float(0.5, at: 0), GridSize(8), cache.dimensions, cache.storage, cache.whenFull,
         ]
