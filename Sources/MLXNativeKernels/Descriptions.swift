@@ -21,6 +21,7 @@ private func fieldsText(_ value: Any) -> String {
 
 extension AttendedSequence: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension AttentionCache.Calibration: CustomStringConvertible { public var description: String { fieldsText(self) } }
+extension AttentionCache.WhenFull: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension AttentionOptions: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension FlashDecode: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension Hadamard: CustomStringConvertible { public var description: String { fieldsText(self) } }
@@ -30,12 +31,20 @@ extension KVCacheDequantize: CustomStringConvertible { public var description: S
 extension KVCacheQuantize: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension KVCacheView: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension KVCacheWrite: CustomStringConvertible { public var description: String { fieldsText(self) } }
+extension KVQuantizeOptions: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension MergePartials: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension MultiRoPE: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension QuantizedKVCacheView: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension QuantizedKVPlane: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension RotaryEmbedding: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension RotaryStep: CustomStringConvertible { public var description: String { fieldsText(self) } }
+
+extension KVCodec: CustomStringConvertible {
+    /// Name and bits, and the scale factor if it is not 1: `turbo, 4 bits`.
+    public var description: String {
+        "\(name), \(bits.rawValue) bits" + (scaleFactor == 1 ? "" : ", scale factor \(scaleFactor)")
+    }
+}
 
 extension KernelBuffer: CustomStringConvertible {
     /// Access, tensor and index: `read f32 [4] at 0`.

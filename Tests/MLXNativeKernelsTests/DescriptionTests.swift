@@ -12,7 +12,8 @@ final class DescriptionTests: DeviceTestCase {
             on: device)
         let library = try KernelLibrary.shipped(on: device)
         var printed: [Any] = [
-            device, vector, view, cache, quantized, library, HeadsView(vector), RotaryEmbedding(base: 1e6),
+            try XCTUnwrap(device), vector, view, cache, quantized, library, HeadsView(vector),
+            RotaryEmbedding(base: 1e6),
             RotaryStep(.init()), AttentionOptions(softcap: 50), AttendedSequence(length: 3), HostOptions(),
             SlidingWindow(window: 4), AttentionCache.Calibration(), KVCodec.turbo(.bits4), KVQuantizeOptions(),
             KVCacheWrite(keys: vector, into: view, at: 0),
@@ -35,6 +36,7 @@ final class DescriptionTests: DeviceTestCase {
             XCTAssert((1...400).contains(text.count), "\(type(of: value)) prints \(text.count) characters: \(text)")
         }
         XCTAssertEqual("\(AttendedSequence(length: 3, rows: 2))", "AttendedSequence(sequence: 0, length: 3, rows: 2)")
+        XCTAssertEqual("\(KVCodec.turbo(.bits4))", "turbo, 4 bits")
         XCTAssertEqual("\(FunctionConstant.int32(-2, at: 1))", "-2 at 1")
     }
 }
