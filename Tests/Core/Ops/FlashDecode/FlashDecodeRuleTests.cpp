@@ -134,6 +134,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.scratch = f32(100000); },
     [](Op& op) { op.results.into = op.queries.tensor; },
     [](Op& op) { op.results.into = aliased(*viewOf(op).values, f16(2, 3, 6, 64)); },
+    [](Op& op) { op.scratch = aliased(op.queries.tensor, u8(64)); },
 };
 
 constexpr GoldenText kGolden{

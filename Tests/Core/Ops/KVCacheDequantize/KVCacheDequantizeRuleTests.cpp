@@ -67,6 +67,15 @@ TEST(KVCacheDequantizeRules, EachHasItsError) {
   expectGolden(kGolden, errors.lines());
 }
 
+// Means belong to the original domain.
+TEST(KVCacheDequantizeRules, MeansAreIgnoredInTheRotatedDomain) {
+  Op op = soundOp();
+  op.from.keys.means = aliased(*op.keys, f32(3, 128));
+  EXPECT_ERROR(plan(op), {.op = Op::name, .what = "operands share memory"});
+  op.domain = KVDomain::rotated;
+  REQUIRE(plan(op));
+}
+
 TEST(KVCacheDequantizeRules, TheCacheMustBeOne) {
   Op op = soundOp();
   op.from.keys.codec.bits = 6;
