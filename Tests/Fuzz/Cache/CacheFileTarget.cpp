@@ -182,6 +182,7 @@ Bytes validFile(Seeded& random) {
   const uint32_t plain[] = {stored > 1 ? 2u : 1u,       1 + below(3), headDim, valueHeadDim, capacity, sequences,
                             stored == 1 ? 3 : below(3), isRing,       pinned,  stored};
   for (size_t i = 0; i < std::size(plain); ++i) put(file, 8 + 4 * i, plain[i]);
+  put(file, 10, static_cast<uint16_t>(below(1 << 16)));  // any version of the package may have saved it
   if (isQuantized) {
     const bool mayScale = !isTurbo && headDim == 512;
     put(file, 48, uint32_t{!isTurbo});
@@ -308,7 +309,8 @@ class CacheFileCase final : public Case {
     const size_t beforeSlots = kHeader + numbers.sequences * 16, checksum = 4;
     bool isSame = saved.size() == file_.size();
     for (size_t i = 0; isSame && i + checksum < saved.size(); ++i) {
-      isSame = saved[i] == file_[i] || (i >= beforeSlots && saved[i] == 0);
+      const bool isPackageVersion = i == 10 || i == 11;
+      isSame = saved[i] == file_[i] || isPackageVersion || (i >= beforeSlots && saved[i] == 0);
     }
     if (!isSame) verdict.failure = "what was loaded is saved as another file";
     const Owned<mnk_cache> loaded(mnk_cache_make_from_path(arena.device(0), again.c_str(), kMost, caught.out()),
