@@ -156,7 +156,7 @@ using namespace mnk::objc_test;
   MNKOperation *own = [[MNKOperation alloc] init];
   NSError *error = nil;
   XCTAssertNil([own planForDevice:self.device error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorUnsupported, @"MNKOperation", @"no op of this framework"));
+  XCTAssertNil(wrongIn(error, MNKErrorUnsupported, @"MNKOperation", @"not an op of this framework"));
   XCTAssertFalse([[self.device commandEncoder] encodeOperation:own error:&error]);
 }
 
