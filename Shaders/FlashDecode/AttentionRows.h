@@ -47,7 +47,7 @@ struct AttentionTokens {
 // The tokens of a threadgroup. Decoding one token of one sequence avoids the division, which would delay the first
 // loads.
 inline AttentionTokens tokensOf(constant FlashDecodeParams& p, constant FlashDecodeRun* runs, uint3 place) {
-  AttentionTokens made;
+  AttentionTokens result;
   if (flashIsRagged) {
     // Binary search for the last run whose first group is at or before this threadgroup.
     uint found = 0;
@@ -60,23 +60,23 @@ inline AttentionTokens tokensOf(constant FlashDecodeParams& p, constant FlashDec
         end = middle;
       }
     }
-    made.sequence = found;
-    made.rowGroup = place.z - runs[found].firstGroup;
-    made.rowGroups = runs[found].rowGroups;
-    made.count = runs[found].rows;
-    made.left = runs[found].rowsLeft;
-    made.first = runs[found].firstRow;
-    made.query = made.first * p.queryRowStride;
-    return made;
+    result.sequence = found;
+    result.rowGroup = place.z - runs[found].firstGroup;
+    result.rowGroups = runs[found].rowGroups;
+    result.count = runs[found].rows;
+    result.left = runs[found].rowsLeft;
+    result.first = runs[found].firstRow;
+    result.query = result.first * p.queryRowStride;
+    return result;
   }
-  made.sequence = p.rowGroups > 1u ? place.z / p.rowGroups : place.z;
-  made.rowGroup = place.z - made.sequence * p.rowGroups;
-  made.rowGroups = p.rowGroups;
-  made.count = p.rows;
-  made.left = p.allRows - p.firstRow;
-  made.first = ulong(p.firstSequence + made.sequence) * p.allRows + p.firstRow;
-  made.query = made.sequence * p.querySequenceStride;
-  return made;
+  result.sequence = p.rowGroups > 1u ? place.z / p.rowGroups : place.z;
+  result.rowGroup = place.z - result.sequence * p.rowGroups;
+  result.rowGroups = p.rowGroups;
+  result.count = p.rows;
+  result.left = p.allRows - p.firstRow;
+  result.first = ulong(p.firstSequence + result.sequence) * p.allRows + p.firstRow;
+  result.query = result.sequence * p.querySequenceStride;
+  return result;
 }
 
 // Groups of rows of all sequences of a dispatch.
@@ -108,29 +108,29 @@ MNK_SHARED AttentionRow attentionRow(
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, AttentionTokens tokens, uint kvHead,
     uint row, device const float* slopes) {
   const uint token = tokenOf(p, row);
-  AttentionRow made;
-  made.head = kvHead * p.group + (row - token * p.group);
-  made.index = rowIndex(p, tokens, kvHead, row);
-  made.query = queryStart(p, tokens, kvHead, row);
-  made.position = int(sequence.length) - int(tokens.left - token);
-  const uint until = uint(max(made.position + 1, 0));  // number of positions up to and including its own
+  AttentionRow result;
+  result.head = kvHead * p.group + (row - token * p.group);
+  result.index = rowIndex(p, tokens, kvHead, row);
+  result.query = queryStart(p, tokens, kvHead, row);
+  result.position = int(sequence.length) - int(tokens.left - token);
+  const uint until = uint(max(result.position + 1, 0));  // number of positions up to and including its own
   const uint end = p.isCausal != 0u ? until : sequence.length;
   const uint cut = p.window != 0u ? until - min(until, p.window) : 0u;
-  made.firstKey = keyOfPosition(p, sequence, cut);
-  if (flashSeesPinned && made.firstKey <= p.pinned) {
-    made.firstKey = 0;
+  result.firstKey = keyOfPosition(p, sequence, cut);
+  if (flashSeesPinned && result.firstKey <= p.pinned) {
+    result.firstKey = 0;
   }
-  made.endKey = min(keyOfPosition(p, sequence, end), sequence.endKey);
-  made.mask = 0;
+  result.endKey = min(keyOfPosition(p, sequence, end), sequence.endKey);
+  result.mask = 0;
   if (flashHasMask) {
-    made.mask = (p.firstSequence + tokens.sequence) * p.maskSequenceStride + made.head * p.maskHeadStride +
-                (p.firstRow + token) * p.maskRowStride;
+    result.mask = (p.firstSequence + tokens.sequence) * p.maskSequenceStride + result.head * p.maskHeadStride +
+                  (p.firstRow + token) * p.maskRowStride;
   }
-  made.slope = 0.0f;
+  result.slope = 0.0f;
   if (flashHasSlopes) {
-    made.slope = slopes[made.head] * kLog2E;
+    result.slope = slopes[result.head] * kLog2E;
   }
-  return made;
+  return result;
 }
 
 // Whether a row sees a key.

@@ -18,7 +18,7 @@ namespace mnk::fuzz {
 
 namespace {
 
-constexpr uint64_t kHomes = 8;  // one in so many is watched, where that is possible, and a quarter is guarded
+constexpr uint64_t kHomes = 8;  // one in this many is watched if possible, and a quarter is guarded
 constexpr uint32_t kPlain = 0, kGuarded = 1, kWatched = 2;
 constexpr const char* kGPUFamily = "apple9";  // of the guarded device, which then has the kernels of a GPU
 

@@ -32,7 +32,7 @@ struct Tally {
 };
 
 Tally runFuzz(FuzzRunOptions options);
-// Refusals that the targets promise and nobody met.
+// Refusals that the targets promise and no case caused.
 std::string neverMet(const FuzzRunOptions& options, const Tally& tally);
 
 }  // namespace mnk::fuzz

@@ -241,9 +241,9 @@ uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
   return all;
 }
 
-void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t mostSimdgroups) {
+void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t maxSimdgroups) {
   const uint64_t rowsPerSimdgroup = uint64_t{8} * prefill.rowBlocks;
-  uint32_t together = std::max(mostSimdgroups / prefill.parts, 1u);
+  uint32_t together = std::max(maxSimdgroups / prefill.parts, 1u);
   while (together > 1 && threadgroupBytes(op, together * prefill.parts) > kThreadgroupBytes) --together;
   const uint64_t most = together * rowsPerSimdgroup;
   rowsPerTile = static_cast<uint32_t>(kFlashPrefillTileRows(headRows, ceilDivide(headRows, most), rowsPerSimdgroup));

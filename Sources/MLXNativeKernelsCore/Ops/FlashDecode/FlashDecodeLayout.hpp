@@ -92,8 +92,8 @@ struct FlashDecodeLayout {
   uint64_t threadgroups(const FlashDecode& op) const;  // of the first rows of all sequences, for each split
   FlashDecodeChoice choice() const;
   uint32_t automaticSimdgroups(const FlashDecode& op, uint64_t longest) const;
-  // For rows of a head of the cache, and at most so many simdgroups.
-  void setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t mostSimdgroups);
+  // Sets the tile for the rows of a KV head, with at most `maxSimdgroups` simdgroups.
+  void setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t maxSimdgroups);
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.

@@ -16,7 +16,7 @@ bool isFull() {
   return given && std::string_view(given) == "1";
 }
 
-// So many of the cases that are cheap enough, the same every time.
+// A fixed sample of the cases that are cheap enough.
 std::vector<Case> sample(const std::vector<Case>& grid, size_t count) {
   if (isFull()) return grid;
   constexpr uint64_t kMostProducts = 400'000;

@@ -91,7 +91,7 @@ bool isAttending(const Dispatch& dispatch) {
   return !dispatch.kernel.function.starts_with("flashDecodeReduce");
 }
 
-// Threadgroups of so many simdgroups, whatever was planned; 0 leaves the plan alone.
+// Overrides the planned number of simdgroups per threadgroup; 0 keeps the plan.
 Plan withSimdgroups(Plan plan, uint32_t simdgroups) {
   for (Dispatch& dispatch : plan.dispatches) {
     if (simdgroups == 0 || !isAttending(dispatch)) continue;

@@ -25,7 +25,7 @@ std::vector<float> floatsOf(const std::vector<std::byte>& bytes) {
   return floats;
 }
 
-// Sums and stats of so many parts, and one part of them for FlashDecode to write.
+// Sums and stats of parts, each of which FlashDecode can write by itself.
 struct PartsMemory {
   GuardedTensor sums;
   GuardedTensor stats;
@@ -58,7 +58,7 @@ struct ShardsCase {
   std::vector<uint64_t> bounds;
   bool hasSinks = false;
   DType into = DType::f32;
-  uint64_t mergedFirst = 0;  // so many parts are merged to partials first
+  uint64_t mergedFirst = 0;  // number of parts that are merged to partials first
   uint32_t splits = 0;
 };
 

@@ -89,7 +89,7 @@ MultiRoPECase rotated(std::string name, uint64_t headDim, RotaryEmbedding rotary
 std::vector<MultiRoPECase> dtypeCases();     // dtypes x memory x placing, queries alone and with keys
 std::vector<MultiRoPECase> extentCases();    // every layout x head dims
 std::vector<MultiRoPECase> partialCases();   // rope dims below the head dim, both pairings
-std::vector<MultiRoPECase> sectionCases();   // sections of models, and of nobody
+std::vector<MultiRoPECase> sectionCases();   // sections that models use, and others
 std::vector<MultiRoPECase> positionCases();  // positions and offsets from everywhere, on 1 to 4 axes
 std::vector<MultiRoPECase> memoryCases();    // strides, gaps, alignment, mixed layouts, sequences
 std::vector<MultiRoPECase> scalingCases();   // scale, frequency factors, YaRN, and their inverses

@@ -101,8 +101,8 @@ std::vector<Case> sectionCases() {
                                  {100u, 50u, 25u, 0u},
                                  {third, third, third, 0u}}) {
       for (Layout layout : {Layout::mrope, Layout::imrope}) {
-        add("nobody", 24, 24, {.layout = layout, .sections = sections, .otherAxis = otherAxis});
-        add("nobody", 24, 10, {.layout = layout, .sections = sections, .otherAxis = otherAxis});
+        add("other", 24, 24, {.layout = layout, .sections = sections, .otherAxis = otherAxis});
+        add("other", 24, 10, {.layout = layout, .sections = sections, .otherAxis = otherAxis});
       }
     }
   }
