@@ -48,6 +48,10 @@ class AttentionCacheCase final : public Case {
     sequence_ = static_cast<uint32_t>(coin(random, 3, 4) ? random.below(d.sequences) : edge(random, {d.sequences}));
     if (coin(random, 1, 4)) slide(random);
     if (coin(random, 1, 2)) quantize(random);
+    if (coin(random, 1, 6)) {
+      d.head_dim = 64, d.latent_dim = 512;
+      d.value_head_dim = coin(random, 1, 2) ? 0 : 512;
+    }
     if (coin(random, 1, 4)) {
       d.is_storage_only = true;
       if (!isQuantized_) d.head_dim = static_cast<uint32_t>(1 + random.below(20));
@@ -61,9 +65,10 @@ class AttentionCacheCase final : public Case {
   std::string text() const override {
     const mnk_cache_descriptor& d = storage_.descriptor;
     return fmt::format(
-        "AttentionCache{} (size {}): {} heads of {} and {}, capacity {}, {} sequences, dtype {}, wrap {}, {} pinned, "
+        "AttentionCache{} (size {}): {} heads of {} and {}, latent {}, capacity {}, {} sequences, dtype {}, wrap {}, "
+        "{} pinned, "
         "window {} for {} rows and drafts of {}{}{}; cut sequence {} at {}",
-        isNull_ ? " NULL" : "", d.size, d.kv_heads, d.head_dim, d.value_head_dim, d.capacity, d.sequences,
+        isNull_ ? " NULL" : "", d.size, d.kv_heads, d.head_dim, d.value_head_dim, d.latent_dim, d.capacity, d.sequences,
         static_cast<uint32_t>(d.dtype), static_cast<uint32_t>(d.when_full), d.pinned, d.sliding_window.window,
         d.sliding_window.max_rows, d.sliding_window.max_draft, d.is_storage_only ? ", storage only" : "",
         quantizationText(), sequence_, position_);
@@ -114,6 +119,7 @@ class AttentionCacheCase final : public Case {
     uint32_t* const extents[] = {&d.kv_heads,
                                  &d.head_dim,
                                  &d.value_head_dim,
+                                 &d.latent_dim,
                                  &d.capacity,
                                  &d.sequences,
                                  &d.pinned,
@@ -222,7 +228,7 @@ class AttentionCacheCase final : public Case {
     mnk_tensor** const tensors[] = {&quantization_.key_means, &quantization_.value_means,
                                     &quantization_.key_channel_scales};
     for (uint32_t i = 0; i < 3; ++i) {
-      const uint64_t headDim = i == 1 && d.value_head_dim != 0 ? d.value_head_dim : d.head_dim;
+      const uint64_t headDim = i == 1 ? numbers().valueHeadDim : d.head_dim;
       const uint64_t heads = channelHeads_.value_or(d.kv_heads);
       TensorSpec spec{.dtype = MNK_F32, .shape = {heads, headDim}, .region = i};
       // What no region holds is left out; extents that large are refused before.
@@ -275,6 +281,7 @@ class AttentionCacheCase final : public Case {
     cache.maxRows = d.sliding_window.max_rows;
     cache.maxDraft = d.sliding_window.max_draft;
     cache.isStorageOnly = d.is_storage_only;
+    cache.latentDim = d.latent_dim;
     return cache.resolved();
   }
 
@@ -341,10 +348,10 @@ std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
 
 Target attentionCacheTarget() {
   std::vector<std::string_view> refusals{
-      kNoDescriptor, kSize,       kNotADType,  kNotAWrap,         kNothing,   kExtent,       kDType,
-      kPinned,       kTooLarge,   kNoKernel,   kQuantizationSize, kNotACodec, kNotARule,     kNotATreatment,
-      kCodec,        kHeadDims,   kSequence,   kSmallForWindow,   kNoWindow,  kUnusable,     kCut,
-      kScaleFactor,  kCandidates, kNoChannels, kChannelShape,     kNotPlanes, kDenseChannels};
+      kNoDescriptor, kSize,       kNotADType,  kNotAWrap,         kNothing,   kExtent,        kDType,
+      kPinned,       kTooLarge,   kNoKernel,   kQuantizationSize, kNotACodec, kNotARule,      kNotATreatment,
+      kCodec,        kHeadDims,   kSequence,   kSmallForWindow,   kNoWindow,  kUnusable,      kCut,
+      kScaleFactor,  kCandidates, kNoChannels, kChannelShape,     kNotPlanes, kDenseChannels, kLatentValues};
   const auto ofPrograms = cacheProgramRefusals();
   refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
   return {.name = "AttentionCache", .share = 460, .refusals = std::move(refusals), .make = makeCase};

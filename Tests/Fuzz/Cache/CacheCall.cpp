@@ -204,6 +204,10 @@ std::string mutateAttention(CacheCall& call, Seeded& random) {
       return "the window is too large";
     case 3:
       if (!call.hasOptions) return {};
+      if (call.options.scale != 0 && coin(random, 1, 2)) {
+        call.options.scale = 0;
+        return "attention over a latent cache has no scale";
+      }
       call.options.scale = oneOf(random, {-1.0f, NAN, INFINITY});
       return "the scale cannot be used";
     default:

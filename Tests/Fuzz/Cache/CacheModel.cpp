@@ -16,7 +16,9 @@ constexpr std::string_view kNoKernelHere = "there is no kernel for these head di
 }  // namespace
 
 CacheModel::CacheModel(const CacheNumbers& cache, uint64_t queryHeads)
-    : cache_(cache), cursors_(cache.sequences), history_(queryHeads, cache.kvHeads, cache.headDim) {}
+    : cache_(cache),
+      cursors_(cache.sequences),
+      history_(queryHeads, cache.kvHeads, cache.queryDim(), cache.valueHeadDim) {}
 
 bool CacheModel::holds(const Cursor& cursor, uint64_t position) const {
   if (position >= cursor.next) return false;
@@ -128,7 +130,9 @@ std::string_view CacheModel::refusalOfCut(uint32_t sequence, uint64_t position) 
 void CacheModel::append(uint32_t sequence, const std::vector<float>& keys, const std::vector<float>& values) {
   Cursor& cursor = cursors_[sequence];
   cursor.highest = std::max(cursor.highest, ++cursor.next);
-  history_.append(keys, values, sequence);
+  std::vector<float> whole = keys;
+  if (cache_.latentDim != 0) whole.insert(whole.begin(), values.begin(), values.end());
+  history_.append(whole, values, sequence);
 }
 
 void CacheModel::cut(uint32_t sequence, uint64_t position) {

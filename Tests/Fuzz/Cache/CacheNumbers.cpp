@@ -24,7 +24,8 @@ uint64_t vectorBytes(uint32_t codec, uint32_t bits, uint64_t headDim) {
   return (bits == 5 || bits == 6 || bits == 8) && (headDim == 256 || headDim == 512) ? headDim + scales : 0;
 }
 
-bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
+bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLatent) {
+  if (isLatent) return keyDim == 64 && valueDim == 512;
   const auto isOneOf = [](uint64_t dim, std::initializer_list<uint64_t> dims) {
     return std::find(dims.begin(), dims.end(), dim) != dims.end();
   };
@@ -45,7 +46,7 @@ uint64_t slotsForWindow(const CacheNumbers& cache) {
 
 CacheNumbers CacheNumbers::resolved() const {
   CacheNumbers all = *this;
-  if (valueHeadDim == 0) all.valueHeadDim = headDim;
+  if (valueHeadDim == 0) all.valueHeadDim = latentDim != 0 ? latentDim : headDim;
   if (window == 0) return all;
   all.isRing = true;
   if (capacity == 0) all.capacity = static_cast<uint32_t>(std::min<uint64_t>(slotsForWindow(*this), UINT32_MAX));
@@ -56,9 +57,10 @@ std::string_view CacheNumbers::refusal() const {
   if (std::min({kvHeads, headDim, capacity, sequences}) == 0) return kNothing;
   if (std::max({kvHeads, headDim, valueHeadDim, capacity, sequences}) >= 1u << 31) return kExtent;
   if (window != 0 && capacity < slotsForWindow(*this)) return kSmallForWindow;
+  if (latentDim != 0 && valueHeadDim != latentDim) return kLatentValues;
   if ((!isQuantized || planes != 0) && dtype > 2) return kDType;
   if (pinned != 0 && (!isRing || pinned >= capacity)) return kPinned;
-  if (!isStorageOnly && !hasKernel(headDim, valueHeadDim, isQuantized)) return kNoKernel;
+  if (!isStorageOnly && !hasKernel(headDim, valueHeadDim, isQuantized, latentDim != 0)) return kNoKernel;
   if (!isQuantized) return {};
   // What is dense has a head dim of the codec beside it.
   const uint32_t bitsOfKeys = planes == 2 ? valueBits : keyBits, bitsOfValues = planes == 1 ? keyBits : valueBits;
@@ -106,6 +108,10 @@ CacheNumbers drawCache(test::Seeded& random) {
   } else if (coin(random, 1, 16)) {
     cache.isStorageOnly = true;
     cache.headDim = 8 * below(3) + 1 + below(7);
+  }
+  if (!cache.isStorageOnly && coin(random, 1, 8)) {
+    cache.kvHeads = 1, cache.headDim = 64, cache.latentDim = 512;
+    cache.keyBits = cache.valueBits = 8;
   }
   return cache.resolved();
 }

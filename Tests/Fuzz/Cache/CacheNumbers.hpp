@@ -11,6 +11,7 @@ constexpr std::string_view kNothing = "the cache would hold nothing";
 constexpr std::string_view kExtent = "an extent is too large for the kernels";
 constexpr std::string_view kDType = "the cache cannot store this dtype";
 constexpr std::string_view kPinned = "the cache pins too many positions";
+constexpr std::string_view kLatentValues = "values are not the latent part of keys";
 constexpr std::string_view kNoWindow = "a sliding window sees nothing";
 constexpr std::string_view kSmallForWindow = "the capacity is too small for the sliding window";
 constexpr std::string_view kNoKernel = "there is no attention kernel for these head dims";
@@ -36,7 +37,9 @@ struct CacheNumbers {
   bool hasDenseChannels = false;                   // those of what is not coded
   uint32_t window = 0, maxRows = 1, maxDraft = 0;  // of a sliding window, if it is not 0
   bool isStorageOnly = false;
+  uint32_t latentDim = 0;
 
+  uint32_t queryDim() const { return latentDim + headDim; }
   // What fields are that were left to their defaults.
   CacheNumbers resolved() const;
 

@@ -31,7 +31,8 @@ Owned<mnk_cache> makeCache(Arena& arena, const CacheNumbers& cache) {
                                   .when_full = cache.isRing ? MNK_RING : MNK_LINEAR,
                                   .pinned = cache.pinned,
                                   .quantization = cache.isQuantized ? &quantization : nullptr,
-                                  .is_storage_only = cache.isStorageOnly};
+                                  .is_storage_only = cache.isStorageOnly,
+                                  .latent_dim = cache.latentDim};
   if (cache.window != 0) {
     descriptor.sliding_window = {.window = cache.window, .max_rows = cache.maxRows, .max_draft = cache.maxDraft};
   }
@@ -81,8 +82,8 @@ class CacheProgram final : public Case {
   std::string text() const override {
     const CacheNumbers& c = spec_.cache;
     std::string text =
-        fmt::format("{} heads of {}, capacity {}, {} sequences, dtype {}{}, {}, {} pinned, window {}", c.kvHeads,
-                    c.headDim, c.capacity, c.sequences, c.dtype,
+        fmt::format("{} heads of {} behind {}, capacity {}, {} sequences, dtype {}{}, {}, {} pinned, window {}",
+                    c.kvHeads, c.headDim, c.latentDim, c.capacity, c.sequences, c.dtype,
                     c.isQuantized ? fmt::format(", quantized {}", c.planes) : (c.isStorageOnly ? ", storage only" : ""),
                     c.isRing ? "a ring" : "linear", c.pinned, c.window);
     for (const CacheCall& call : spec_.calls) text += call.text();
@@ -245,6 +246,8 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "operands share memory",
           "mnk_rotary_step has the wrong size",
           "mnk_rotary_embedding has the wrong size",
+          "a latent cache cannot rotate",
+          "attention over a latent cache has no scale",
           "the rope dim is odd or zero",
           "the base is not a positive number",
           "a position is out of range",

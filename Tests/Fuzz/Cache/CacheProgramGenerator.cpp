@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -22,7 +23,7 @@ class Generator {
         random_(random),
         queryHeads_(cache.kvHeads * (1 + random.below(2))),
         model_(cache, queryHeads_),
-        slack_(cache.isQuantized ? 0.08 : 2e-5) {}
+        slack_(cache.isQuantized ? 0.08 : (cache.latentDim != 0 ? 4e-3 : 2e-5)) {}
 
   std::vector<CacheCall> draw() {
     const uint64_t mutated = random_.below(10);  // which call, if the program is that long
@@ -149,17 +150,19 @@ class Generator {
     Floats queries, keys, values;
     bool isPlaced = true;
     if (call.kind != Kind::attend) {
-      isPlaced = drawVectors(call.keys, keys, dtype, rows, cache.kvHeads) &&
-                 drawVectors(call.values, values, dtype, rows, cache.kvHeads);
+      isPlaced = drawVectors(call.keys, keys, dtype, {rows, cache.kvHeads, cache.headDim}) &&
+                 drawVectors(call.values, values, dtype, {rows, cache.kvHeads, cache.valueHeadDim});
     }
     if (call.kind != Kind::append) {
-      isPlaced = isPlaced && drawVectors(call.queries, queries, drawFloat(), rows, queryHeads_) && drawInto(call, rows);
+      isPlaced = isPlaced && drawVectors(call.queries, queries, drawFloat(), {rows, queryHeads_, cache.queryDim()}) &&
+                 drawInto(call, rows);
     }
     if (!isPlaced) return false;
     const RowOptions options = drawOptions(call);
     const bool canRotate = call.kind == Kind::appendAndAttend && rows != 0 && !cache.isStorageOnly;
     if (canRotate && coin(random_, 1, 2) && !drawRotary(call, rows, isEven)) return false;
-    call.refusal = refusalOf(call, entries, options);
+    call.refusal =
+        call.rotation && cache.latentDim != 0 ? "a latent cache cannot rotate" : refusalOf(call, entries, options);
     if (call.refusal.empty() && !(isMutated && mutate(call, model_, random_))) {
       done_.push_back({call, entries, options, queries, keys, values, axis_});
       apply(done_.back(), 0);
@@ -227,9 +230,11 @@ class Generator {
     return false;
   }
 
-  // Numbers that every float type holds, [rows, heads, headDim], in one of the layouts that a model may leave them in.
-  bool drawVectors(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, uint64_t rows, uint64_t headCount) {
-    const uint64_t dim = model_.cache().headDim, sequences = std::max<uint64_t>(axis_, 1), each = rows / sequences;
+  // Numbers that every float type holds, of these extents [rows, heads, headDim], in one of the layouts that a model
+  // may leave them in.
+  bool drawVectors(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::array<uint64_t, 3> extents) {
+    const auto [rows, headCount, dim] = extents;
+    const uint64_t sequences = std::max<uint64_t>(axis_, 1), each = rows / sequences;
     for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
       numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
     }
@@ -275,14 +280,14 @@ class Generator {
 
   bool drawInto(CacheCall& call, uint64_t rows) {
     call.hasResults = true;
-    call.into = TensorSpec{.dtype = drawFloat(), .shape = {rows, queryHeads_, model_.cache().headDim}};
-    if (axis_ != 0) call.into->shape = {axis_, rows / axis_, queryHeads_, model_.cache().headDim};
+    call.into = TensorSpec{.dtype = drawFloat(), .shape = {rows, queryHeads_, model_.cache().valueHeadDim}};
+    if (axis_ != 0) call.into->shape = {axis_, rows / axis_, queryHeads_, model_.cache().valueHeadDim};
     return allocate(*call.into);
   }
 
   RowOptions drawOptions(CacheCall& call) {
     RowOptions options;
-    call.hasOptions = call.kind != Kind::append && coin(random_, 3, 4);
+    call.hasOptions = call.kind != Kind::append && (model_.cache().latentDim != 0 || coin(random_, 3, 4));
     if (!call.hasOptions) return options;
     options.window = coin(random_, 1, 2) ? 0 : 1 + random_.below(10);
     options.seesPinned = coin(random_, 1, 3);
@@ -291,6 +296,9 @@ class Generator {
                     .is_bidirectional = options.isBidirectional,
                     .window = static_cast<uint32_t>(options.window),
                     .window_sees_pinned = options.seesPinned};
+    // Attention over a latent cache needs a scale. This one is the default of its keys.
+    if (model_.cache().latentDim != 0)
+      call.options.scale = 1 / std::sqrt(static_cast<float>(model_.cache().queryDim()));
     return options;
   }
 
@@ -331,7 +339,9 @@ class Generator {
     const auto& [call, entries, options, givenQueries, givenKeys, values, axis] = done;
     Floats queries = givenQueries, keys = givenKeys;
     if (call.rotation) rotate(done, runs, queries, keys);
-    const uint64_t dim = model_.cache().headDim, kv = model_.cache().kvHeads * dim, rowLength = queryHeads_ * dim;
+    const CacheNumbers& cache = model_.cache();
+    const uint64_t keyLength = cache.kvHeads * cache.headDim, valueLength = cache.kvHeads * cache.valueHeadDim;
+    const uint64_t rowLength = queryHeads_ * cache.queryDim();
     const auto part = [](const Floats& all, uint64_t first, uint64_t count) {
       return Floats(all.begin() + static_cast<ptrdiff_t>(first), all.begin() + static_cast<ptrdiff_t>(first + count));
     };
@@ -351,7 +361,7 @@ class Generator {
       if (call.kind == Kind::attend && rows != 0) attend(entries[i], behind, row);
       for (uint64_t end = row + rows; row < end; ++row) {
         if (call.kind == Kind::attend) continue;
-        model_.append(sequence, part(keys, row * kv, kv), part(values, row * kv, kv));
+        model_.append(sequence, part(keys, row * keyLength, keyLength), part(values, row * valueLength, valueLength));
         if (call.kind == Kind::appendAndAttend && !options.isBidirectional) attend({sequence, 1}, 0, row);
       }
       // Rows that see each other attend when all are stored.
@@ -365,7 +375,8 @@ class Generator {
   uint64_t queryHeads_;
   CacheModel model_;
   CacheModel committed_ = model_;
-  double slack_;  // codes of 8 bits are near enough to tell one position from another
+  // Codes of 8 bits, and the 16-bit probabilities of latent caches, are near enough to tell positions apart.
+  double slack_;
   bool isRecording_ = false, isStep_ = false, beginsStep_ = false, hasStep_ = false;
   std::vector<Done> done_, step_;  // since the last commit, and those of the last step
   uint64_t runs_ = 0;

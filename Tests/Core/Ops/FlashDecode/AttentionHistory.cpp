@@ -17,7 +17,7 @@ void AttentionHistory::append(const std::vector<float>& keys, const std::vector<
 void AttentionHistory::truncate(uint64_t position, uint32_t sequence) {
   Tokens& tokens = sequences_[sequence];
   tokens.keys.resize(position * kvHeads_ * headDim_);
-  tokens.values.resize(position * kvHeads_ * headDim_);
+  tokens.values.resize(position * kvHeads_ * valueHeadDim_);
 }
 
 uint64_t AttentionHistory::size(uint32_t sequence) const {
@@ -29,12 +29,13 @@ std::vector<double> AttentionHistory::attended(const std::vector<float>& queries
                                                const std::vector<std::vector<uint64_t>>& seen,
                                                uint32_t sequence) const {
   const uint64_t rows = seen.size(), length = size(sequence);
-  if (length == 0) return std::vector<double>(rows * queryHeads_ * headDim_);
+  if (length == 0) return std::vector<double>(rows * queryHeads_ * valueHeadDim_);
   const Tokens& tokens = sequences_.at(sequence);
   return test::attended({.rows = rows,
                          .heads = queryHeads_,
                          .kvHeads = kvHeads_,
                          .headDim = headDim_,
+                         .valueHeadDim = valueHeadDim_,
                          .length = length,
                          .queries = queries,
                          .keys = tokens.keys,

@@ -8,10 +8,14 @@ namespace mnk::test {
 
 class AttentionHistory {
  public:
-  AttentionHistory(uint64_t queryHeads, uint64_t kvHeads, uint64_t headDim)
-      : queryHeads_(queryHeads), kvHeads_(kvHeads), headDim_(headDim) {}
+  // Values have the head dim of keys without one of their own.
+  AttentionHistory(uint64_t queryHeads, uint64_t kvHeads, uint64_t headDim, uint64_t valueHeadDim = 0)
+      : queryHeads_(queryHeads),
+        kvHeads_(kvHeads),
+        headDim_(headDim),
+        valueHeadDim_(valueHeadDim != 0 ? valueHeadDim : headDim) {}
 
-  // Tokens of [kvHeads, headDim].
+  // Keys [kvHeads, headDim] and values [kvHeads, valueHeadDim] of tokens.
   void append(const std::vector<float>& keys, const std::vector<float>& values, uint32_t sequence = 0);
   void truncate(uint64_t position, uint32_t sequence = 0);
   void copy(uint32_t source, uint32_t target) { sequences_[target] = sequences_[source]; }
@@ -29,6 +33,7 @@ class AttentionHistory {
   uint64_t queryHeads_;
   uint64_t kvHeads_;
   uint64_t headDim_;
+  uint64_t valueHeadDim_;
   std::map<uint32_t, Tokens> sequences_;
 };
 

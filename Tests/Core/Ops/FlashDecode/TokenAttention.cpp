@@ -14,10 +14,14 @@ std::vector<double> attended(const TokenAttention& tokens) {
   const auto [rows, heads, kvHeads, headDim, length] =
       std::array{tokens.rows, tokens.heads, tokens.kvHeads, tokens.headDim, tokens.length};
   const bool isHeadMajor = tokens.layout == KVLayout::headMajor;
-  const Tensor plane =
-      planTensor(DType::f32, {isHeadMajor ? kvHeads : length, isHeadMajor ? length : kvHeads, headDim});
+  const auto plane = [&](uint64_t dim) {
+    return planTensor(DType::f32, {isHeadMajor ? kvHeads : length, isHeadMajor ? length : kvHeads, dim});
+  };
   FlashDecode op{.queries = planTensor(DType::f32, {rows, heads, headDim}),
-                 .over = KVCacheView{.keys = plane, .values = plane, .layout = tokens.layout, .pinned = tokens.pinned},
+                 .over = KVCacheView{.keys = plane(headDim),
+                                     .values = plane(tokens.valueHeadDim != 0 ? tokens.valueHeadDim : headDim),
+                                     .layout = tokens.layout,
+                                     .pinned = tokens.pinned},
                  .sequences = {{0, length}},
                  .options = tokens.options};
   OperandBytes bytes{
