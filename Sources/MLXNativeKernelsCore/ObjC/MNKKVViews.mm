@@ -105,6 +105,10 @@ using objc::Reading;
   return self;
 }
 
+- (instancetype)initWithElements:(MNKTensor *)elements {
+  return [self initWithCodec:[MNKKVCodec turboWithBits:4] codes:elements scales:nil];
+}
+
 + (instancetype)zerosWithCodec:(MNKKVCodec *)codec
                          heads:(NSUInteger)heads
                        headDim:(NSUInteger)headDim

@@ -11,10 +11,10 @@ MNKKVCodec *objectFor(const KVCodec &codec) {
 }
 
 MNKQuantizedKVPlane *objectFor(const QuantizedKVPlane &plane) {
-  MNKQuantizedKVPlane *object =
-      [[MNKQuantizedKVPlane alloc] initWithCodec:objectFor(plane.codec)
-                                           codes:objectOver(plane.codes)
-                                          scales:plane.isDense() ? nil : objectOver(plane.scales)];
+  MNKQuantizedKVPlane *object = plane.isDense() ? [[MNKQuantizedKVPlane alloc] initWithElements:objectOver(plane.codes)]
+                                                : [[MNKQuantizedKVPlane alloc] initWithCodec:objectFor(plane.codec)
+                                                                                       codes:objectOver(plane.codes)
+                                                                                      scales:objectOver(plane.scales)];
   object.means = objectOver(plane.means);
   object.channelScales = objectOver(plane.channelScales);
   return object;

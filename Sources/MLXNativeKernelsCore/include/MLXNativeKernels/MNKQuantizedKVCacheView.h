@@ -14,8 +14,7 @@ NS_ASSUME_NONNULL_BEGIN
 ///
 /// What is quantized is `(x - means) .* channelScales`.
 ///
-/// One of keys and values may be dense: elements of a float type instead of codes, with `headDim` instead of
-/// `codeBytes`, and nothing else.
+/// One of keys and values may be dense: `initWithElements:` makes such a plane.
 @interface MNKQuantizedKVPlane : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -24,6 +23,8 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)initWithCodec:(MNKKVCodec *)codec
                         codes:(MNKTensor *)codes
                        scales:(nullable MNKTensor *)scales NS_DESIGNATED_INITIALIZER;
+/// Dense vectors beside codes: `float32`, `float16` or `bfloat16`, with `headDim` instead of `codeBytes`.
+- (instancetype)initWithElements:(MNKTensor *)elements;
 
 /// New memory, in which every vector is zero. Without sequences (0) there is no axis of them.
 + (nullable instancetype)zerosWithCodec:(MNKKVCodec *)codec
