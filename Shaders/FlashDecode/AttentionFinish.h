@@ -98,12 +98,12 @@ MNK_SHARED void finishRow(
   if (kvHasQuantizedValues) {
     turned<Chunks>(row.x, kvValueDim, lanesOf(kvValueDim, Chunks), lane, p.inverseRoot);
     if (first < p.headDim) {
-      const ulong ofHead = ulong(head / (p.heads / p.kvHeads)) * p.headDim + first;
+      const ulong headBase = ulong(head / (p.heads / p.kvHeads)) * p.headDim + first;
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
         row.x[i] = flipped(row.x[i], codecSigns(p.headDim, first + 4u * i));
         if (kvHasValueMeans) {
-          row.x[i] += fourFloats(out.valueMeans, ofHead + 4u * i) * (row.rowSum * factor);
+          row.x[i] += fourFloats(out.valueMeans, headBase + 4u * i) * (row.rowSum * factor);
         }
       }
     }

@@ -201,12 +201,12 @@ MNK_SHARED float rotatePart(
   float bias = 0.0f;
   const bool isPadded = lanes * (4u * Chunks) != headDim;
   const uint first = lane % lanes * (4u * Chunks);
-  const ulong ofHead = ulong(kvHead) * headDim + first;
+  const ulong headBase = ulong(kvHead) * headDim + first;
   if (hasMeans) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
       if (!isPadded || first + 4u * i < headDim) {
-        const float4 product = x[i] * fourFloats(means, ofHead + 4u * i);
+        const float4 product = x[i] * fourFloats(means, headBase + 4u * i);
         bias += (product.x + product.y) + (product.z + product.w);
       }
     }
@@ -216,7 +216,7 @@ MNK_SHARED float rotatePart(
   for (ushort i = 0; i < Chunks; ++i) {
     if (!isPadded || first + 4u * i < headDim) {
       if (hasChannelScales) {
-        x[i] /= fourFloats(channelScales, ofHead + 4u * i);
+        x[i] /= fourFloats(channelScales, headBase + 4u * i);
       }
       x[i] = flipped(x[i], codecSigns(headDim, first + 4u * i));
     }

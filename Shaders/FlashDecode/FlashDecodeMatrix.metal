@@ -163,11 +163,11 @@ kernel void flashDecodeMatrix(
   const uint firstRow = tokens.rowGroup * Rows;
   const MatrixLane at = matrixLane(lane);
 
-  const ulong ofHead = firstVector(p, sequence, kvHead);
+  const ulong headBase = firstVector(p, sequence, kvHead);
   const CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, ofHead, keyCodeBits(), Dim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+      vectorsFrom(keys, keyScales, headBase, keyCodeBits(), Dim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   const CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, ofHead, valueCodeBits(), Dim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+      values, valueScales, headBase, valueCodeBits(), Dim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
   const uint begin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint end = min(begin + sequence.splitKeys, sequence.endKey);
 

@@ -72,14 +72,14 @@ kernel void flashDecodeVector(
   const uint at = lane % Lanes;
   const uint groupIndex = lane / Lanes;
 
-  const ulong ofHead = firstVector(p, sequence, kvHead);
+  const ulong headBase = firstVector(p, sequence, kvHead);
   CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, ofHead, keyCodeBits(), KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+      vectorsFrom(keys, keyScales, headBase, keyCodeBits(), KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, ofHead, valueCodeBits(), ValueDim, p.valueCodeBytes, p.finish.inverseRoot,
+      values, valueScales, headBase, valueCodeBits(), ValueDim, p.valueCodeBytes, p.finish.inverseRoot,
       p.valueScaleFactor);
   if (IsLatent && flashIsOneTensor) {
-    joinVectors(keyVectors, valueVectors, ofHead);
+    joinVectors(keyVectors, valueVectors, headBase);
   }
   threadgroup float* keyCodebook = pool;
   threadgroup float* valueCodebook = pool;

@@ -166,15 +166,15 @@ using namespace mnk::objc_test;
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
                                                                     codes:one
                                                                    scales:one];
-  MNKQuantizedKVCacheView *coded = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
+  MNKQuantizedKVCacheView *quantized = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
   MNKQuantizedKVCacheView *otherCoded = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:plane];
   MNKKVQuantizeOptions *options = [[MNKKVQuantizeOptions alloc] init];
   options.candidates = 1;
   changes = [source mutableCopy];
   [changes addEntriesFromDictionary:@{@"cache" : otherCoded, @"options" : options, @"counts" : one, @"probe" : one}];
-  [self checkDescriptor:[[MNKKVCacheQuantize alloc] initWithKeys:one values:one intoCache:coded position:9]
+  [self checkDescriptor:[[MNKKVCacheQuantize alloc] initWithKeys:one values:one intoCache:quantized position:9]
                 changes:changes];
-  [self checkDescriptor:[[MNKKVCacheDequantize alloc] initWithCache:coded keys:one values:nil position:9]
+  [self checkDescriptor:[[MNKKVCacheDequantize alloc] initWithCache:quantized keys:one values:nil position:9]
                 changes:@{
                   @"cache" : otherCoded,
                   @"sequence" : @1,
@@ -297,7 +297,7 @@ using namespace mnk::objc_test;
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
                                                                     codes:one
                                                                    scales:one];
-  MNKQuantizedKVCacheView *coded = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:plane];
+  MNKQuantizedKVCacheView *quantized = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:plane];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:one];
   MNKHeadsView *heads = [[MNKHeadsView alloc] initWithTensor:one];
   MNKRotaryEmbedding *rotary = [[MNKRotaryEmbedding alloc] init];
@@ -305,10 +305,10 @@ using namespace mnk::objc_test;
   NSArray<MNKOperation *> * (^make)(void) = ^{
     return @[
       [[MNKKVCacheWrite alloc] initWithKeys:one values:nil intoCache:dense position:0],
-      [[MNKKVCacheQuantize alloc] initWithKeys:one values:nil intoCache:coded position:0],
-      [[MNKKVCacheDequantize alloc] initWithCache:coded keys:one values:nil position:0],
+      [[MNKKVCacheQuantize alloc] initWithKeys:one values:nil intoCache:quantized position:0],
+      [[MNKKVCacheDequantize alloc] initWithCache:quantized keys:one values:nil position:0],
       [[MNKFlashDecode alloc] initWithQueries:one overCache:dense sequences:sequences results:results],
-      [[MNKFlashDecode alloc] initWithQueries:one overQuantizedCache:coded sequences:sequences results:results],
+      [[MNKFlashDecode alloc] initWithQueries:one overQuantizedCache:quantized sequences:sequences results:results],
       [[MNKMultiRoPE alloc] initWithQueries:heads
                                        keys:heads
                                   positions:[MNKRotaryPositions positionsStartingAt:0]
@@ -317,7 +317,7 @@ using namespace mnk::objc_test;
   };
   // One change at a time, so that no missing copy is hidden by another.
   const std::vector<std::function<void(BOOL)>> changes{
-      [=](BOOL isChanged) { dense.pinned = coded.pinned = isChanged ? 5 : 0; },
+      [=](BOOL isChanged) { dense.pinned = quantized.pinned = isChanged ? 5 : 0; },
       [=](BOOL isChanged) { results.logSumExp = isChanged ? one : nil; },
       [=](BOOL isChanged) { heads.layout = isChanged ? MNKKVLayoutHeadMajor : MNKKVLayoutTokenMajor; },
       [=](BOOL isChanged) { rotary.inverse = isChanged; },

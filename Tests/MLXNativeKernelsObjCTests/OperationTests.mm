@@ -39,17 +39,17 @@
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
                                                                     codes:one
                                                                    scales:one];
-  MNKQuantizedKVCacheView *coded = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
+  MNKQuantizedKVCacheView *quantized = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:one];
   MNKHeadsView *view = [MNKHeadsView viewWithTensor:one layout:MNKKVLayoutHeadMajor], *same = [view copy];
   MNKHeadsView *plain = [[MNKHeadsView alloc] initWithTensor:two];
   NSArray<MNKKVCacheStore *> *stores = @[
     [[MNKKVCacheWrite alloc] initWithKeysView:view valuesView:view intoCache:dense position:1],
-    [[MNKKVCacheQuantize alloc] initWithKeysView:view valuesView:view intoCache:coded position:1]
+    [[MNKKVCacheQuantize alloc] initWithKeysView:view valuesView:view intoCache:quantized position:1]
   ];
   NSArray<MNKFlashDecode *> *decodes = @[
     [[MNKFlashDecode alloc] initWithQueriesView:view overCache:dense sequences:@[] results:results],
-    [[MNKFlashDecode alloc] initWithQueriesView:view overQuantizedCache:coded sequences:@[] results:results]
+    [[MNKFlashDecode alloc] initWithQueriesView:view overQuantizedCache:quantized sequences:@[] results:results]
   ];
   view.layout = MNKKVLayoutTokenMajor;
   for (MNKKVCacheStore *store in stores) {

@@ -162,13 +162,13 @@ final class FlashDecodeTests: AttentionTestCase {
         try device.encode { try $0.encode(withScratch) }.wait()
         XCTAssertNotEqual(try XCTUnwrap(withScratch.scratch).bytes(), [UInt8](repeating: 0, count: plan.scratchBytes))
 
-        var coded = try QuantizedKVCacheView(
+        var quantized = try QuantizedKVCacheView(
             keys: .zeros(.turbo(.bits8), heads: kvHeads, headDim: headDim, capacity: 8, on: device),
             values: .zeros(.turbo(.bits8), heads: kvHeads, headDim: headDim, capacity: 8, on: device))
-        coded.wrap = .ring
+        quantized.wrap = .ring
         try device.encode { step in
-            try step.encode(KVCacheQuantize(keys: keys, values: values, into: coded, at: 0))
-            try step.encode(FlashDecode(q, over: coded, length: 6, into: out))
+            try step.encode(KVCacheQuantize(keys: keys, values: values, into: quantized, at: 0))
+            try step.encode(FlashDecode(q, over: quantized, length: 6, into: out))
         }.wait()
         try assertClose(out, try attended(q, over: tokens), accuracy: 0.02)
     }

@@ -158,11 +158,11 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         let shifted = try Tensor(
             try keys.array(of: Float.self).enumerated().map { $0.element + offset[$0.offset % offset.count] },
             shape: [20, heads, headDim], on: device)
-        var coded = try plane(.turbo(.bits4), capacity: 20)
-        coded.means = try Tensor(offset, shape: [heads, headDim], on: device)
-        coded.channelScales = try Tensor(
+        var quantized = try plane(.turbo(.bits4), capacity: 20)
+        quantized.means = try Tensor(offset, shape: [heads, headDim], on: device)
+        quantized.channelScales = try Tensor(
             [Float](repeating: 3, count: heads * headDim), shape: [heads, headDim], on: device)
-        let cache = QuantizedKVCacheView(keys: coded)
+        let cache = QuantizedKVCacheView(keys: quantized)
         let back = try Tensor.zeros(shape: [20, heads, headDim], on: device)
         try device.encode { step in
             try step.encode(KVCacheQuantize(keys: shifted, into: cache, at: 0))

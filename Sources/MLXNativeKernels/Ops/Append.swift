@@ -96,15 +96,15 @@ extension KernelEncoder {
                 op: "AttentionCache.quantized", what: "the storage has another element type than the cache",
                 got: "\(storage)", expected: expected, fix: "Pass the element type of the cache.")
         }
-        var made: OpaquePointer?
+        var pointer: OpaquePointer?
         try record { encoder, error in
             withExtendedLifetime(calibration) {
                 withUnsafePointer(to: quantization) {
-                    made = mnk_encoder_make_quantized_cache(encoder, cache.handle.pointer, $0, error)
+                    pointer = mnk_encoder_make_quantized_cache(encoder, cache.handle.pointer, $0, error)
                 }
             }
-            return made != nil
+            return pointer != nil
         }
-        return try AttentionCache(Handle(mnk_cache_release) { _ in made })
+        return try AttentionCache(Handle(mnk_cache_release) { _ in pointer })
     }
 }

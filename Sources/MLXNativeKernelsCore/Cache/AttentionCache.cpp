@@ -252,9 +252,9 @@ Result<AttentionCache> AttentionCache::quantized(CommandEncoder& encoder, const 
                    .fix = "Dequantize its positions, and append them to a cache of the other storage."};
     }
     descriptor.quantized = storage;
-    MNK_TRY(auto made, make(state_->storage.view().keys.buffer()->device(), descriptor));
-    MNK_TRY(made.quantizeFrom(encoder, *this));
-    return made;
+    MNK_TRY(auto quantized, make(state_->storage.view().keys.buffer()->device(), descriptor));
+    MNK_TRY(quantized.quantizeFrom(encoder, *this));
+    return quantized;
   });
 }
 

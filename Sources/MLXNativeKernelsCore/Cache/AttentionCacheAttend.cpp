@@ -35,8 +35,8 @@ Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, const CallRows& call, 
     std::vector<uint64_t> all(axes);
     all.insert(all.end(), inner.begin(), inner.end());
     MNK_TRY(auto shape, Shape::make(all));
-    MNK_TRY(auto made, tensor.reshaped(shape));
-    tensor = std::move(made);
+    MNK_TRY(auto reshaped, tensor.reshaped(shape));
+    tensor = std::move(reshaped);
     return {};
   };
   MNK_TRY(reshaped({call.total}));

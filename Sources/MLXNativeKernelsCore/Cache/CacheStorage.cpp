@@ -198,10 +198,10 @@ Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t l
     std::vector<Tensor> halves, targets;
     for (const auto& plane : {pair.first, pair.second}) {
       if (!plane) continue;
-      MNK_TRY(auto made, asHalves(*plane, view_.heads(), view_.capacity()));
+      MNK_TRY(auto planeHalves, asHalves(*plane, view_.heads(), view_.capacity()));
       // The target alone, which shares no memory with the source.
-      MNK_TRY(auto slots, made.slice(target, 1));
-      halves.push_back(std::move(made));
+      MNK_TRY(auto slots, planeHalves.slice(target, 1));
+      halves.push_back(std::move(planeHalves));
       targets.push_back(std::move(slots));
     }
     if (halves.empty()) continue;

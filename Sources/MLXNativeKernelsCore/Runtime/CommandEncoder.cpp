@@ -75,13 +75,13 @@ Result<void> CommandEncoder::Impl::open() {
   }
   if (failure) return *failure;
   if (submission) return {};
-  MNK_TRY(auto made, device->makeSubmission(label));
+  MNK_TRY(auto created, device->makeSubmission(label));
   // Enough for one or two layers, to avoid repeated growth.
   participants.reserve(32);
   ready.reserve(8);
   memory.reserve(64);
   touched.reserve(512);
-  submission = std::move(made);
+  submission = std::move(created);
   return {};
 }
 

@@ -90,7 +90,7 @@ struct CommandEncoder::Impl {
   template <typename MemoryOf>
   Result<void> recordPlaced(const PatchedPlan& placed, MemoryOf memoryOf);
   void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
-            std::vector<std::shared_ptr<const CountedDispatch>> made, uint64_t timesCleared);
+            std::vector<std::shared_ptr<const CountedDispatch>> encoded, uint64_t timesCleared);
   Result<void> recordReady();
   Result<void> noteTouched();
   Result<void> advance(SubmittedWork& work);

@@ -13,14 +13,14 @@ namespace mnk {
 template <typename T>
 struct KernelRegistry::Slot {
   std::mutex mutex;
-  std::shared_ptr<T> made;
+  std::shared_ptr<T> value;
 
   template <typename Make>
   Result<std::shared_ptr<T>> get(Make make) {
     std::lock_guard lock(mutex);
-    if (made) return made;
+    if (value) return value;
     Result<std::shared_ptr<T>> result = make();
-    if (result) made = *result;
+    if (result) value = *result;
     return result;
   }
 };
@@ -93,7 +93,7 @@ size_t KernelRegistry::pipelineCount() const {
   }
   return static_cast<size_t>(std::count_if(slots.begin(), slots.end(), [](const auto& slot) {
     std::lock_guard lock(slot->mutex);
-    return slot->made != nullptr;
+    return slot->value != nullptr;
   }));
 }
 

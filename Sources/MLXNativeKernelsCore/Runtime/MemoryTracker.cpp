@@ -105,9 +105,9 @@ bool MemoryTracker::Work::mayConflict(const Touched& bytes) const {
   constexpr uint32_t kOften = 4;
   if (!index && timesAsked++ >= kOften) {
     try {
-      TouchedIndex made;
-      for (const Touched& each : touched) made.add(each);
-      index = std::move(made);
+      TouchedIndex rebuilt;
+      for (const Touched& each : touched) rebuilt.add(each);
+      index = std::move(rebuilt);
     } catch (...) {  // the list gives the same answer, more slowly
     }
   }

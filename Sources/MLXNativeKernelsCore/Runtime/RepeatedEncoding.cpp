@@ -36,20 +36,20 @@ const PatchedPlan* CommandEncoder::Impl::placedAt(const OpPositions& positions, 
 const PatchedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_ptr<const CachedPlan> form,
                                                std::shared_ptr<const CachedPlan> plan, const OpPositions& positions) {
   constexpr size_t kMaxPlaced = 16;  // enough for the ops of a model's layer types
-  PatchedPlan made;
-  made.plan = std::move(plan);
-  for (size_t i = 0; i < made.plan->steps.size(); ++i) {
-    const auto& [model, pool, bound] = made.plan->steps[i];
+  PatchedPlan entry;
+  entry.plan = std::move(plan);
+  for (size_t i = 0; i < entry.plan->steps.size(); ++i) {
+    const auto& [model, pool, bound] = entry.plan->steps[i];
     const auto copy = pool->copyOf(*model);
     op.patch(i, copy->dispatch);
     copy->count();
-    made.dispatches.emplace_back(copy);
+    entry.dispatches.emplace_back(copy);
   }
-  made.positions.assign(positions.words().begin(), positions.words().end());
-  if (!positions.isTooLarge()) made.form = std::move(form);  // an entry without a form is never found
-  if (placed.size() < kMaxPlaced) return placed.emplace_back(std::move(made));
+  entry.positions.assign(positions.words().begin(), positions.words().end());
+  if (!positions.isTooLarge()) entry.form = std::move(form);  // an entry without a form is never found
+  if (placed.size() < kMaxPlaced) return placed.emplace_back(std::move(entry));
   PatchedPlan& oldest = placed[nextPlaced++ % kMaxPlaced];
-  std::swap(oldest, made);
+  std::swap(oldest, entry);
   return oldest;
 }
 
@@ -75,11 +75,11 @@ Result<void> CommandEncoder::Impl::recordPlaced(const PatchedPlan& placed, Memor
 
 // Caches the plan of an op for later ops of the same form.
 void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
-                                std::vector<std::shared_ptr<const CountedDispatch>> made, uint64_t timesCleared) {
+                                std::vector<std::shared_ptr<const CountedDispatch>> encoded, uint64_t timesCleared) {
   CachedPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
   const auto operands = form.operands();
-  for (size_t i = 0; i < made.size(); ++i) {
-    CachedPlan::Step step{.model = std::move(made[i]), .pool = std::make_shared<DispatchPool>(), .bound = {}};
+  for (size_t i = 0; i < encoded.size(); ++i) {
+    CachedPlan::Step step{.model = std::move(encoded[i]), .pool = std::make_shared<DispatchPool>(), .bound = {}};
     for (const Binding& binding : plan.dispatches[i].buffers) {
       if (!binding.buffer) {
         step.bound.push_back(
@@ -153,8 +153,8 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     MNK_TRY(auto planned, op.plan(target.get()));
     MNK_TRY(impl_->makeReady(planned.dispatches, planned.scratchBytes, planned.zeroedBytes));
     const bool isKept = canRepeat && !impl_->ready.empty() && impl_->ready.size() == planned.dispatches.size();
-    std::vector<std::shared_ptr<const CountedDispatch>> made;
-    for (const Impl::Ready& each : impl_->ready) made.push_back(each.dispatch);
+    std::vector<std::shared_ptr<const CountedDispatch>> encoded;
+    for (const Impl::Ready& each : impl_->ready) encoded.push_back(each.dispatch);
     MNK_TRY(impl_->recordReady());
     if (!isKept) return {};
     // If memory runs out, the plan is not cached.
@@ -164,7 +164,7 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
         MNK_TRY(op.refine(*target, form));
         if (form.words().size() != firstChoice) target->planCache().keep(form.first(firstChoice), {}, timesCleared);
       }
-      impl_->keep(op, form, planned, std::move(made), timesCleared);
+      impl_->keep(op, form, planned, std::move(encoded), timesCleared);
       return {};
     });
     return {};

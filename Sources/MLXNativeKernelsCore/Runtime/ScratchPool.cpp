@@ -32,8 +32,8 @@ Result<std::shared_ptr<Buffer>> ScratchPool::acquire(const std::shared_ptr<Devic
     buffer->attach(device);
   } else {
     const uint64_t rounded = bytes <= kLargestKept ? (bytes + kUnit - 1) / kUnit * kUnit : bytes;
-    MNK_TRY(auto made, device->makeBuffer(rounded));
-    buffer = std::move(made);
+    MNK_TRY(auto created, device->makeBuffer(rounded));
+    buffer = std::move(created);
   }
   Buffer* acquired = buffer.get();
   return std::shared_ptr<Buffer>(acquired, [pool = weak_from_this(), owned = std::move(buffer)](Buffer*) mutable {

@@ -15,7 +15,7 @@ SoftCommandBuffer* SoftCommandQueue::makeCommandBuffer(bool isRetaining) {
   {
     std::lock_guard lock(mutex);
     if (uncommitted >= mostUncommitted) {
-      violate(fmt::format("{} has {} command buffers that are not committed; the next would wait for ever", describe(),
+      violate(fmt::format("{} has {} command buffers that are not committed; the next would wait forever", describe(),
                           uncommitted));
       return nullptr;
     }
@@ -45,7 +45,7 @@ void SoftCommandBuffer::finish() {
     std::lock_guard lock(queue->mutex);
     queue->uncommitted -= 1;
     if (std::erase(queue->order, this) > 0) {
-      violate(fmt::format("{} was enqueued and never committed; the ones behind it would wait for ever", describe()));
+      violate(fmt::format("{} was enqueued and never committed; the ones behind it would wait forever", describe()));
       queue->startReady();
     }
   }
@@ -152,7 +152,7 @@ void SoftCommandBuffer::wait(MTL::CommandBufferStatus least, const char* call) {
   std::unique_lock lock(mutex);
   if (state < MTL::CommandBufferStatusCommitted) {
     lock.unlock();
-    violate(fmt::format("{} was sent to {}, which is not committed: it would wait for ever", call, describe()));
+    violate(fmt::format("{} was sent to {}, which is not committed: it would wait forever", call, describe()));
     return;
   }
   changed.wait(lock, [&] { return state >= least; });

@@ -37,7 +37,7 @@ AttentionCacheDescriptor dense(DType dtype, uint32_t headDim, uint32_t valueHead
       .kvHeads = 2, .headDim = headDim, .valueHeadDim = valueHeadDim, .capacity = 40, .sequences = 2, .dtype = dtype};
 }
 
-AttentionCacheDescriptor coded(KVCodecName codec, uint32_t keyBits, uint32_t valueBits, uint32_t headDim) {
+AttentionCacheDescriptor quantized(KVCodecName codec, uint32_t keyBits, uint32_t valueBits, uint32_t headDim) {
   AttentionCacheDescriptor descriptor = dense(DType::f16, headDim);
   descriptor.quantized = KVQuantizedStorage{.codec = codec, .keyBits = keyBits, .valueBits = valueBits};
   return descriptor;
@@ -57,11 +57,11 @@ RotaryEmbedding partial(uint64_t ropeDim, RotaryPairing pairing) {
 // Each kind of storage with its name.
 std::vector<std::pair<std::string, AttentionCacheDescriptor>> storages(DType dtype, uint32_t keyBits,
                                                                        uint32_t valueBits, uint32_t headDim) {
-  const AttentionCacheDescriptor both = coded(KVCodecName::turbo, keyBits, valueBits, headDim);
+  const AttentionCacheDescriptor both = quantized(KVCodecName::turbo, keyBits, valueBits, headDim);
   return {{"dense", dense(dtype, headDim)},
-          {"coded", both},
-          {"coded keys", mixed(both, KVQuantizedPlanes::keys, dtype)},
-          {"coded values", mixed(both, KVQuantizedPlanes::values, dtype)}};
+          {"quantized", both},
+          {"quantized keys", mixed(both, KVQuantizedPlanes::keys, dtype)},
+          {"quantized values", mixed(both, KVQuantizedPlanes::values, dtype)}};
 }
 
 std::vector<Case> storageCases() {
@@ -72,7 +72,7 @@ std::vector<Case> storageCases() {
         const bool areKeys = planes == KVQuantizedPlanes::keys;
         cases.push_back({.name = fmt::format("{} codes, {} tokens, {} {}", areKeys ? "key" : "value", name(keys),
                                              name(cache), areKeys ? "values" : "keys"),
-                         .cache = mixed(coded(KVCodecName::turbo, 4, 3, 64), planes, cache),
+                         .cache = mixed(quantized(KVCodecName::turbo, 4, 3, 64), planes, cache),
                          .rotary = partial(areKeys ? 48 : 22, RotaryPairing::halfOfRopeDim),
                          .queries = keys,
                          .keys = keys,
@@ -94,7 +94,7 @@ std::vector<Case> storageCases() {
   }
   for (uint32_t bits = 2; bits <= 8; ++bits) {
     cases.push_back({.name = fmt::format("turbo of {} bits", bits),
-                     .cache = coded(KVCodecName::turbo, bits, 10 - bits, bits % 2 == 0 ? 128 : 64),
+                     .cache = quantized(KVCodecName::turbo, bits, 10 - bits, bits % 2 == 0 ? 128 : 64),
                      .keys = bits % 3 == 0   ? DType::f32
                              : bits % 3 == 1 ? DType::f16
                                              : DType::bf16,
@@ -103,7 +103,7 @@ std::vector<Case> storageCases() {
   for (const uint32_t headDim : {80, 96, 112, 192}) {
     for (const uint32_t tokens : {1, 5, 40}) {
       if (tokens == 40 && headDim > 96) continue;  // GPUs have no kernel for this many rows
-      AttentionCacheDescriptor cache = coded(KVCodecName::turbo, 3 + headDim / 16 % 3, 4, headDim);
+      AttentionCacheDescriptor cache = quantized(KVCodecName::turbo, 3 + headDim / 16 % 3, 4, headDim);
       if (headDim == 192) cache.valueHeadDim = 128;
       cases.push_back({.name = fmt::format("turbo, {} tokens, heads of {}", tokens, headDim),
                        .cache = cache,
@@ -116,7 +116,7 @@ std::vector<Case> storageCases() {
   }
   for (const uint32_t bits : {4, 5, 6, 8}) {
     cases.push_back({.name = fmt::format("mlx1 of {} bits", bits),
-                     .cache = coded(KVCodecName::mlx1, bits, bits, bits == 4 ? 128 : 256),
+                     .cache = quantized(KVCodecName::mlx1, bits, bits, bits == 4 ? 128 : 256),
                      .rotary = {.layout = RotaryLayout::interleavedPairs},
                      .queries = DType::bf16,
                      .keys = DType::bf16,

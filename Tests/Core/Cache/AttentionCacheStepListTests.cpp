@@ -141,7 +141,7 @@ class ListStep {
   AttentionFixture together, apart;
 };
 
-AttentionCacheDescriptor coded(AttentionCacheDescriptor descriptor) {
+AttentionCacheDescriptor quantized(AttentionCacheDescriptor descriptor) {
   descriptor.quantized = KVQuantizedStorage{.keyBits = 6, .valueBits = 6};
   return descriptor;
 }
@@ -172,7 +172,7 @@ TEST(AttentionCacheStepList, ListsMatchSeparateCalls) {
         if (!rotates && (list.hasOffsets || list.positions != none)) continue;
         ListStep(device, list, attendedDescriptor(16)).run(rotates);
       }
-      ListStep(device, list, coded(attendedDescriptor(16))).run(true);
+      ListStep(device, list, quantized(attendedDescriptor(16))).run(true);
     }
   });
 }
@@ -188,15 +188,16 @@ TEST(AttentionCacheStepList, ListsWithManyRowsAreSplit) {
                     .options = {.window = 2}};
     const Context context(list.text());
     ListStep(device, list, attendedDescriptor(600)).run(true);
-    ListStep(device, list, coded(attendedDescriptor(600))).run(true);
+    ListStep(device, list, quantized(attendedDescriptor(600))).run(true);
   }
 }
 
 // A ring of five serves sequences that are almost full one by one, each in chunks, finally one row at a time.
 TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const bool isCoded : {false, true}) {
-      const AttentionCacheDescriptor descriptor = isCoded ? coded(attendedDescriptor(5)) : attendedDescriptor(5);
+    for (const bool isQuantized : {false, true}) {
+      const AttentionCacheDescriptor descriptor =
+          isQuantized ? quantized(attendedDescriptor(5)) : attendedDescriptor(5);
       AttentionFixture listed(device, descriptor), single(device, descriptor);
       const std::vector<uint32_t> sequences{2, 0, 2}, rowCounts{3, 2, 2};
       constexpr uint64_t kRows = 7;

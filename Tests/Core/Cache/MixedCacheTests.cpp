@@ -96,7 +96,7 @@ class Family {
   }
 
   void expectAlike() const {
-    const AttentionCache &dense = caches_[0], &coded = caches_[1];
+    const AttentionCache &dense = caches_[0], &quantized = caches_[1];
     for (size_t i = 2; i < caches_.size(); ++i) {
       const AttentionCache& cache = caches_[i];
       const bool hasQuantizedKeys = kPlanes[i - 2] == KVQuantizedPlanes::keys;
@@ -105,11 +105,11 @@ class Family {
         EXPECT_EQ(cache.nextPosition(sequence), dense.nextPosition(sequence));
         EXPECT_EQ(cache.count(sequence), dense.count(sequence));
       }
-      const QuantizedKVCacheView got = *cache.quantizedView(), expected = *coded.quantizedView();
+      const QuantizedKVCacheView got = *cache.quantizedView(), expected = *quantized.quantizedView();
       const QuantizedKVPlane& gotCodes = hasQuantizedKeys ? got.keys : *got.values;
       const QuantizedKVPlane& codes = hasQuantizedKeys ? expected.keys : *expected.values;
-      EXPECT(heldBytes(cache, gotCodes.codes) == heldBytes(coded, codes.codes));
-      EXPECT(heldBytes(cache, gotCodes.scales) == heldBytes(coded, codes.scales));
+      EXPECT(heldBytes(cache, gotCodes.codes) == heldBytes(quantized, codes.codes));
+      EXPECT(heldBytes(cache, gotCodes.scales) == heldBytes(quantized, codes.scales));
       EXPECT(heldBytes(cache, (hasQuantizedKeys ? *got.values : got.keys).codes) ==
              heldBytes(dense, hasQuantizedKeys ? *dense.view().values : dense.view().keys));
     }

@@ -21,11 +21,11 @@ inline AttentionCacheDescriptor turboDescriptor() {
 }
 
 // Quantizes only keys or only values; the other plane has elements of this dtype.
-inline AttentionCacheDescriptor mixed(AttentionCacheDescriptor descriptor, KVQuantizedPlanes coded,
+inline AttentionCacheDescriptor mixed(AttentionCacheDescriptor descriptor, KVQuantizedPlanes quantized,
                                       DType dtype = DType::f16) {
   descriptor.dtype = dtype;
   if (!descriptor.quantized) descriptor.quantized.emplace();
-  descriptor.quantized->planes = coded;
+  descriptor.quantized->planes = quantized;
   return descriptor;
 }
 

@@ -217,7 +217,7 @@ class AttentionCacheCase final : public Case {
     }
   }
 
-  // Whether the vectors of a set of means or channel scales are not coded.
+  // Whether the vectors of a set of means or channel scales are not quantized.
   bool isOfElements(uint32_t set) const {
     return quantization_.planes == (set == 1 ? MNK_QUANTIZED_KEYS : MNK_QUANTIZED_VALUES);
   }

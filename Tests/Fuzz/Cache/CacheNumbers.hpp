@@ -29,12 +29,12 @@ struct CacheNumbers {
   bool isRing = false;
   uint32_t pinned = 0;
   bool isQuantized = false;
-  uint32_t planes = 0;                             // that are coded: 0 both, 1 keys, 2 values
+  uint32_t planes = 0;                             // that are quantized: 0 both, 1 keys, 2 values
   uint32_t codec = 0, keyBits = 0, valueBits = 0;  // turbo is 0, mlx1 is 1
   float scaleFactor = 1;
   uint32_t candidates = 5;
   bool hasChannels = false;                        // means or channel scales
-  bool hasDenseChannels = false;                   // those of what is not coded
+  bool hasDenseChannels = false;                   // those of what is not quantized
   uint32_t window = 0, maxRows = 1, maxDraft = 0;  // of a sliding window, if it is not 0
   bool isStorageOnly = false;
   uint32_t latentDim = 0;

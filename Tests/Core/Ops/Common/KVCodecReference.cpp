@@ -39,7 +39,7 @@ uint32_t codeOfZero(const KVCodec& codec) {
   return (1u << codec.bits) / 2 - 1;
 }
 
-// What is coded: numbers at the lower end of f32, and those far below the vector's largest, are zero.
+// What is quantized: numbers at the lower end of f32, and those far below the vector's largest, are zero.
 std::vector<double> prepared(const VectorCoding& coding, std::span<const double> vector) {
   const auto flushed = [](double x) { return std::abs(x) < kSmallestElement ? 0 : x; };
   std::vector<double> result;

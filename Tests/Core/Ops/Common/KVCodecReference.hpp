@@ -10,7 +10,7 @@
 
 namespace mnk::test {
 
-// How one vector is coded. Without means or channel scales the spans are empty.
+// How one vector is quantized. Without means or channel scales the spans are empty.
 struct VectorCoding {
   KVCodec codec = {};
   uint32_t candidates = 1;

@@ -182,8 +182,8 @@ void putSpecials(const FlashDecode& op, const FlashDecodeCase& attend, OperandBy
       }
     };
     const uint64_t headDim = special.isKey ? attend.headDim : attend.valueHeadDim;
-    if (const auto& coded = special.isKey ? attend.keyCodec : attend.valueCodec) {
-      const KVCodec& codec = *coded;
+    if (const auto& quantized = special.isKey ? attend.keyCodec : attend.valueCodec) {
+      const KVCodec& codec = *quantized;
       const uint64_t scales = REQUIRE(sizes(codec, headDim)).scales;
       put(special.isKey ? "key scales" : "value scales", codec.scaleType(), index * scales, scales);
     } else {
@@ -211,17 +211,17 @@ OperandBytes inputsOf(const FlashDecode& op, const FlashDecodeCase& contents, Se
     bytes["keys"] = vectors(random, dense->keys, true, uses);
     if (dense->values) bytes["values"] = vectors(random, *dense->values, false, uses);
   } else {
-    const auto& coded = std::get<QuantizedKVCacheView>(op.over);
+    const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
     for (const bool isKeys : {true, false}) {
-      const QuantizedKVPlane& plane = isKeys ? coded.keys : *coded.values;
+      const QuantizedKVPlane& plane = isKeys ? quantized.keys : *quantized.values;
       if (plane.isDense())
         bytes[isKeys ? "keys" : "values"] = vectors(random, plane.codes, isKeys, uses);
       else
         addCodes(random, contents, plane, isKeys, uses, bytes);
     }
-    if (coded.keys.means) bytes["key means"] = uniformBytes(random, *coded.keys.means, -1, 1);
-    if (coded.values->means) bytes["value means"] = uniformBytes(random, *coded.values->means, -1, 1);
-    if (const auto& scales = coded.keys.channelScales) {
+    if (quantized.keys.means) bytes["key means"] = uniformBytes(random, *quantized.keys.means, -1, 1);
+    if (quantized.values->means) bytes["value means"] = uniformBytes(random, *quantized.values->means, -1, 1);
+    if (const auto& scales = quantized.keys.channelScales) {
       bytes["key channel scales"] = channelScales(random, scales->shape().elementCount());
     }
   }
@@ -243,9 +243,9 @@ std::map<std::string, Tensor> inputTensors(const FlashDecode& op) {
   if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
     add("keys", dense->keys), add("values", dense->values);
   } else {
-    const auto& coded = std::get<QuantizedKVCacheView>(op.over);
+    const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
     for (const bool isKeys : {true, false}) {
-      const QuantizedKVPlane& plane = isKeys ? coded.keys : *coded.values;
+      const QuantizedKVPlane& plane = isKeys ? quantized.keys : *quantized.values;
       const std::string name = isKeys ? "key" : "value";
       if (plane.isDense()) add(name + "s", plane.codes);
       if (plane.isDense()) continue;

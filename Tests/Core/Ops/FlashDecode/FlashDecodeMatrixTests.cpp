@@ -128,7 +128,7 @@ TEST(FlashDecodeMatrix, APlanWithoutADeviceTakesNoLayoutForGranted) {
 TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
   const auto device = hostDevice({});
   const KVCodec codec{.bits = 4};
-  const QuantizedKVCacheView coded{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
+  const QuantizedKVCacheView quantized{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
   const KVCacheView dense{.keys = tensorOf(device, DType::f16, {1, kKeys, kDim}),
                           .values = tensorOf(device, DType::f16, {1, kKeys, kDim})};
   const auto isChosen = [&](const std::variant<KVCacheView, QuantizedKVCacheView>& cache, uint64_t heads,
@@ -139,16 +139,16 @@ TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
                          .results = {.into = tensorOf(device, DType::f32, {heads, kDim})}};
     return wantsMatrices(op, {.family = std::move(family)});
   };
-  EXPECT(!isChosen(coded, 4, "apple9"));
-  EXPECT(isChosen(coded, 5, "apple9"));
+  EXPECT(!isChosen(quantized, 4, "apple9"));
+  EXPECT(isChosen(quantized, 5, "apple9"));
   EXPECT(!isChosen(dense, 4, "apple9"));
   EXPECT(isChosen(dense, 5, "apple9"));
-  EXPECT(!isChosen(coded, 32, "host"));
+  EXPECT(!isChosen(quantized, 32, "host"));
   EXPECT(!isChosen(dense, 1, "another"));
   EXPECT(isChosen(dense, 2, "another"));
-  EXPECT(isChosen(coded, 1, "another"));
+  EXPECT(isChosen(quantized, 1, "another"));
   // Queries that are more precise than halves.
-  EXPECT(!isChosen(coded, 32, "apple9", DType::f32));
+  EXPECT(!isChosen(quantized, 32, "apple9", DType::f32));
   EXPECT(!isChosen(dense, 32, "apple9", DType::f32));
 }
 

@@ -107,8 +107,8 @@ void expectReadsCache(const Dispatch& dispatch, const FlashDecode& op, const Cas
     expectReads("keys", dispatch, dense->keys, attend.headDim * byteSize(attend.cache), seen);
     return expectReads("values", dispatch, *dense->values, attend.valueHeadDim * byteSize(attend.cache), seen);
   }
-  const auto& coded = std::get<QuantizedKVCacheView>(op.over);
-  for (const QuantizedKVPlane* plane : {&coded.keys, &*coded.values}) {
+  const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
+  for (const QuantizedKVPlane* plane : {&quantized.keys, &*quantized.values}) {
     if (plane->isDense()) {
       expectReads("elements", dispatch, plane->codes, plane->headDim() * byteSize(attend.cache), seen);
       continue;
@@ -120,8 +120,8 @@ void expectReadsCache(const Dispatch& dispatch, const FlashDecode& op, const Cas
   const auto expectAll = [&](std::string_view name, const std::optional<Tensor>& tensor) {
     if (tensor) expectReads(name, dispatch, *tensor, tensor->byteCount(), {0});
   };
-  expectAll("key means", coded.keys.means);
-  expectAll("channel scales", coded.keys.channelScales);
+  expectAll("key means", quantized.keys.means);
+  expectAll("channel scales", quantized.keys.channelScales);
 }
 
 void expectWritesResults(const Dispatch& dispatch, const FlashDecode& op, const Case& attend, const RowSpan& rows) {
@@ -240,7 +240,7 @@ TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
   using Dims = std::pair<uint64_t, uint64_t>;
   const Dims dense[] = {{8, 8},     {40, 40}, {64, 64}, {72, 40}, {88, 96},   {64, 104}, {136, 128},
                         {136, 136}, {192, 8}, {200, 8}, {8, 248}, {512, 512}, {576, 512}};
-  const Dims coded[] = {{32, 64}, {80, 80}, {96, 64}, {112, 112}, {192, 128}, {80, 192}, {512, 512}};
+  const Dims quantized[] = {{32, 64}, {80, 80}, {96, 64}, {112, 112}, {192, 128}, {80, 192}, {512, 512}};
   std::string chosen;
   const auto choose = [&](const Dims& dims, bool isCoded) {
     Case attend = plainCase(100);
@@ -252,7 +252,7 @@ TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
     chosen += function.substr(18, function.size() - 20) + " ";
   };
   for (const Dims& dims : dense) choose(dims, false);
-  for (const Dims& dims : coded) choose(dims, true);
+  for (const Dims& dims : quantized) choose(dims, true);
   EXPECT_EQ(chosen,
             "32_32 64_64 64_64 80_80 96_96 128_128 192_128 192_192 192_128 256_256 256_256 512_512 576_512 "
             "64_64 128_128 128_128 128_128 256_256 256_256 512_512 ");

@@ -90,9 +90,9 @@ TEST(FlashLatent, AttendsWithAnyOptionsOverAnyStorage) {
 // Codes of 8 bits leave room for fewer rows; and a pipeline may allow fewer threads than were planned.
 TEST(FlashLatent, AttendsInTurnsWithFewerSimdgroups) {
   const Case dense = latentCase("dense", 20, 25, 2);
-  Case coded = latentCase("codes", 20, 25, 2);
-  coded.keyCodec = coded.valueCodec = KVCodec{.bits = 8};
-  expectAttendedInTurns({dense, coded}, {4, 6});
+  Case quantized = latentCase("codes", 20, 25, 2);
+  quantized.keyCodec = quantized.valueCodec = KVCodec{.bits = 8};
+  expectAttendedInTurns({dense, quantized}, {4, 6});
 }
 
 // With a window of 6, the rows of positions 15 to 17 see key 15. What is wrong with the latent part is wrong with a

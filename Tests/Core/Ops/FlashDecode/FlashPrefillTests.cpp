@@ -83,9 +83,9 @@ TEST(FlashPrefill, AttendsToAPrompt) {
 
 // More rows than fit in threadgroup memory at once, before they attend and after; codes; simdgroups that share rows.
 TEST(FlashPrefill, UsesThreadgroupMemoryInTurns) {
-  Case dense = promptCase("dense", 128, 50), coded = promptCase("codes", 256, 41, 3);
-  coded.keyCodec = coded.valueCodec = KVCodec{.bits = 3};
-  expectAllAttended({dense, coded});
+  Case dense = promptCase("dense", 128, 50), quantized = promptCase("codes", 256, 41, 3);
+  quantized.keyCodec = quantized.valueCodec = KVCodec{.bits = 3};
+  expectAllAttended({dense, quantized});
 }
 
 TEST(FlashPrefill, AttendsWithAnyOptionsOverAnyStorage) {

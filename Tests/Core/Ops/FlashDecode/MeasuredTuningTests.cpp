@@ -29,9 +29,9 @@ MeasuredTuning someTuning() {
   MeasuredTuning tuning;
   tuning.set(withKeys(1024), kVector);
   tuning.set(withKeys(4096), kMatrix);
-  FlashDecodeWorkload coded = kWorkload;
-  coded.storage = "turbo4:3";
-  tuning.set(coded, kVector);
+  FlashDecodeWorkload quantized = kWorkload;
+  quantized.storage = "turbo4:3";
+  tuning.set(quantized, kVector);
   FlashDecodeWorkload latent = kWorkload;
   latent.keyDim = 64;
   latent.valueDim = 512;

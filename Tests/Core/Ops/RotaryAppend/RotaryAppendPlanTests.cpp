@@ -33,7 +33,7 @@ QuantizedKVPlane plane() {
   return {.codec = codec, .codes = u8(kHeads, 8, bytes.codeBytes), .scales = f16(kHeads, 8)};
 }
 
-RotaryAppend coded(const MultiRoPE& rotation) {
+RotaryAppend quantized(const MultiRoPE& rotation) {
   RotaryAppend op = dense(rotation);
   const auto& write = std::get<KVCacheWrite>(op.append);
   op.append = KVCacheQuantize{.keys = write.keys, .values = write.values, .into = {.keys = plane(), .values = plane()}};
@@ -52,8 +52,8 @@ constexpr GoldenText kPlans{
 TEST(RotaryAppendPlan, PlansMatchTheGoldenOnes) {
   MultiRoPE chunk = rotation(RotaryPositions(i32(2, 10)));
   chunk.rotary = {.layout = RotaryLayout::mrope, .sections = {16, 16, 0, 0}};
-  RotaryAppend denseChunk = dense(chunk), codedChunk = coded(chunk);
-  denseChunk.firstToken = codedChunk.firstToken = 6;
+  RotaryAppend denseChunk = dense(chunk), quantizedChunk = quantized(chunk);
+  denseChunk.firstToken = quantizedChunk.firstToken = 6;
   const Tensor queries = f16(kTokens, kQueryHeads, kDim);
   FlashDecode attend{.queries = queries,
                      .over = KVCacheView{.keys = f16(kHeads, 8, kDim), .values = f16(kHeads, 8, kDim)},
@@ -62,8 +62,8 @@ TEST(RotaryAppendPlan, PlansMatchTheGoldenOnes) {
                      .options = {.splits = 2, .merge = FlashDecodeMerge::separate}};
   const uint64_t bytes = rotatedQueryBytes(queries);
   std::vector<std::string> lines{
-      planLine("dense", REQUIRE(plan(dense(rotation())))), planLine("coded", REQUIRE(plan(coded(rotation())))),
-      planLine("dense chunk", REQUIRE(plan(denseChunk))), planLine("coded chunk", REQUIRE(plan(codedChunk))),
+      planLine("dense", REQUIRE(plan(dense(rotation())))), planLine("quantized", REQUIRE(plan(quantized(rotation())))),
+      planLine("dense chunk", REQUIRE(plan(denseChunk))), planLine("quantized chunk", REQUIRE(plan(quantizedChunk))),
       planLine("splits", REQUIRE(plan(attend, ScratchQueries{.bytes = bytes}, nullptr)))};
   attend.options.splits = 1;
   lines.push_back(planLine("whole", REQUIRE(plan(attend, ScratchQueries{.offset = 512, .bytes = 2 * bytes}, nullptr))));
@@ -72,7 +72,7 @@ TEST(RotaryAppendPlan, PlansMatchTheGoldenOnes) {
 
 // A plain KVCacheQuantize is made of the same kernel, with as many constants, all of a rotation's false.
 TEST(RotaryAppendPlan, ARotationChangesNothingElseOfKVCacheQuantize) {
-  const RotaryAppend op = coded(rotation());
+  const RotaryAppend op = quantized(rotation());
   const Dispatch rotated = REQUIRE(plan(op)).dispatches.at(0);
   const Dispatch plain = REQUIRE(plan(std::get<KVCacheQuantize>(op.append))).dispatches.at(0);
   EXPECT_EQ(rotated.kernel.function, plain.kernel.function);
