@@ -39,7 +39,7 @@ extension KernelDevice {
     ///   - tuningFile: The path of the file for measured choices; `nil` means a file in the user's caches folder.
     /// - Returns: What was prepared.
     /// - Throws: ``KernelError`` if a cache belongs to another device, no step can have these rows, heads or options, or a
-    ///   kernel cannot be compiled. A file that cannot be written is no error:
+    ///   kernel cannot be compiled. A file that cannot be written is not an error:
     ///   ``PreparationSummary/isKept`` reports it.
     @discardableResult
     public func prepare(

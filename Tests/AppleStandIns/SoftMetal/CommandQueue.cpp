@@ -45,7 +45,7 @@ void SoftCommandBuffer::finish() {
     std::lock_guard lock(queue->mutex);
     queue->uncommitted -= 1;
     if (std::erase(queue->order, this) > 0) {
-      violate(fmt::format("{} was enqueued and never committed; the ones behind it would wait forever", describe()));
+      violate(fmt::format("{} was enqueued and never committed; the ones after it would wait forever", describe()));
       queue->startReady();
     }
   }
@@ -104,7 +104,7 @@ SoftEncoder* SoftCommandBuffer::computeEncoder() {
 SoftEncoder* SoftCommandBuffer::computeEncoderWithType(MTL::DispatchType type) {
   if (!isOpenFor("computeCommandEncoder")) return nullptr;
   if (openEncoder) {
-    breakRule(fmt::format("{} was asked for an encoder while {} is open", describe(), openEncoder->describe()));
+    breakRule(fmt::format("{} cannot make an encoder while {} is open", describe(), openEncoder->describe()));
     return nullptr;
   }
   if (shallFail(Call::encoder)) return nullptr;

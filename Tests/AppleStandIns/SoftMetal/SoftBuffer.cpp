@@ -57,7 +57,7 @@ SoftBuffer* makeBuffer(SoftDevice* device, std::shared_ptr<BufferMemory> memory,
 // Reports a length on which Metal's validation aborts.
 bool isLengthFine(SoftDevice* device, uint64_t length) {
   if (length > 0 && length <= device->about.maxBufferLength) return true;
-  violate(fmt::format("{}: a buffer of {} bytes was asked for, expected 1 to {}", device->describe(), length,
+  violate(fmt::format("{}: a buffer of {} bytes was requested, expected 1 to {}", device->describe(), length,
                       device->about.maxBufferLength));
   return false;
 }
@@ -130,7 +130,7 @@ SoftBuffer* SoftDevice::newBufferNoCopy(void* memory, NS::UInteger length, MTL::
     return nullptr;
   }
   if ((options >> 4 & 15) == MTL::StorageModePrivate) {
-    violate(fmt::format("{}: a no-copy buffer was asked for in private storage", describe()));
+    violate(fmt::format("{}: a no-copy buffer was requested in private storage", describe()));
     return nullptr;
   }
   return makeBuffer(this, BufferMemory::wrap(memory, length, deallocator), length, options);
@@ -143,7 +143,7 @@ void* SoftBuffer::contents() {
 }
 
 void SoftBuffer::finish() {
-  if (memory->isOverrun()) violate(fmt::format("{} of {} bytes was written behind its end", describe(), bytes));
+  if (memory->isOverrun()) violate(fmt::format("{} of {} bytes was written past its end", describe(), bytes));
   owner->allocated -= bytes;
   host.reset();
   memory.reset();

@@ -93,7 +93,7 @@ void SoftAttachment::setSampleBuffer(SoftSamples* value) {
 
 SoftAttachment* SoftAttachments::at(NS::UInteger index) {
   if (index == 0) return retainedInPool(only.get());
-  violate(fmt::format("sample buffer attachment {} was asked for, which the software Metal does not have", index));
+  violate(fmt::format("sample buffer attachment {} was requested, which the software Metal does not have", index));
   return nullptr;
 }
 
@@ -121,7 +121,7 @@ SoftEncoder* SoftCommandBuffer::computeEncoderWithPass(SoftComputePass* pass) {
 void SoftEncoder::addSample(SoftSamples* samples, NS::UInteger index) {
   if (!isOurs(samples->device(), *samples)) return;
   if (index >= samples->values.size()) {
-    return breakRule(fmt::format("sample {} was asked for, where there are {}", index, samples->values.size()));
+    return breakRule(fmt::format("sample {} was requested, of {}", index, samples->values.size()));
   }
   buffer->use(samples);
   record.steps.push_back(

@@ -32,7 +32,7 @@ SoftReflection* reflect(const mnk::Pipeline& pipeline) {
 SoftPipeline* makePipeline(SoftDevice* device, SoftFunction* function, SoftError** error) {
   addPipeline(fmt::format("{} {}", function->key.text(), std::hash<std::string>()(function->library->text)));
   if (function->device() != device) {
-    violate(fmt::format("{}: a pipeline was asked for with function {} of another device", device->describe(),
+    violate(fmt::format("{}: a pipeline was requested with function {} of another device", device->describe(),
                         function->key.function));
     return nullptr;
   }

@@ -49,7 +49,7 @@ std::optional<std::vector<unsigned short>> unitsOf(std::string_view text) {
 
 bool isKnown(unsigned long encoding) {
   if (encoding == kASCII || encoding == kUTF8) return true;
-  violate(fmt::format("an NSString was asked for in encoding {}; SoftMetal knows ASCII (1) and UTF-8 (4)", encoding));
+  violate(fmt::format("an NSString was requested in encoding {}; SoftMetal knows ASCII (1) and UTF-8 (4)", encoding));
   return false;
 }
 
@@ -126,7 +126,7 @@ unsigned long SoftString::length() {
 unsigned short SoftString::characterAtIndex(unsigned long index) {
   const auto units = unitsOf(text).value_or(std::vector<unsigned short>());
   if (index < units.size()) return units[index];
-  violate(fmt::format("character {} of {} was asked for, which has {}", index, describe(), units.size()));
+  violate(fmt::format("character {} of {} was requested, which has {}", index, describe(), units.size()));
   return 0;
 }
 const char* SoftString::utf8String() {

@@ -41,7 +41,7 @@ unsigned long SoftArray::count() {
 }
 Object* SoftArray::objectAtIndex(unsigned long index) {
   if (index < items.size()) return items[index].get();
-  violate(fmt::format("object {} of an NSArray of {} was asked for; Apple throws an exception", index, items.size()));
+  violate(fmt::format("object {} of an NSArray of {} was requested; Apple throws an exception", index, items.size()));
   return nullptr;
 }
 

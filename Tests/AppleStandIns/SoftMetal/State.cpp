@@ -44,7 +44,7 @@ Machine firstMachine() {
     machine.devices[0].sampling = Sampling::none;
   } else if (!name.empty()) {
     std::fprintf(stderr,
-                 "MNK_SOFT_METAL_MACHINE=%s is no machine; metal-3.1, paravirtual, dispatch-timestamps and "
+                 "MNK_SOFT_METAL_MACHINE=%s is not a machine; metal-3.1, paravirtual, dispatch-timestamps and "
                  "no-timestamps are\n",
                  environment);
     std::abort();

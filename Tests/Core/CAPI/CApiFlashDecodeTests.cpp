@@ -1,4 +1,4 @@
-// FlashDecode and MergePartials through the C API: what is no descriptor is refused. CApiBindingTests.cpp has the rest.
+// FlashDecode and MergePartials through the C API: invalid descriptors are refused. CApiBindingTests.cpp has the rest.
 #include "CAPI/Handles.hpp"
 #include "CApiHarness.hpp"
 

@@ -1,4 +1,4 @@
-// What is no descriptor of KVCacheQuantize, KVCacheDequantize or Hadamard is refused at the C API.
+// The C API refuses invalid descriptors of KVCacheQuantize, KVCacheDequantize and Hadamard.
 #include <functional>
 
 #include "CApiHarness.hpp"

@@ -1,4 +1,4 @@
-// MultiRoPE through the C API: what is no descriptor is refused. CApiBindingTests.cpp has the rest.
+// MultiRoPE through the C API: invalid descriptors are refused. CApiBindingTests.cpp has the rest.
 #include "CApiHarness.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.

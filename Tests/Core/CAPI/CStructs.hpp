@@ -1,4 +1,4 @@
-// The ops of the C++ core as structs of the C API, every field as the field that stands for it.
+// The ops of the C++ core as structs of the C API, field by field.
 #pragma once
 #include <algorithm>
 #include <deque>

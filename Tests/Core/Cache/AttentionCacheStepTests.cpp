@@ -12,19 +12,6 @@ namespace {
 constexpr uint64_t kRow = kQueryHeads * kAttendedDim;
 constexpr uint64_t kToken = kAttendedHeads * kAttendedDim;
 
-// [tokens, heads, headDim] as [heads, tokens, headDim].
-std::vector<float> headMajor(const std::vector<float>& elements, uint64_t heads) {
-  const uint64_t tokens = elements.size() / (heads * kAttendedDim);
-  std::vector<float> moved;
-  for (uint64_t head = 0; head < heads; ++head) {
-    for (uint64_t token = 0; token < tokens; ++token) {
-      const auto begin = elements.begin() + (token * heads + head) * kAttendedDim;
-      moved.insert(moved.end(), begin, begin + kAttendedDim);
-    }
-  }
-  return moved;
-}
-
 std::vector<float> part(const std::vector<float>& all, uint64_t begin, uint64_t count) {
   return {all.begin() + begin, all.begin() + begin + count};
 }
@@ -128,52 +115,6 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .fix = "Attend without a mask, or to sequences of as many rows at a time."});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT_EQ(fixture.cache.nextPosition(1), 0u);
-}
-
-// The same tokens as a token-major tensor, head-major, and inside a fused projection.
-TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionFixture fixture(device, attendedDescriptor(16));
-    constexpr uint64_t kTokens = 5, kWidth = kRow + 2 * kToken;
-    const std::vector<float> queries = smallNumbers(fixture.random, kTokens * kRow);
-    const std::vector<float> keys = smallNumbers(fixture.random, kTokens * kToken);
-    const std::vector<float> values = smallNumbers(fixture.random, kTokens * kToken);
-    std::vector<float> fusedElements;
-    for (uint64_t token = 0; token < kTokens; ++token) {
-      for (const auto& [all, width] :
-           {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
-        const auto begin = all->begin() + token * width;
-        fusedElements.insert(fusedElements.end(), begin, begin + width);
-      }
-    }
-    const Tensor fused = fixture.tensor(fusedElements, {kTokens, kWidth});
-    const auto columns = [&](uint64_t first, uint64_t heads) {
-      return REQUIRE(HeadsView::columns(fused, first, heads, kAttendedDim));
-    };
-    const auto asHeads = [&](const std::vector<float>& elements, uint64_t heads) {
-      return HeadsView(fixture.tensor(headMajor(elements, heads), {1, heads, kTokens, kAttendedDim}),
-                       KVLayout::headMajor);
-    };
-    const Tensor results[] = {fixture.zeros({kTokens, kQueryHeads, kAttendedDim}),
-                              fixture.zeros({kTokens, kQueryHeads, kAttendedDim}),
-                              fixture.zeros({kTokens, kQueryHeads, kAttendedDim})};
-    CommandEncoder encoder(device);
-    REQUIRE(fixture.cache.append(encoder, fixture.tensor(keys, {kTokens, kAttendedHeads, kAttendedDim}),
-                                 fixture.tensor(values, {kTokens, kAttendedHeads, kAttendedDim}), 0));
-    REQUIRE(fixture.cache.append(encoder, asHeads(keys, kAttendedHeads), asHeads(values, kAttendedHeads), 1));
-    REQUIRE(fixture.cache.append(encoder, columns(kRow, kAttendedHeads), columns(kRow + kToken, kAttendedHeads), 2));
-    REQUIRE(fixture.cache.attend(encoder, fixture.tensor(queries, {kTokens, kQueryHeads, kAttendedDim}),
-                                 {.into = results[0]}, {}, 0));
-    REQUIRE(fixture.cache.attend(encoder, asHeads(queries, kQueryHeads), {.into = results[1]}, {}, 1));
-    REQUIRE(fixture.cache.attend(encoder, columns(0, kQueryHeads), {.into = results[2]}, {}, 2));
-    REQUIRE(REQUIRE(encoder.commit()).wait());
-    fixture.history.append(keys, values);
-    std::vector<std::vector<uint64_t>> seen;
-    for (uint64_t token = 0; token < kTokens; ++token) seen.push_back(positions(0, token + 1));
-    EXPECT(largestDifference(floatsOf(results[0]), fixture.history.attended(queries, seen)) < kF32Sums);
-    EXPECT_EQ(floatsOf(results[1]), floatsOf(results[0]));
-    EXPECT_EQ(floatsOf(results[2]), floatsOf(results[0]));
-  });
 }
 
 // Each part of a divided call would lie inside the tensor, although the whole view does not.

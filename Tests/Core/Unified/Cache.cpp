@@ -8,17 +8,10 @@
 #include "Cache/CacheFileFixture.hpp"
 #include <cmath>
 #include <tuple>
-#include <algorithm>
-#include <cstring>
-#include <map>
-#include <set>
-#include "Harness/Seeded.hpp"
-#include "MLXNativeKernels/AttentionCache.hpp"
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Host/HostTestSupport.hpp"
 #include <cstdlib>
-#include <numeric>
-#include "Ops/FlashDecode/AttentionHistory.hpp"
+#include "Cache/AttentionCacheProgram.hpp"
 #include "Cache/QuantizedStorageRules.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
@@ -43,15 +36,8 @@
 #include "Cache/AttentionCacheCopyTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
-#define kHeads kHeads_AttentionCacheModelTests
-#include "Cache/AttentionCacheModelTests.cpp"
-#undef kHeads
 #include "Cache/AttentionCacheOutcomeTests.cpp"
-#define kSequences kSequences_AttentionCachePropertyTests
-#define kHeads kHeads_AttentionCachePropertyTests
 #include "Cache/AttentionCachePropertyTests.cpp"
-#undef kHeads
-#undef kSequences
 #include "Cache/AttentionCacheQuantizedRuleTests.cpp"
 #include "Cache/AttentionCacheQuantizedTests.cpp"
 #include "Cache/AttentionCacheReadersTests.cpp"
@@ -62,9 +48,7 @@
 #undef kBroken
 #undef kGolden
 #define Numbers Numbers_AttentionCacheStepListTests
-#define kSequences kSequences_AttentionCacheStepListTests
 #include "Cache/AttentionCacheStepListTests.cpp"
-#undef kSequences
 #undef Numbers
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"

@@ -18,7 +18,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKElementType) {
 };
 // clang-format on
 
-/// Bytes of one element; 0 for a number that is no type.
+/// Bytes of one element; 0 if the number is not a type.
 FOUNDATION_EXPORT NSUInteger MNKElementTypeSize(MNKElementType type)
     NS_SWIFT_NAME(getter:MNKElementType.byteSize(self:));
 

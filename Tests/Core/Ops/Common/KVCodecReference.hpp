@@ -35,9 +35,9 @@ CodedVector encoded(const VectorCoding& coding, std::span<const double> vector);
 // The same from a vector that is rotated already and finite.
 CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> rotated);
 
-// y_j = sum over i of (-1)^popcount(i & j) x_i. A length that is no power of two has m blocks of the largest one that
-// divides it: i and j count within blocks, and terms of the same block have the factor sqrt(m) - 2 / sqrt(m), others
-// -2 / sqrt(m).
+// y_j = sum over i of (-1)^popcount(i & j) x_i. A length that is not a power of two has m blocks of the largest one
+// that divides it: i and j count within blocks, and terms of the same block have the factor sqrt(m) - 2 / sqrt(m),
+// others -2 / sqrt(m).
 std::vector<double> hadamard(std::span<const double> x);
 // H(s .* x) / sqrt(n)
 std::vector<double> rotated(KVCodecName codec, std::span<const double> x);

@@ -41,6 +41,23 @@ inline std::vector<float> smallNumbers(Seeded& random, uint64_t count) {
   return elements;
 }
 
+// Rows of vectors in one of the layouts that models produce.
+inline HeadsView viewOfAnyLayout(const std::shared_ptr<Device>& device, Seeded& random,
+                                 const std::vector<float>& elements, uint64_t heads, uint64_t dim) {
+  const uint64_t rows = elements.size() / (heads * dim);
+  const uint64_t layout = random.below(3);
+  if (layout == 0) return numbers(device, elements, REQUIRE(Shape::make({rows, heads, dim})));
+  // Head-major, or behind other columns that must not be read.
+  const uint64_t width = (heads + 1) * dim;
+  std::vector<float> moved(layout == 1 ? elements.size() : rows * width, NAN);
+  for (uint64_t i = 0; i < elements.size(); ++i) {
+    const uint64_t row = i / (heads * dim), head = i / dim % heads;
+    moved[(layout == 1 ? (head * rows + row) * dim : row * width + (head + 1) * dim) + i % dim] = elements[i];
+  }
+  if (layout == 1) return {numbers(device, moved, REQUIRE(Shape::make({heads, rows, dim}))), KVLayout::headMajor};
+  return REQUIRE(HeadsView::columns(numbers(device, moved, REQUIRE(Shape::make({rows, width}))), dim, heads, dim));
+}
+
 class AttentionFixture {
  public:
   AttentionFixture(std::shared_ptr<Device> onDevice, const AttentionCacheDescriptor& descriptor)

@@ -25,6 +25,15 @@ uint64_t AttentionHistory::size(uint32_t sequence) const {
   return found == sequences_.end() ? 0 : found->second.keys.size() / (kvHeads_ * headDim_);
 }
 
+std::pair<std::vector<float>, std::vector<float>> AttentionHistory::token(uint64_t position, uint32_t sequence) const {
+  const auto part = [&](const std::vector<float>& all, uint64_t length) {
+    const auto begin = all.begin() + static_cast<ptrdiff_t>(position * length);
+    return std::vector<float>(begin, begin + static_cast<ptrdiff_t>(length));
+  };
+  const Tokens& tokens = sequences_.at(sequence);
+  return {part(tokens.keys, kvHeads_ * headDim_), part(tokens.values, kvHeads_ * valueHeadDim_)};
+}
+
 std::vector<double> AttentionHistory::attended(const std::vector<float>& queries,
                                                const std::vector<std::vector<uint64_t>>& seen,
                                                uint32_t sequence) const {

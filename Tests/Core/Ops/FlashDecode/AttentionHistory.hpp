@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace mnk::test {
@@ -20,6 +21,7 @@ class AttentionHistory {
   void truncate(uint64_t position, uint32_t sequence = 0);
   void copy(uint32_t source, uint32_t target) { sequences_[target] = sequences_[source]; }
   uint64_t size(uint32_t sequence = 0) const;
+  std::pair<std::vector<float>, std::vector<float>> token(uint64_t position, uint32_t sequence = 0) const;
 
   // What rows of queries [rows, queryHeads, headDim] make of the positions that each of them sees.
   std::vector<double> attended(const std::vector<float>& queries, const std::vector<std::vector<uint64_t>>& seen,
