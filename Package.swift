@@ -154,10 +154,6 @@ let toolTargets: [Target] = [
     .target(name: "ShaderCheck", path: "Tests/Tools/ShaderCheck/Library", swiftSettings: optimizedSwift),
     .executableTarget(name: "shader-check", dependencies: ["ShaderCheck"], path: "Tests/Tools/ShaderCheck/Tool"),
     .testTarget(name: "ShaderCheckTests", dependencies: ["ShaderCheck"], path: "Tests/Tools/ShaderCheck/Tests"),
-    // Checks whether Xcode would build the package from its project.
-    .target(name: "XcodeCheck", path: "Tests/Tools/XcodeCheck/Library", swiftSettings: optimizedSwift),
-    .executableTarget(name: "xcode-check", dependencies: ["XcodeCheck"], path: "Tests/Tools/XcodeCheck/Tool"),
-    .testTarget(name: "XcodeCheckTests", dependencies: ["XcodeCheck"], path: "Tests/Tools/XcodeCheck/Tests"),
 ]
 
 let benchTargets: [Target] = [
