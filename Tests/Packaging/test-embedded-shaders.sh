@@ -62,7 +62,7 @@ while IFS='|' read -r file number functions; do
   for text in $(sed -n "s/^inline constexpr unsigned char kNeeds$number\[\] = {\(.*\)};/\1/p" "$embedded" | tr -d ,); do
     [ ! -f "$scratch/texts/$text" ] || cat "$scratch/texts/$text"
   done >"$whole"
-  "$products/shader-check" "$whole" >"$scratch/output" || fail "$file does not compile with the texts listed for it"
+  Tests/Tools/ShaderCheck/shader_check.py "$whole" >"$scratch/output" || fail "$file does not compile with the texts listed for it"
   # shellcheck disable=SC2086  # a list of words
   expected=$(set -- $functions && say $#)
   grep -qE ", $expected exported kernels?," "$scratch/output" || fail "$file: $expected functions, and $(cat "$scratch/output")"
