@@ -80,55 +80,35 @@ struct COps {
   COps(const COps&) = delete;
   COps& operator=(const COps&) = delete;
 
-  mnk_plan* plan(Op op, mnk_device* device, mnk_error_out error) const {
+  // Calls `body` with the descriptor of an op, and the functions that plan and encode it.
+  template <typename Body>
+  auto with(Op op, mnk_device* device, Body body) const {
+    const auto planDecode = [device](const mnk_flash_decode* decode, mnk_error_out error) {
+      return mnk_flash_decode_make_plan(decode, device, error);
+    };
     switch (op) {
       case Op::write:
-        return mnk_kv_cache_write_make_plan(&write, error);
+        return body(write, mnk_kv_cache_write_make_plan, mnk_encoder_kv_cache_write);
       case Op::quantize:
-        return mnk_kv_cache_quantize_make_plan(&quantize, error);
+        return body(quantize, mnk_kv_cache_quantize_make_plan, mnk_encoder_kv_cache_quantize);
       case Op::dequantize:
-        return mnk_kv_cache_dequantize_make_plan(&dequantize, error);
+        return body(dequantize, mnk_kv_cache_dequantize_make_plan, mnk_encoder_kv_cache_dequantize);
       case Op::hadamard:
-        return mnk_hadamard_make_plan(&hadamard, error);
+        return body(hadamard, mnk_hadamard_make_plan, mnk_encoder_hadamard);
       case Op::attend:
-        return mnk_flash_decode_make_plan(&attend, device, error);
+        return body(attend, planDecode, mnk_encoder_flash_decode);
       case Op::attendQuantized:
-        return mnk_flash_decode_make_plan(&attendQuantized, device, error);
+        return body(attendQuantized, planDecode, mnk_encoder_flash_decode);
       case Op::attendPartials:
-        return mnk_flash_decode_make_plan(&attendPartials, device, error);
+        return body(attendPartials, planDecode, mnk_encoder_flash_decode);
       case Op::merge:
-        return mnk_merge_partials_make_plan(&merge, error);
+        return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
       case Op::rope:
-        return mnk_multi_rope_make_plan(&rope, error);
+        return body(rope, mnk_multi_rope_make_plan, mnk_encoder_multi_rope);
       case Op::broken:
-        return mnk_kv_cache_write_make_plan(&broken, error);
+        break;
     }
-    return nullptr;
-  }
-  bool encode(Op op, mnk_encoder* encoder, mnk_error_out error) const {
-    switch (op) {
-      case Op::write:
-        return mnk_encoder_kv_cache_write(encoder, &write, error);
-      case Op::quantize:
-        return mnk_encoder_kv_cache_quantize(encoder, &quantize, error);
-      case Op::dequantize:
-        return mnk_encoder_kv_cache_dequantize(encoder, &dequantize, error);
-      case Op::hadamard:
-        return mnk_encoder_hadamard(encoder, &hadamard, error);
-      case Op::attend:
-        return mnk_encoder_flash_decode(encoder, &attend, error);
-      case Op::attendQuantized:
-        return mnk_encoder_flash_decode(encoder, &attendQuantized, error);
-      case Op::attendPartials:
-        return mnk_encoder_flash_decode(encoder, &attendPartials, error);
-      case Op::merge:
-        return mnk_encoder_merge_partials(encoder, &merge, error);
-      case Op::rope:
-        return mnk_encoder_multi_rope(encoder, &rope, error);
-      case Op::broken:
-        return mnk_encoder_kv_cache_write(encoder, &broken, error);
-    }
-    return false;
+    return body(broken, mnk_kv_cache_write_make_plan, mnk_encoder_kv_cache_write);
   }
 };
 
