@@ -6,10 +6,10 @@
 passed "tables of the codec are current"
 
 header=Shaders/Common/TurboTables.h
-mkdir -p "$scratch/.build" "$scratch/Shaders/Common" "$scratch/Shaders/KVCacheQuantize" "$scratch/Tests/Tools"
+mkdir -p "$scratch/Shaders/Common" "$scratch/Shaders/KVCacheQuantize" "$scratch/Tests/Tools"
 cp -R .ci "$scratch"
 cp -R Tests/Tools/CodecTables "$scratch/Tests/Tools"
-cp -R .build/tables "$scratch/.build"
+cp Shaders/Common/Mlx1Tables.h "$scratch/Shaders/Common"
 sed 's/0\.12839504f/0.12839505f/' "$header" >"$scratch/$header"
 if cmp -s "$scratch/$header" "$header"; then fail "nothing to change in $header"; fi
 if "$scratch/.ci/make-tables" --check >"$scratch/output" 2>&1; then fail "not detected: a changed digit in a level"; fi
