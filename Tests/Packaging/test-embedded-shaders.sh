@@ -8,10 +8,7 @@ passed "embedded shaders and their stamp are current"
 # refuses WHAT: the check must fail in the copy as it is now.
 refuses() {
   if "$scratch/.ci/embed-shaders" check >"$scratch/output" 2>&1; then fail "not detected: $1"; fi
-  grep -q 'Run: make embed' "$scratch/output" || {
-    cat "$scratch/output" >&2
-    fail "$1: refused, but not as stale"
-  }
+  grep -q 'Run: make embed' "$scratch/output" || failShowing "$scratch/output" "$1: refused, but not as stale"
 }
 mkdir -p "$scratch/$core/Devices" "$scratch/$host"
 cp -R .ci Shaders "$scratch"

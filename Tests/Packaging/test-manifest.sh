@@ -67,10 +67,7 @@ PYTHON
 # refuses WORDS MANIFEST PATHS
 refuses() {
   check "$2" "$3" >"$scratch/output"
-  grep -qF "$1" "$scratch/output" || {
-    cat "$scratch/output" >&2
-    fail "not refused: $1"
-  }
+  grep -qF "$1" "$scratch/output" || failShowing "$scratch/output" "not refused: $1"
 }
 
 git ls-files >"$scratch/paths" 2>/dev/null || find . -type f ! -path './.build/*' | sed 's|^\./||' >"$scratch/paths"

@@ -9,7 +9,7 @@ import weakref
 from collections import namedtuple
 
 import functions
-from lint import CLASSIFIERS, TWO_VARIANTS
+from lint import CLASSIFIERS, COUNTS, POSITIONS, TWO_VARIANTS
 
 ROOT = os.path.dirname(os.path.abspath(__file__)).rsplit("/", 3)[0]
 FOLDER = f"{ROOT}/Tests/Tools/ShaderCheck"
@@ -91,12 +91,14 @@ def swizzles():
 
 class Strict:
     """Compiles kernel source in clang's C++-for-OpenCL mode, which has real address spaces, against Headers and
-    generated headers: the functions of the list, the swizzles, and Metal's header names."""
+    generated headers: the functions of the list, the swizzles, built-in values, and Metal's header names."""
 
     def __init__(self, rows, clang=None):
         self.rows, self.clang = rows, Clang(clang)
         self.declarations = os.path.dirname(self.clang.write("declarations/Swizzles.h", swizzles()))
         self.clang.write("declarations/Functions.h", functions.header(rows))
+        attributes = (f'#define {name} clang::annotate("built-in")\n' for name in sorted(POSITIONS | COUNTS))
+        self.clang.write("declarations/BuiltIns.h", "".join(attributes))
         # Metal's header names as empty files, for the lint, which reads only the kernel source.
         self.keep = self.clang.write("empty/KeepWords.h", "".join(f"#undef {word}\n" for word in KEPT_WORDS))
         self.empty = os.path.dirname(self.keep)

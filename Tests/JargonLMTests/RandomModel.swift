@@ -1,6 +1,21 @@
 import Foundation
+import XCTest
 
 @testable import JargonLM
+
+/// A small model with random weights.
+func randomModel(_ sizes: Configuration) throws -> LanguageModel {
+    try LanguageModel(randomWeights(sizes), configuration: sizes)
+}
+
+func assertThrows<T>(
+    _ code: ModelError.Code, _ body: @autoclosure () throws -> T, _ message: String = "",
+    file: StaticString = #filePath, line: UInt = #line
+) {
+    XCTAssertThrowsError(try body(), message, file: file, line: line) {
+        XCTAssertEqual(($0 as? ModelError)?.code, code, message, file: file, line: line)
+    }
+}
 
 /// Weights of these sizes, the same in each call.
 func randomWeights(_ sizes: Configuration) throws -> Safetensors {
