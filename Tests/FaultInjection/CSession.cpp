@@ -1,5 +1,6 @@
-#include "COps.hpp"
+#include "MLXNativeKernels/mnk.h"
 #include "MLXNativeKernels/mnk_metal.h"
+#include "Session.hpp"
 
 namespace mnk::inject {
 
@@ -68,7 +69,97 @@ Status copied(char* text) {
   return {};
 }
 
+constexpr mnk_rotary_embedding kRotary{
+    .size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
+
 class CSession final : public Session {
+  mnk_heads_view view(Name name) const {
+    return {.size = sizeof(mnk_heads_view), .tensor = tensors_[name], .layout = MNK_TOKEN_MAJOR};
+  }
+
+  // Calls `body` with the descriptor of an op, and the functions that plan and encode it.
+  template <typename Body>
+  auto withOp(Op op, Body body) const {
+    const auto& t = tensors_;
+    const mnk_kv_cache_view dense{.size = sizeof dense, .keys = t[kDenseKeys], .values = t[kDenseValues]};
+    const mnk_kv_codec codec{MNK_TURBO, 4, 0};
+    const mnk_quantized_kv_view quantized{
+        .size = sizeof quantized,
+        .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
+        .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
+    const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens};
+    mnk_kv_cache_write write{
+        .size = sizeof write, .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = dense};
+    const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {
+      const mnk_flash_decode decode{.size = sizeof decode,
+                                    .queries = t[kQueries],
+                                    .dense = isQuantized ? nullptr : &dense,
+                                    .quantized = isQuantized ? &quantized : nullptr,
+                                    .sequences = &sequence,
+                                    .sequence_count = 1,
+                                    .results = &results};
+      const auto plan = [this](const mnk_flash_decode* decode, mnk_error_out error) {
+        return mnk_flash_decode_make_plan(decode, device_, error);
+      };
+      return body(decode, plan, mnk_encoder_flash_decode);
+    };
+    switch (op) {
+      case Op::write:
+        break;
+      case Op::quantize: {
+        const mnk_kv_cache_quantize quantize{.size = sizeof quantize,
+                                             .keys = t[kKeys],
+                                             .values = t[kValues],
+                                             .source_layout = MNK_TOKEN_MAJOR,
+                                             .into = quantized};
+        return body(quantize, mnk_kv_cache_quantize_make_plan, mnk_encoder_kv_cache_quantize);
+      }
+      case Op::dequantize: {
+        const mnk_kv_cache_dequantize dequantize{.size = sizeof dequantize,
+                                                 .from = quantized,
+                                                 .keys = t[kReadKeys],
+                                                 .values = t[kReadValues],
+                                                 .layout = MNK_TOKEN_MAJOR};
+        return body(dequantize, mnk_kv_cache_dequantize_make_plan, mnk_encoder_kv_cache_dequantize);
+      }
+      case Op::hadamard: {
+        const mnk_hadamard hadamard{
+            .size = sizeof hadamard, .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_TURBO};
+        return body(hadamard, mnk_hadamard_make_plan, mnk_encoder_hadamard);
+      }
+      case Op::attend:
+        return attend(false, {.size = sizeof(mnk_attention_results), .into = t[kAttended]});
+      case Op::attendQuantized:
+        return attend(true, {.size = sizeof(mnk_attention_results), .into = t[kAttendedQuantized]});
+      case Op::attendPartials:
+        return attend(
+            false,
+            {.size = sizeof(mnk_attention_results), .partial_sums = t[kPartSums], .partial_stats = t[kPartStats]});
+      case Op::merge: {
+        const mnk_attention_results merged{.size = sizeof merged, .into = t[kMerged]};
+        const mnk_merge_partials merge{.size = sizeof merge,
+                                       .partial_sums = t[kPartialSums],
+                                       .partial_stats = t[kPartialStats],
+                                       .results = &merged};
+        return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
+      }
+      case Op::rope: {
+        const mnk_multi_rope rope{.size = sizeof rope,
+                                  .queries = view(kQueries),
+                                  .keys = view(kKeys),
+                                  .rotated_queries = view(kRotatedQueries),
+                                  .rotated_keys = view(kRotatedKeys),
+                                  .first_position = 7,
+                                  .rotary = kRotary};
+        return body(rope, mnk_multi_rope_make_plan, mnk_encoder_multi_rope);
+      }
+      case Op::broken:
+        write.position = kCapacity;
+        break;
+    }
+    return body(write, mnk_kv_cache_write_make_plan, mnk_encoder_kv_cache_write);
+  }
+
  public:
   Status makeDevice(bool isMetal) override {
     return make("mnk_device_make", device_, [&](mnk_error_out error) {
@@ -111,7 +202,7 @@ class CSession final : public Session {
   Status plan(Op op) override {
     mnk_plan* plan = nullptr;
     const Status status = make("mnk_…_make_plan", plan, [&](mnk_error_out error) {
-      return COps(tensors_).with(op, device_, [&](const auto& about, auto plan, auto) { return plan(&about, error); });
+      return withOp(op, [&](const auto& about, auto plan, auto) { return plan(&about, error); });
     });
     if (!status.succeeded) return status;
     call("mnk_plan_dispatch", [&] { return mnk_plan_dispatch(plan, 0).bytes_read + *mnk_plan_text(plan); });
@@ -124,8 +215,7 @@ class CSession final : public Session {
   Status measureOps() override { return RUN(mnk_encoder_measure_ops, encoder_); }
   Status encode(Op op) override {
     return run("mnk_encoder_…", [&](mnk_error_out error) {
-      return COps(tensors_).with(op, device_,
-                                 [&](const auto& about, auto, auto encode) { return encode(encoder_, &about, error); });
+      return withOp(op, [&](const auto& about, auto, auto encode) { return encode(encoder_, &about, error); });
     });
   }
   Status commit(std::atomic<int>& finished) override {
@@ -182,9 +272,7 @@ class CSession final : public Session {
     return RUN(mnk_encoder_attend_step, encoder_, cache_, &step);
   }
   Status appendAndAttend(uint32_t sequence, bool isRotated) override {
-    const mnk_rotary_step rotary{
-        .size = sizeof rotary,
-        .embedding = {.size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1}};
+    const mnk_rotary_step rotary{.size = sizeof rotary, .embedding = kRotary};
     const mnk_attention_results results{.size = sizeof results, .into = tensors_[kAttended]};
     const mnk_cache_step step{.size = sizeof step,
                               .queries = view(kQueries),
@@ -207,14 +295,13 @@ class CSession final : public Session {
     return RUN(mnk_cache_truncate, cache_, position, sequence);
   }
   Status prepare(const char* tuningFile) override {
-    const mnk_rotary_embedding rotary{.size = sizeof rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
     const mnk_cache* caches[] = {cache_};
     const mnk_preparation preparation{.size = sizeof preparation,
                                       .caches = caches,
                                       .cache_count = 1,
                                       .rows = kTokens,
                                       .dtype = MNK_F32,
-                                      .rotary = &rotary,
+                                      .rotary = &kRotary,
                                       .tuning = MNK_TUNING_MEASURE,
                                       .tuning_file = tuningFile};
     return RUN(mnk_device_prepare, device_, &preparation, nullptr);
@@ -237,10 +324,8 @@ class CSession final : public Session {
   void dropDevice() override { drop(device_); }
 
  private:
-  mnk_heads_view view(Name name) const { return viewOf(tensors_[name]); }
-
   mnk_device* device_ = nullptr;
-  COps::Tensors tensors_ = {};
+  std::array<mnk_tensor*, kNames> tensors_ = {};
   mnk_encoder* encoder_ = nullptr;
   mnk_completion* completion_ = nullptr;
   mnk_recorded_step* step_ = nullptr;

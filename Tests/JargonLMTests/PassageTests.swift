@@ -16,8 +16,10 @@ final class PassageTests: XCTestCase {
         let lastLogits: [Double]
 
         enum CodingKeys: String, CodingKey {
-            case firstBits = "first_bits", likeliest = "argmax"
-            case bitsPerByte = "passage_bits_per_byte", lastLogits = "logits_pos_1023_first16"
+            case bitsPerByte = "passage_bits_per_byte"
+            case firstBits = "first_bits"
+            case likeliest = "argmax"
+            case lastLogits = "logits_pos_1023_first16"
         }
     }
 
