@@ -9,8 +9,8 @@ tested := --scratch-path .build/tests -Xcxx -gline-tables-only
 ifeq ($(shell uname), Linux)
 tested += -Xcxx -index-store-path -Xcxx ''
 endif
-test check shaders: export MNK_SOFT_METAL := $(package)
-test check shaders: export MNK_TOOLS := $(package)
+test check: export MNK_SOFT_METAL := $(package)
+test check: export MNK_TOOLS := $(package)
 check bench decode-bench: export MNK_BENCHES := $(package)
 check bench decode-bench: export MNK_HOST_AVX512 := $(package)
 
@@ -40,8 +40,8 @@ check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narr
 	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" .ci/check $(tested)
 
 shaders: setup ## check that Apple's compiler would accept the kernels, as far as Linux can tell
-	swift run $(tested) shader-check --all Shaders/*/*.metal Shaders/*/*.h
-	swift run $(tested) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal \
+	@Tests/Tools/ShaderCheck/shader_check.py --all Shaders/*/*.metal Shaders/*/*.h
+	@Tests/Tools/ShaderCheck/shader_check.py --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal \
 	  Tests/Shaders/CodeSearch.metal Tests/Shaders/RotaryTable.metal
 	@.ci/unroll
 

@@ -13,7 +13,7 @@ func isAsked(_ variable: String) -> Bool { Context.environment[variable] == Cont
 // The Makefile sets these; a package that depends on this one gets none of them. The Metal device on Linux, over a
 // software Metal. Requires metal-cpp's headers.
 let softMetal = !onApple && isAsked("MNK_SOFT_METAL")
-// Checkers and test programs; benchmarks.
+// Test programs; benchmarks.
 let tools = isAsked("MNK_TOOLS")
 let benches = isAsked("MNK_BENCHES")
 // Optimizes the library and the demo's matrix products in a debug build: unoptimized kernels are thirty times slower.
@@ -150,14 +150,6 @@ let toolTargets: [Target] = [
     .executableTarget(
         name: "core-tests", dependencies: ["MLXNativeKernelsCoreTests", "MLXNativeKernelsTestSupport"] + all,
         path: "Tests/Packaging/core-tests/swift"),
-    // Checks whether Apple's compiler would accept the shaders. Depends only on Foundation.
-    .target(name: "ShaderCheck", path: "Tests/Tools/ShaderCheck/Library", swiftSettings: optimizedSwift),
-    .executableTarget(name: "shader-check", dependencies: ["ShaderCheck"], path: "Tests/Tools/ShaderCheck/Tool"),
-    .testTarget(name: "ShaderCheckTests", dependencies: ["ShaderCheck"], path: "Tests/Tools/ShaderCheck/Tests"),
-    // Checks whether Xcode would build the package from its project.
-    .target(name: "XcodeCheck", path: "Tests/Tools/XcodeCheck/Library", swiftSettings: optimizedSwift),
-    .executableTarget(name: "xcode-check", dependencies: ["XcodeCheck"], path: "Tests/Tools/XcodeCheck/Tool"),
-    .testTarget(name: "XcodeCheckTests", dependencies: ["XcodeCheck"], path: "Tests/Tools/XcodeCheck/Tests"),
 ]
 
 let benchTargets: [Target] = [

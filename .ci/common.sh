@@ -9,14 +9,21 @@ fail() {
   exit 1
 }
 
+# failShowing FILE MESSAGE: also prints the file.
+failShowing() {
+  cat "$1" >&2
+  fail "$2"
+}
+
 packageVersion() {
   sed -n 's/^#define MNK_VERSION "\(.*\)"$/\1/p' Sources/MLXNativeKernelsCore/include/MLXNativeKernels/mnk_version.h
 }
 
 onMac() { [ "$(uname -s)" = Darwin ]; }
 
-# Installs Debian packages. Call it only when something is missing.
+# installPackages [PACKAGE…]: installs Debian packages that are missing.
 installPackages() {
+  [ $# -gt 0 ] || return 0
   command -v apt-get >/dev/null ||
     fail "missing: $*. This system has no apt-get; install the equivalent packages with its package manager."
   local asRoot=""

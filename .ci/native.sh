@@ -27,6 +27,14 @@ addressSanitizer="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 # This check would map a second stack for every lane of every threadgroup: tests would take fifteen times as long.
 addressOptions=detect_stack_use_after_return=0
 
+# Use the toolchain's symbolizer: PATH may have another version, or none.
+useSymbolizer() {
+  local symbolizer name
+  symbolizer=$(toolchain llvm-symbolizer 2>/dev/null || true)
+  [ -x "$symbolizer" ] || return 0
+  for name in ASAN LSAN TSAN UBSAN; do export "${name}_SYMBOLIZER_PATH=$symbolizer"; done
+}
+
 # The code that tests share, without the tests.
 supportSources() {
   say Tests/Core/HostKernels/ShippedGPUForms.cpp

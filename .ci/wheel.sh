@@ -15,8 +15,8 @@ rules = [rule.split("=", 2) for rule in sys.argv[4:]]
 with open(wheel, "rb") as file:
     got = hashlib.sha256(file.read()).hexdigest()
 if got != expected:
-    sys.exit("error: %s is another file than the one that was looked at (got sha256 %s, expected %s). Find out who "
-             "changed it before you change the pin." % (os.path.basename(wheel), got, expected))
+    sys.exit("error: %s is not the pinned file (got sha256 %s, expected %s). Find out why it changed before you "
+             "change the pin." % (os.path.basename(wheel), got, expected))
 archive = zipfile.ZipFile(wheel)
 for prefix, under, pattern in rules:
     kept = 0
@@ -26,7 +26,7 @@ for prefix, under, pattern in rules:
             continue
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if ".." in name or kind not in (0, stat.S_IFREG) or entry.file_size > 4 << 20:
-            sys.exit("error: the wheel has an entry that no header has: %r" % entry.filename)
+            sys.exit("error: the wheel has an entry that is not a plain header: %r" % entry.filename)
         target = os.path.join(folder, under, *name.split("/"))
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with archive.open(entry) as source, open(target, "xb") as file:

@@ -1,5 +1,6 @@
-#include "COps.hpp"
+#include "MLXNativeKernels/mnk.h"
 #include "MLXNativeKernels/mnk_metal.h"
+#include "Session.hpp"
 
 namespace mnk::inject {
 
@@ -20,15 +21,45 @@ Status run(const char* name, Body body) {
   return call(name, [&] { return body(&error); }) ? Status() : failure(error);
 }
 
+// The release function of each handle.
+struct Release {
+  static void call(mnk_device* handle) { mnk_device_release(handle); }
+  static void call(mnk_library* handle) { mnk_library_release(handle); }
+  static void call(mnk_tensor* handle) { mnk_tensor_release(handle); }
+  static void call(mnk_plan* handle) { mnk_plan_release(handle); }
+  static void call(mnk_encoder* handle) { mnk_encoder_release(handle); }
+  static void call(mnk_completion* handle) { mnk_completion_release(handle); }
+  static void call(mnk_recorded_step* handle) { mnk_recorded_step_release(handle); }
+  static void call(mnk_cache* handle) { mnk_cache_release(handle); }
+};
+
+template <typename Handle>
+void drop(Handle*& kept) {
+  call("release", [&] { Release::call(kept); });
+  kept = nullptr;
+}
+
 // A call that returns an object, which replaces `kept`.
 template <typename Handle, typename Body>
-Status make(const char* name, Handle*& kept, void (*release)(Handle*), Body body) {
+Status make(const char* name, Handle*& kept, Body body) {
   mnk_error* error = nullptr;
   Handle* handle = call(name, [&] { return body(&error); });
   if (!handle) return failure(error);
-  call("release", [&] { release(kept); });
+  drop(kept);
   kept = handle;
   return {};
+}
+
+// The same for one function of the API, whose last argument is the error.
+#define RUN(function, ...) run(#function, [&](mnk_error_out error) { return function(__VA_ARGS__, error); })
+#define MAKE(kept, function, ...) \
+  make(#function, kept, [&](mnk_error_out error) { return function(__VA_ARGS__, error); })
+
+void count(void* counter) {
+  ++*static_cast<std::atomic<int>*>(counter);
+}
+void countFinished(void* counter, const mnk_error*) {
+  count(counter);
 }
 
 // Releases a text that the caller owns; null means that memory was exhausted.
@@ -38,16 +69,100 @@ Status copied(char* text) {
   return {};
 }
 
-template <typename Handle>
-void drop(const char* name, Handle*& kept, void (*release)(Handle*)) {
-  call(name, [&] { release(kept); });
-  kept = nullptr;
-}
+constexpr mnk_rotary_embedding kRotary{
+    .size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
 
 class CSession final : public Session {
+  mnk_heads_view view(Name name) const {
+    return {.size = sizeof(mnk_heads_view), .tensor = tensors_[name], .layout = MNK_TOKEN_MAJOR};
+  }
+
+  // Calls `body` with the descriptor of an op, and the functions that plan and encode it.
+  template <typename Body>
+  auto withOp(Op op, Body body) const {
+    const auto& t = tensors_;
+    const mnk_kv_cache_view dense{.size = sizeof dense, .keys = t[kDenseKeys], .values = t[kDenseValues]};
+    const mnk_kv_codec codec{MNK_TURBO, 4, 0};
+    const mnk_quantized_kv_view quantized{
+        .size = sizeof quantized,
+        .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
+        .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
+    const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens};
+    mnk_kv_cache_write write{
+        .size = sizeof write, .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = dense};
+    const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {
+      const mnk_flash_decode decode{.size = sizeof decode,
+                                    .queries = t[kQueries],
+                                    .dense = isQuantized ? nullptr : &dense,
+                                    .quantized = isQuantized ? &quantized : nullptr,
+                                    .sequences = &sequence,
+                                    .sequence_count = 1,
+                                    .results = &results};
+      const auto plan = [this](const mnk_flash_decode* decode, mnk_error_out error) {
+        return mnk_flash_decode_make_plan(decode, device_, error);
+      };
+      return body(decode, plan, mnk_encoder_flash_decode);
+    };
+    switch (op) {
+      case Op::write:
+        break;
+      case Op::quantize: {
+        const mnk_kv_cache_quantize quantize{.size = sizeof quantize,
+                                             .keys = t[kKeys],
+                                             .values = t[kValues],
+                                             .source_layout = MNK_TOKEN_MAJOR,
+                                             .into = quantized};
+        return body(quantize, mnk_kv_cache_quantize_make_plan, mnk_encoder_kv_cache_quantize);
+      }
+      case Op::dequantize: {
+        const mnk_kv_cache_dequantize dequantize{.size = sizeof dequantize,
+                                                 .from = quantized,
+                                                 .keys = t[kReadKeys],
+                                                 .values = t[kReadValues],
+                                                 .layout = MNK_TOKEN_MAJOR};
+        return body(dequantize, mnk_kv_cache_dequantize_make_plan, mnk_encoder_kv_cache_dequantize);
+      }
+      case Op::hadamard: {
+        const mnk_hadamard hadamard{
+            .size = sizeof hadamard, .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_TURBO};
+        return body(hadamard, mnk_hadamard_make_plan, mnk_encoder_hadamard);
+      }
+      case Op::attend:
+        return attend(false, {.size = sizeof(mnk_attention_results), .into = t[kAttended]});
+      case Op::attendQuantized:
+        return attend(true, {.size = sizeof(mnk_attention_results), .into = t[kAttendedQuantized]});
+      case Op::attendPartials:
+        return attend(
+            false,
+            {.size = sizeof(mnk_attention_results), .partial_sums = t[kPartSums], .partial_stats = t[kPartStats]});
+      case Op::merge: {
+        const mnk_attention_results merged{.size = sizeof merged, .into = t[kMerged]};
+        const mnk_merge_partials merge{.size = sizeof merge,
+                                       .partial_sums = t[kPartialSums],
+                                       .partial_stats = t[kPartialStats],
+                                       .results = &merged};
+        return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
+      }
+      case Op::rope: {
+        const mnk_multi_rope rope{.size = sizeof rope,
+                                  .queries = view(kQueries),
+                                  .keys = view(kKeys),
+                                  .rotated_queries = view(kRotatedQueries),
+                                  .rotated_keys = view(kRotatedKeys),
+                                  .first_position = 7,
+                                  .rotary = kRotary};
+        return body(rope, mnk_multi_rope_make_plan, mnk_encoder_multi_rope);
+      }
+      case Op::broken:
+        write.position = kCapacity;
+        break;
+    }
+    return body(write, mnk_kv_cache_write_make_plan, mnk_encoder_kv_cache_write);
+  }
+
  public:
   Status makeDevice(bool isMetal) override {
-    return make("mnk_device_make", device_, mnk_device_release, [&](mnk_error_out error) {
+    return make("mnk_device_make", device_, [&](mnk_error_out error) {
       const mnk_host_options onHost{.size = sizeof onHost, .workers = 2};
       const mnk_metal_options onMetal{.size = sizeof onMetal};
       return isMetal ? mnk_device_make_metal(&onMetal, error) : mnk_device_make_host(&onHost, error);
@@ -56,104 +171,71 @@ class CSession final : public Session {
 
   Status compile() override {
     mnk_library* library = nullptr;
-    const Status status = make("mnk_library_make_from_text", library, mnk_library_release, [&](mnk_error_out error) {
-      return mnk_library_make_from_text(device_, kKernelText, "a label that is longer than any string", error);
-    });
-    drop("mnk_library_release", library, mnk_library_release);
+    const Status status =
+        MAKE(library, mnk_library_make_from_text, device_, kKernelText, "a label that is longer than any string");
+    drop(library);
     call("mnk_device_clear_kernels", [&] { mnk_device_clear_kernels(device_); });
     return status;
   }
   Status makeTensor(Name name) override {
     const About& about = kAbout[name];
-    return make("mnk_tensor_make", tensors_[name], mnk_tensor_release, [&](mnk_error_out error) {
-      const mnk_dtype dtype = about.kind == Kind::f32 ? MNK_F32 : about.kind == Kind::f16 ? MNK_F16 : MNK_U8;
-      return mnk_tensor_make(device_, dtype, about.shape.data(), about.rank, error);
-    });
+    const mnk_dtype dtype = about.kind == Kind::f32 ? MNK_F32 : about.kind == Kind::f16 ? MNK_F16 : MNK_U8;
+    return MAKE(tensors_[name], mnk_tensor_make, device_, dtype, about.shape.data(), about.rank);
   }
   Status wrap(Name name, void* memory, uint64_t bytes, std::atomic<int>& released) override {
-    return make("mnk_tensor_make_wrapping", tensors_[name], mnk_tensor_release, [&](mnk_error_out error) {
-      const auto release = [](void* context) { ++*static_cast<std::atomic<int>*>(context); };
-      return mnk_tensor_make_wrapping(device_, memory, bytes, MNK_F32, kAbout[name].shape.data(), kAbout[name].rank, 0,
-                                      release, &released, error);
-    });
+    return MAKE(tensors_[name], mnk_tensor_make_wrapping, device_, memory, bytes, MNK_F32, kAbout[name].shape.data(),
+                kAbout[name].rank, 0, count, &released);
   }
   Status slice(Name name, Name of, uint64_t begin, uint64_t count) override {
-    return make("mnk_tensor_make_slice", tensors_[name], mnk_tensor_release,
-                [&](mnk_error_out error) { return mnk_tensor_make_slice(tensors_[of], begin, count, error); });
+    return MAKE(tensors_[name], mnk_tensor_make_slice, tensors_[of], begin, count);
   }
   Status reshape(Name name, Name of) override {
-    return make("mnk_tensor_make_reshaped", tensors_[name], mnk_tensor_release, [&](mnk_error_out error) {
-      return mnk_tensor_make_reshaped(tensors_[of], kAbout[name].shape.data(), kAbout[name].rank, error);
-    });
+    return MAKE(tensors_[name], mnk_tensor_make_reshaped, tensors_[of], kAbout[name].shape.data(), kAbout[name].rank);
   }
   Status write(Name name, std::span<const float> from) override {
-    return run("mnk_tensor_write", [&](mnk_error_out error) {
-      return mnk_tensor_write(tensors_[name], from.data(), from.size_bytes(), error);
-    });
+    return RUN(mnk_tensor_write, tensors_[name], from.data(), from.size_bytes());
   }
   Status read(Name name, std::span<float> into) override {
-    return run("mnk_tensor_read", [&](mnk_error_out error) {
-      return mnk_tensor_read(tensors_[name], into.data(), into.size_bytes(), error);
-    });
+    return RUN(mnk_tensor_read, tensors_[name], into.data(), into.size_bytes());
   }
 
   Status plan(Op op) override {
-    COps ops(tensors_);
     mnk_plan* plan = nullptr;
-    const Status status = make("mnk_…_make_plan", plan, mnk_plan_release,
-                               [&](mnk_error_out error) { return ops.plan(op, device_, error); });
+    const Status status = make("mnk_…_make_plan", plan, [&](mnk_error_out error) {
+      return withOp(op, [&](const auto& about, auto plan, auto) { return plan(&about, error); });
+    });
     if (!status.succeeded) return status;
     call("mnk_plan_dispatch", [&] { return mnk_plan_dispatch(plan, 0).bytes_read + *mnk_plan_text(plan); });
-    drop("mnk_plan_release", plan, mnk_plan_release);
+    drop(plan);
     return {};
   }
   Status makeEncoder() override {
-    return make("mnk_encoder_make", encoder_, mnk_encoder_release, [&](mnk_error_out error) {
-      return mnk_encoder_make(device_, "a label that is longer than any string holds in place", error);
-    });
+    return MAKE(encoder_, mnk_encoder_make, device_, "a label that is longer than any string holds in place");
   }
-  Status measureOps() override {
-    return run("mnk_encoder_measure_ops",
-               [&](mnk_error_out error) { return mnk_encoder_measure_ops(encoder_, error); });
-  }
+  Status measureOps() override { return RUN(mnk_encoder_measure_ops, encoder_); }
   Status encode(Op op) override {
-    COps ops(tensors_);
-    return run("mnk_encoder_…", [&](mnk_error_out error) { return ops.encode(op, encoder_, error); });
+    return run("mnk_encoder_…", [&](mnk_error_out error) {
+      return withOp(op, [&](const auto& about, auto, auto encode) { return encode(encoder_, &about, error); });
+    });
   }
   Status commit(std::atomic<int>& finished) override {
-    return make("mnk_encoder_commit", completion_, mnk_completion_release, [&](mnk_error_out error) {
-      const auto count = [](void* context, const mnk_error*) { ++*static_cast<std::atomic<int>*>(context); };
-      return mnk_encoder_commit(encoder_, count, &finished, error);
-    });
+    return MAKE(completion_, mnk_encoder_commit, encoder_, countFinished, &finished);
   }
   Status wait() override {
-    const Status waited =
-        run("mnk_completion_wait", [&](mnk_error_out error) { return mnk_completion_wait(completion_, error); });
+    const Status waited = RUN(mnk_completion_wait, completion_);
     if (!waited.succeeded) return waited;
     return copied(call("mnk_completion_copy_text", [&] { return mnk_completion_copy_text(completion_); }));
   }
   void dropEncoder() override {
-    drop("mnk_encoder_release", encoder_, mnk_encoder_release);
-    drop("mnk_completion_release", completion_, mnk_completion_release);
+    drop(encoder_);
+    drop(completion_);
   }
 
-  Status makeRecording() override {
-    return make("mnk_encoder_make_recording", encoder_, mnk_encoder_release,
-                [&](mnk_error_out error) { return mnk_encoder_make_recording(device_, "a step", error); });
-  }
-  Status makeStep() override {
-    return make("mnk_recorded_step_make", step_, mnk_recorded_step_release,
-                [&](mnk_error_out error) { return mnk_recorded_step_make(encoder_, error); });
-  }
-  Status encodeStep() override {
-    return run("mnk_encoder_encode_step",
-               [&](mnk_error_out error) { return mnk_encoder_encode_step(encoder_, step_, error); });
-  }
+  Status makeRecording() override { return MAKE(encoder_, mnk_encoder_make_recording, device_, "a step"); }
+  Status makeStep() override { return MAKE(step_, mnk_recorded_step_make, encoder_); }
+  Status encodeStep() override { return RUN(mnk_encoder_encode_step, encoder_, step_); }
   Status runStep(std::atomic<int>& finished) override {
-    return make("mnk_recorded_step_run", completion_, mnk_completion_release, [&](mnk_error_out error) {
-      const auto count = [](void* context, const mnk_error*) { ++*static_cast<std::atomic<int>*>(context); };
-      return mnk_recorded_step_run(step_, count, &finished, error);
-    });
+    return MAKE(completion_, mnk_recorded_step_run, step_, countFinished, &finished);
   }
   uint64_t runs() override { return mnk_recorded_step_runs(step_); }
   void setRuns(uint64_t runs) override { mnk_recorded_step_set_runs(step_, runs); }
@@ -167,25 +249,18 @@ class CSession final : public Session {
                                           .sequences = kSequences,
                                           .dtype = MNK_F32,
                                           .quantization = isQuantized ? &quantization : nullptr};
-    return make("mnk_cache_make", cache_, mnk_cache_release,
-                [&](mnk_error_out error) { return mnk_cache_make(device_, &descriptor, error); });
+    return MAKE(cache_, mnk_cache_make, device_, &descriptor);
   }
   Status append(uint32_t sequence) override {
-    return run("mnk_encoder_append", [&](mnk_error_out error) {
-      return mnk_encoder_append(encoder_, cache_, tensors_[kKeys], tensors_[kValues], sequence, error);
-    });
+    return RUN(mnk_encoder_append, encoder_, cache_, tensors_[kKeys], tensors_[kValues], sequence);
   }
   Status attend(uint32_t sequence) override {
     const mnk_attention_results results{.size = sizeof results, .into = tensors_[kAttended]};
-    return run("mnk_encoder_attend", [&](mnk_error_out error) {
-      return mnk_encoder_attend(encoder_, cache_, tensors_[kQueries], &results, nullptr, sequence, error);
-    });
+    return RUN(mnk_encoder_attend, encoder_, cache_, tensors_[kQueries], &results, nullptr, sequence);
   }
   Status appendRows(std::span<const uint32_t> sequences) override {
-    return run("mnk_encoder_append_rows", [&](mnk_error_out error) {
-      return mnk_encoder_append_rows(encoder_, cache_, tensors_[kRowKeys], tensors_[kRowValues], sequences.data(),
-                                     sequences.size(), error);
-    });
+    return RUN(mnk_encoder_append_rows, encoder_, cache_, tensors_[kRowKeys], tensors_[kRowValues], sequences.data(),
+               sequences.size());
   }
   Status attendRows(std::span<const uint32_t> sequences) override {
     const mnk_attention_results results{.size = sizeof results, .into = tensors_[kRowAttended]};
@@ -194,13 +269,10 @@ class CSession final : public Session {
                               .sequences = sequences.data(),
                               .sequence_count = sequences.size(),
                               .results = &results};
-    return run("mnk_encoder_attend_step",
-               [&](mnk_error_out error) { return mnk_encoder_attend_step(encoder_, cache_, &step, error); });
+    return RUN(mnk_encoder_attend_step, encoder_, cache_, &step);
   }
   Status appendAndAttend(uint32_t sequence, bool isRotated) override {
-    const mnk_rotary_step rotary{
-        .size = sizeof rotary,
-        .embedding = {.size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1}};
+    const mnk_rotary_step rotary{.size = sizeof rotary, .embedding = kRotary};
     const mnk_attention_results results{.size = sizeof results, .into = tensors_[kAttended]};
     const mnk_cache_step step{.size = sizeof step,
                               .queries = view(kQueries),
@@ -210,64 +282,50 @@ class CSession final : public Session {
                               .sequence_count = 1,
                               .results = &results,
                               .rotary = isRotated ? &rotary : nullptr};
-    return run("mnk_encoder_append_and_attend",
-               [&](mnk_error_out error) { return mnk_encoder_append_and_attend(encoder_, cache_, &step, error); });
+    return RUN(mnk_encoder_append_and_attend, encoder_, cache_, &step);
   }
   Status copy(uint32_t source, uint32_t target) override {
-    return run("mnk_encoder_copy_sequence",
-               [&](mnk_error_out error) { return mnk_encoder_copy_sequence(encoder_, cache_, source, target, error); });
+    return RUN(mnk_encoder_copy_sequence, encoder_, cache_, source, target);
   }
   Status dequantize(uint32_t sequence) override {
-    return run("mnk_encoder_dequantize", [&](mnk_error_out error) {
-      return mnk_encoder_dequantize(encoder_, cache_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence,
-                                    MNK_ORIGINAL_DOMAIN, error);
-    });
+    return RUN(mnk_encoder_dequantize, encoder_, cache_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence,
+               MNK_ORIGINAL_DOMAIN);
   }
   Status truncate(uint64_t position, uint32_t sequence) override {
-    return run("mnk_cache_truncate",
-               [&](mnk_error_out error) { return mnk_cache_truncate(cache_, position, sequence, error); });
+    return RUN(mnk_cache_truncate, cache_, position, sequence);
   }
   Status prepare(const char* tuningFile) override {
-    const mnk_rotary_embedding rotary{.size = sizeof rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
     const mnk_cache* caches[] = {cache_};
     const mnk_preparation preparation{.size = sizeof preparation,
                                       .caches = caches,
                                       .cache_count = 1,
                                       .rows = kTokens,
                                       .dtype = MNK_F32,
-                                      .rotary = &rotary,
+                                      .rotary = &kRotary,
                                       .tuning = MNK_TUNING_MEASURE,
                                       .tuning_file = tuningFile};
-    return run("mnk_device_prepare",
-               [&](mnk_error_out error) { return mnk_device_prepare(device_, &preparation, nullptr, error); });
+    return RUN(mnk_device_prepare, device_, &preparation, nullptr);
   }
   Status text() override {
     return copied(call("mnk_cache_copy_text", [&] { return mnk_cache_copy_text(cache_); }));
   }
-  Status save(const char* path) override {
-    return run("mnk_cache_save", [&](mnk_error_out error) { return mnk_cache_save(cache_, path, error); });
-  }
-  Status load(const char* path) override {
-    return make("mnk_cache_make_from_path", cache_, mnk_cache_release,
-                [&](mnk_error_out error) { return mnk_cache_make_from_path(device_, path, 1 << 20, error); });
-  }
+  Status save(const char* path) override { return RUN(mnk_cache_save, cache_, path); }
+  Status load(const char* path) override { return MAKE(cache_, mnk_cache_make_from_path, device_, path, 1 << 20); }
   uint64_t position(uint32_t sequence) override { return mnk_cache_next_position(cache_, sequence); }
   bool isSuspect(uint32_t sequence) override { return mnk_cache_is_suspect(cache_, sequence); }
-  void dropCache() override { drop("mnk_cache_release", cache_, mnk_cache_release); }
+  void dropCache() override { drop(cache_); }
 
   void dropTensors() override {
     dropEncoder();
-    drop("mnk_recorded_step_release", step_, mnk_recorded_step_release);
+    drop(step_);
     dropCache();
-    for (mnk_tensor*& tensor : tensors_) drop("mnk_tensor_release", tensor, mnk_tensor_release);
+    for (mnk_tensor*& tensor : tensors_) drop(tensor);
   }
-  void dropDevice() override { drop("mnk_device_release", device_, mnk_device_release); }
+  void dropDevice() override { drop(device_); }
 
  private:
-  mnk_heads_view view(Name name) const { return viewOf(tensors_[name]); }
-
   mnk_device* device_ = nullptr;
-  COps::Tensors tensors_ = {};
+  std::array<mnk_tensor*, kNames> tensors_ = {};
   mnk_encoder* encoder_ = nullptr;
   mnk_completion* completion_ = nullptr;
   mnk_recorded_step* step_ = nullptr;

@@ -37,6 +37,9 @@ Status callForValue(const char* name, Body&& body) {
   }
 }
 
+// A call that is named after its own text.
+#define CALL(...) call(#__VA_ARGS__, [&] { return __VA_ARGS__; })
+
 DType dtypeOf(Kind kind) {
   return kind == Kind::f32 ? DType::f32 : kind == Kind::f16 ? DType::f16 : DType::u8;
 }
@@ -46,58 +49,42 @@ class CppSession final : public Session {
   Status makeDevice(bool isMetal) override {
     const host::Options onHost{.workers = 2, .checking = host::Checking::off, .compiler = {}};
     const metal::Options onMetal{.libraryPath = {}};
-    return keep(call("makeDevice", [&] { return isMetal ? metal::makeDevice(onMetal) : host::makeDevice(onHost); }),
-                device_);
+    return keep(CALL(isMetal ? metal::makeDevice(onMetal) : host::makeDevice(onHost)), device_);
   }
 
   Status compile() override {
     const LibrarySource source{.value = kKernelText, .label = "a label that is longer than any string holds in place"};
-    const auto library = call("KernelRegistry::library", [&] { return device_->registry().library(source); });
+    const auto library = CALL(device_->registry().library(source));
     call("KernelRegistry::clear", [&] { device_->registry().clear(); });
     return statusOf(library);
   }
   Status makeTensor(Name name) override {
-    return keep(call("Tensor::zeros",
-                     [&]() -> Result<Tensor> {
-                       auto shape = shapeOf(name);
-                       if (!shape) return std::move(shape).error();
-                       return Tensor::zeros(device_, dtypeOf(kAbout[name].kind), *shape);
-                     }),
-                tensors_[name]);
+    return makeShaped("Tensor::zeros", name,
+                      [&](const Shape& shape) { return Tensor::zeros(device_, dtypeOf(kAbout[name].kind), shape); });
   }
   Status wrap(Name name, void* memory, uint64_t bytes, std::atomic<int>& released) override {
-    return keep(call("Device::wrapMemory",
-                     [&]() -> Result<Tensor> {
-                       auto buffer = device_->wrapMemory(memory, bytes, [&released] { ++released; });
-                       if (!buffer) return std::move(buffer).error();
-                       auto shape = shapeOf(name);
-                       if (!shape) return std::move(shape).error();
-                       return Tensor::over(std::move(*buffer), DType::f32, *shape);
-                     }),
-                tensors_[name]);
+    return makeShaped("Device::wrapMemory", name, [&](const Shape& shape) -> Result<Tensor> {
+      auto buffer = device_->wrapMemory(memory, bytes, [&released] { ++released; });
+      if (!buffer) return std::move(buffer).error();
+      return Tensor::over(std::move(*buffer), DType::f32, shape);
+    });
   }
   Status slice(Name name, Name of, uint64_t begin, uint64_t count) override {
-    return keep(call("Tensor::slice", [&] { return tensors_[of].slice(begin, count); }), tensors_[name]);
+    return keep(CALL(tensors_[of].slice(begin, count)), tensors_[name]);
   }
   Status reshape(Name name, Name of) override {
-    return keep(call("Tensor::reshaped",
-                     [&]() -> Result<Tensor> {
-                       auto shape = shapeOf(name);
-                       if (!shape) return std::move(shape).error();
-                       return tensors_[of].reshaped(*shape);
-                     }),
-                tensors_[name]);
+    return makeShaped("Tensor::reshaped", name, [&](const Shape& shape) { return tensors_[of].reshaped(shape); });
   }
   Status write(Name name, std::span<const float> from) override {
-    return statusOf(call("Tensor::write", [&] { return tensors_[name].write(std::as_bytes(from)); }));
+    return statusOf(CALL(tensors_[name].write(std::as_bytes(from))));
   }
   Status read(Name name, std::span<float> into) override {
-    return statusOf(call("Tensor::read", [&] { return tensors_[name].read(std::as_writable_bytes(into)); }));
+    return statusOf(CALL(tensors_[name].read(std::as_writable_bytes(into))));
   }
 
   Status plan(Op op) override {
     return withOp(op, [&](const auto& typedOp) {
-      auto planned = call("plan", [&] { return mnk::plan(typedOp); });
+      auto planned = CALL(mnk::plan(typedOp));
       if (!planned) return failure(planned.error());
       return callForValue("Plan::text", [&] { return planned->text(); });
     });
@@ -107,22 +94,14 @@ class CppSession final : public Session {
       encoder_ = std::make_unique<CommandEncoder>(device_, "a label that is longer than any string holds in place");
     });
   }
-  Status measureOps() override {
-    return statusOf(call("CommandEncoder::measureOps", [&] { return encoder_->measureOps(); }));
-  }
+  Status measureOps() override { return statusOf(CALL(encoder_->measureOps())); }
   Status encode(Op op) override {
-    return withOp(op, [&](const auto& typedOp) {
-      return statusOf(call("CommandEncoder::encode", [&] { return encoder_->encode(typedOp); }));
-    });
+    return withOp(op, [&](const auto& typedOp) { return statusOf(CALL(encoder_->encode(typedOp))); });
   }
   Status commit(std::atomic<int>& finished) override {
-    return keep(call("CommandEncoder::commit",
-                     [&] { return encoder_->commit([&finished](const Result<Summary>&) { ++finished; }); }),
-                completion_);
+    return keep(CALL(encoder_->commit([&finished](const Result<Summary>&) { ++finished; })), completion_);
   }
-  Status wait() override {
-    return statusOf(call("Completion::wait", [&] { return completion_.wait(); }));
-  }
+  Status wait() override { return statusOf(CALL(completion_.wait())); }
   void dropEncoder() override {
     call("~CommandEncoder", [&] {
       encoder_.reset();
@@ -136,16 +115,10 @@ class CppSession final : public Session {
       StepRecording::begin(*encoder_);
     });
   }
-  Status makeStep() override {
-    return keep(call("StepRecording::end", [&] { return StepRecording::end(*encoder_); }), step_);
-  }
-  Status encodeStep() override {
-    return statusOf(call("RecordedStep::encode", [&] { return step_.encode(*encoder_); }));
-  }
+  Status makeStep() override { return keep(CALL(StepRecording::end(*encoder_)), step_); }
+  Status encodeStep() override { return statusOf(CALL(step_.encode(*encoder_))); }
   Status runStep(std::atomic<int>& finished) override {
-    return keep(
-        call("RecordedStep::run", [&] { return step_.run([&finished](const Result<Summary>&) { ++finished; }); }),
-        completion_);
+    return keep(CALL(step_.run([&finished](const Result<Summary>&) { ++finished; })), completion_);
   }
   uint64_t runs() override { return step_.runs(); }
   void setRuns(uint64_t runs) override { step_.setRuns(runs); }
@@ -154,7 +127,7 @@ class CppSession final : public Session {
     AttentionCacheDescriptor descriptor{
         .kvHeads = kHeads, .headDim = kHeadDim, .capacity = kCapacity, .sequences = kSequences, .dtype = DType::f32};
     if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
-    return keep(call("AttentionCache::make", [&] { return AttentionCache::make(device_, descriptor); }), cache_);
+    return keep(CALL(AttentionCache::make(device_, descriptor)), cache_);
   }
   Status prepare(const char* tuningFile) override {
     const Preparation preparation{.caches = {*cache_},
@@ -162,28 +135,23 @@ class CppSession final : public Session {
                                   .rotary = RotaryEmbedding{},
                                   .tuning = Tuning::measure,
                                   .tuningFile = tuningFile};
-    return statusOf(call("prepare", [&] { return mnk::prepare(device_, preparation); }));
+    return statusOf(CALL(mnk::prepare(device_, preparation)));
   }
   Status append(uint32_t sequence) override {
     const HeadsView keys(tensors_[kKeys]), values(tensors_[kValues]);
-    return statusOf(call("AttentionCache::append", [&] { return cache_->append(*encoder_, keys, values, sequence); }));
+    return statusOf(CALL(cache_->append(*encoder_, keys, values, sequence)));
   }
   Status attend(uint32_t sequence) override {
     const HeadsView queries(tensors_[kQueries]);
-    return statusOf(call("AttentionCache::attend", [&] {
-      return cache_->attend(*encoder_, queries, {.into = tensors_[kAttended]}, {}, sequence);
-    }));
+    return statusOf(CALL(cache_->attend(*encoder_, queries, {.into = tensors_[kAttended]}, {}, sequence)));
   }
   Status appendRows(std::span<const uint32_t> sequences) override {
     const HeadsView keys(tensors_[kRowKeys]), values(tensors_[kRowValues]);
-    return statusOf(
-        call("AttentionCache::append of a list", [&] { return cache_->append(*encoder_, keys, values, sequences); }));
+    return statusOf(CALL(cache_->append(*encoder_, keys, values, sequences)));
   }
   Status attendRows(std::span<const uint32_t> sequences) override {
     const HeadsView queries(tensors_[kRowQueries]);
-    return statusOf(call("AttentionCache::attend to a list", [&] {
-      return cache_->attend(*encoder_, queries, {.into = tensors_[kRowAttended]}, {}, sequences);
-    }));
+    return statusOf(CALL(cache_->attend(*encoder_, queries, {.into = tensors_[kRowAttended]}, {}, sequences)));
   }
   Status appendAndAttend(uint32_t sequence, bool isRotated) override {
     const AppendAndAttend step{.queries = HeadsView(tensors_[kQueries]),
@@ -192,29 +160,27 @@ class CppSession final : public Session {
                                .rotary = isRotated ? std::optional(RotaryStep{}) : std::nullopt,
                                .results = {.into = tensors_[kAttended]},
                                .sequence = sequence};
-    return statusOf(call("AttentionCache::appendAndAttend", [&] { return cache_->appendAndAttend(*encoder_, step); }));
+    return statusOf(CALL(cache_->appendAndAttend(*encoder_, step)));
   }
   Status copy(uint32_t source, uint32_t target) override {
-    return statusOf(call("AttentionCache::copy", [&] { return cache_->copy(*encoder_, source, target); }));
+    return statusOf(CALL(cache_->copy(*encoder_, source, target)));
   }
   Status dequantize(uint32_t sequence) override {
-    return statusOf(call("AttentionCache::dequantize", [&] {
-      return cache_->dequantize(*encoder_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence);
-    }));
+    return statusOf(CALL(cache_->dequantize(*encoder_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence)));
   }
   Status truncate(uint64_t position, uint32_t sequence) override {
-    return statusOf(call("AttentionCache::truncate", [&] { return cache_->truncate(position, sequence); }));
+    return statusOf(CALL(cache_->truncate(position, sequence)));
   }
   Status text() override {
     return callForValue("AttentionCache::text", [&] { return cache_->text(); });
   }
   Status save(const char* path) override {
     const std::string file = path;
-    return statusOf(call("AttentionCache::save", [&] { return cache_->save(file); }));
+    return statusOf(CALL(cache_->save(file)));
   }
   Status load(const char* path) override {
     const std::string file = path;
-    return keep(call("AttentionCache::load", [&] { return AttentionCache::load(device_, file, 1 << 20); }), cache_);
+    return keep(CALL(AttentionCache::load(device_, file, 1 << 20)), cache_);
   }
   uint64_t position(uint32_t sequence) override { return cache_->nextPosition(sequence); }
   bool isSuspect(uint32_t sequence) override { return cache_->isSuspect(sequence); }
@@ -233,8 +199,15 @@ class CppSession final : public Session {
   }
 
  private:
-  static Result<Shape> shapeOf(Name name) {
-    return Shape::make(std::span<const uint64_t>(kAbout[name].shape).first(kAbout[name].rank));
+  template <typename Body>
+  Status makeShaped(const char* call, Name name, Body body) {
+    return keep(inject::call(call,
+                             [&]() -> Result<Tensor> {
+                               auto shape = Shape::make(std::span(kAbout[name].shape).first(kAbout[name].rank));
+                               if (!shape) return std::move(shape).error();
+                               return body(*shape);
+                             }),
+                tensors_[name]);
   }
   KVCacheView dense() const { return {.keys = tensors_[kDenseKeys], .values = tensors_[kDenseValues]}; }
   QuantizedKVCacheView quantized() const {

@@ -36,7 +36,7 @@ bool mustFail() {
   return true;
 }
 
-void* allocate(size_t bytes, size_t alignment) {
+void* allocate(size_t bytes, size_t alignment) noexcept {
   if (mustFail()) return nullptr;
   if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes);
   return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -83,67 +83,31 @@ int64_t smallMappings() {
 using mnk::inject::allocate;
 using mnk::inject::allocateOrThrow;
 
-void* operator new(size_t bytes) {
-  return allocateOrThrow(bytes, 0);
-}
-void* operator new[](size_t bytes) {
-  return allocateOrThrow(bytes, 0);
-}
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return allocateOrThrow(bytes, static_cast<size_t>(alignment));
-}
-void* operator new[](size_t bytes, std::align_val_t alignment) {
-  return allocateOrThrow(bytes, static_cast<size_t>(alignment));
-}
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return allocate(bytes, 0);
-}
-void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
-  return allocate(bytes, 0);
-}
-void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return allocate(bytes, static_cast<size_t>(alignment));
-}
-void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return allocate(bytes, static_cast<size_t>(alignment));
-}
-// The sized and nothrow forms call these.
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
+// Each form of an operator is for objects and for arrays.
+#define MNK_NEW(memory, ...)                                                                 \
+  void* operator new(size_t bytes __VA_OPT__(, ) __VA_ARGS__) noexcept(noexcept(memory)) {   \
+    return memory;                                                                           \
+  }                                                                                          \
+  void* operator new[](size_t bytes __VA_OPT__(, ) __VA_ARGS__) noexcept(noexcept(memory)) { \
+    return memory;                                                                           \
+  }
+MNK_NEW(allocateOrThrow(bytes, 0))
+MNK_NEW(allocateOrThrow(bytes, size_t(alignment)), std::align_val_t alignment)
+MNK_NEW(allocate(bytes, 0), const std::nothrow_t&)
+MNK_NEW(allocate(bytes, size_t(alignment)), std::align_val_t alignment, const std::nothrow_t&)
+#define MNK_DELETE(...)                                                      \
+  void operator delete(void* memory __VA_OPT__(, ) __VA_ARGS__) noexcept {   \
+    std::free(memory);                                                       \
+  }                                                                          \
+  void operator delete[](void* memory __VA_OPT__(, ) __VA_ARGS__) noexcept { \
+    std::free(memory);                                                       \
+  }
+MNK_DELETE()
+MNK_DELETE(size_t)
+MNK_DELETE(std::align_val_t)
+MNK_DELETE(size_t, std::align_val_t)
+MNK_DELETE(const std::nothrow_t&)
+MNK_DELETE(std::align_val_t, const std::nothrow_t&)
 
 // The linker redirects the program's calls of mmap and munmap here, because no sanitizer reports a lost mapping.
 extern "C" {

@@ -34,37 +34,39 @@ auto call(const char* name, Body&& body) {
 inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kCodeBytes = 32, kSequences = 3;
 inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // in a step
 
+// Tensors: constant, name in reports, element type and shape. The first three are filled with numbers; those from
+// kDenseKeys on are the memory of a cache, and those from kRowKeys on are views of others.
+#define MNK_TENSORS(X)                                                          \
+  X(kKeys, "keys", f32, kTokens, kHeads, kHeadDim)                              \
+  X(kValues, "values", f32, kTokens, kHeads, kHeadDim)                          \
+  X(kQueries, "queries", f32, kTokens, kHeads, kHeadDim)                        \
+  X(kAttended, "attention", f32, kTokens, kHeads, kHeadDim)                     \
+  X(kAttendedQuantized, "attention over codes", f32, kTokens, kHeads, kHeadDim) \
+  X(kMerged, "merged partials", f32, kTokens, kHeads, kHeadDim)                 \
+  X(kReadKeys, "dequantized keys", f32, kTokens, kHeads, kHeadDim)              \
+  X(kReadValues, "dequantized values", f32, kTokens, kHeads, kHeadDim)          \
+  X(kTurned, "Hadamard transform", f32, kTokens, kHeads, kHeadDim)              \
+  X(kRotatedQueries, "rotated queries", f32, kTokens, kHeads, kHeadDim)         \
+  X(kRotatedKeys, "rotated keys", f32, kTokens, kHeads, kHeadDim)               \
+  X(kWrapped, "wrapped memory", f32, kTokens, kHeads, kHeadDim)                 \
+  X(kDenseKeys, "dense keys", f32, kHeads, kCapacity, kHeadDim)                 \
+  X(kDenseValues, "dense values", f32, kHeads, kCapacity, kHeadDim)             \
+  X(kKeyCodes, "codes of keys", u8, kHeads, kCapacity, kCodeBytes)              \
+  X(kValueCodes, "codes of values", u8, kHeads, kCapacity, kCodeBytes)          \
+  X(kKeyScales, "scales of keys", f16, kHeads, kCapacity)                       \
+  X(kValueScales, "scales of values", f16, kHeads, kCapacity)                   \
+  X(kPartialSums, "sums of partials", f32, 1, kTokens, kHeads, kHeadDim)        \
+  X(kPartialStats, "stats of partials", f32, 1, kTokens, kHeads, 2)             \
+  X(kRowKeys, "keys of rows", f32, 2, kHeads, kHeadDim)                         \
+  X(kRowValues, "values of rows", f32, 2, kHeads, kHeadDim)                     \
+  X(kRowQueries, "queries of rows", f32, 2, kHeads, kHeadDim)                   \
+  X(kRowAttended, "attention of rows", f32, 2, kHeads, kHeadDim)                \
+  X(kPartSums, "sums of a part", f32, kTokens, kHeads, kHeadDim)                \
+  X(kPartStats, "stats of a part", f32, kTokens, kHeads, 2)
+
 enum Name : uint8_t {
-  // [tokens, heads, headDim]; the first three are filled with numbers.
-  kKeys,
-  kValues,
-  kQueries,
-  kAttended,
-  kAttendedQuantized,
-  kMerged,
-  kReadKeys,
-  kReadValues,
-  kTurned,
-  kRotatedQueries,
-  kRotatedKeys,
-  kWrapped,
-  // Memory of a cache.
-  kDenseKeys,
-  kDenseValues,
-  kKeyCodes,
-  kValueCodes,
-  kKeyScales,
-  kValueScales,
-  kPartialSums,
-  kPartialStats,
-  // Views of others.
-  kRowKeys,
-  kRowValues,
-  kRowQueries,
-  kRowAttended,
-  kPartSums,
-  kPartStats,
-  kNames
+#define MNK_NAME(name, ...) name,
+  MNK_TENSORS(MNK_NAME) kNames
 };
 
 enum class Kind : uint8_t { f32, f16, u8 };
@@ -74,34 +76,9 @@ struct About {
   std::array<uint64_t, 4> shape;
   size_t rank;
 };
-inline constexpr About kAbout[kNames] = {
-    {"keys", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"values", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"queries", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"attention", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"attention over codes", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"merged partials", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"dequantized keys", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"dequantized values", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"Hadamard transform", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"rotated queries", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"rotated keys", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"wrapped memory", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"dense keys", Kind::f32, {kHeads, kCapacity, kHeadDim}, 3},
-    {"dense values", Kind::f32, {kHeads, kCapacity, kHeadDim}, 3},
-    {"codes of keys", Kind::u8, {kHeads, kCapacity, kCodeBytes}, 3},
-    {"codes of values", Kind::u8, {kHeads, kCapacity, kCodeBytes}, 3},
-    {"scales of keys", Kind::f16, {kHeads, kCapacity}, 2},
-    {"scales of values", Kind::f16, {kHeads, kCapacity}, 2},
-    {"sums of partials", Kind::f32, {1, kTokens, kHeads, kHeadDim}, 4},
-    {"stats of partials", Kind::f32, {1, kTokens, kHeads, 2}, 4},
-    {"keys of rows", Kind::f32, {2, kHeads, kHeadDim}, 3},
-    {"values of rows", Kind::f32, {2, kHeads, kHeadDim}, 3},
-    {"queries of rows", Kind::f32, {2, kHeads, kHeadDim}, 3},
-    {"attention of rows", Kind::f32, {2, kHeads, kHeadDim}, 3},
-    {"sums of a part", Kind::f32, {kTokens, kHeads, kHeadDim}, 3},
-    {"stats of a part", Kind::f32, {kTokens, kHeads, 2}, 3},
-};
+#define MNK_ABOUT(name, text, kind, ...) \
+  {text, Kind::kind, {__VA_ARGS__}, std::initializer_list<uint64_t>{__VA_ARGS__}.size()},
+inline constexpr About kAbout[] = {MNK_TENSORS(MNK_ABOUT)};
 
 enum class Op : uint8_t {
   write,

@@ -81,9 +81,9 @@ class Suite {
       isReached = failed() != 0;
       stop();
       if (setting_.isMetal) softmetal::waitUntilIdle();
-      if (openFiles() != files) throw Wrong(fmt::format("{} files are open, before it were {}", openFiles(), files));
-      if (!settlesAt(smallMappings, mappings + kKeptMappings)) {
-        throw Wrong(fmt::format("{} mappings are left, before it were {}", smallMappings(), mappings));
+      if (openFiles() != files) throw Wrong(fmt::format("{} files are open, but {} were before", openFiles(), files));
+      if (!settlesAt(smallMappings, mappings)) {
+        throw Wrong(fmt::format("{} mappings are left, but {} were before", smallMappings(), mappings));
       }
       if (!std::filesystem::is_empty(setting_.folder)) throw Wrong("a file is left in the folder");
       for (const std::string& violation : softmetal::takeViolations()) throw Wrong(violation);
@@ -121,9 +121,6 @@ class Suite {
     std::fprintf(stderr, "wrong: %s\n  in or after %s\n  run it again with: .ci/inject %s\n", what, currentCall.load(),
                  running);
   }
-
-  // Mappings that the device may retain beyond those before the run.
-  static constexpr int64_t kKeptMappings = 0;
 
   bool isC_;
   Setting setting_;

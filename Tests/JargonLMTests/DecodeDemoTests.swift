@@ -29,18 +29,29 @@ final class DecodeDemoTests: XCTestCase {
 
     private func run(_ arguments: String...) throws -> Run { try run(process(arguments)) }
 
-    private func run(_ process: Process) throws -> Run {
-        let output = Pipe()
-        let complaint = Pipe()
-        process.standardOutput = output
+    /// Runs a process to its end. Its output may go elsewhere. Ctrl-C is pressed once the output contains `part`.
+    private func run(_ process: Process, to other: Any? = nil, interruptedAfter part: String? = nil) throws -> Run {
+        let (output, complaint) = (Pipe(), Pipe())
+        process.standardOutput = other ?? output
         process.standardError = complaint
         try process.run()
-        // The output of a run fits in a pipe's buffer, so reading one pipe after the other cannot block.
-        let texts = [output, complaint].map { pipe in
-            String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        var text = Data()
+        if let part {
+            while text.range(of: Data(part.utf8)) == nil {
+                let more = output.fileHandleForReading.availableData
+                if more.isEmpty { break }
+                text += more
+            }
+            process.interrupt()
         }
+        // The output of a run fits in a pipe's buffer, so reading one pipe after the other cannot block.
+        if other == nil { text += output.fileHandleForReading.readDataToEndOfFile() }
+        let said = complaint.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
-        return Run(status: process.terminationStatus, output: texts[0], complaint: texts[1])
+        XCTAssertEqual(process.terminationReason, .exit)
+        return Run(
+            status: process.terminationStatus, output: String(decoding: text, as: UTF8.self),
+            complaint: String(decoding: said, as: UTF8.self))
     }
 
     private func assertContains(
@@ -180,30 +191,13 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssertEqual(parts, [0, 0.125, 0.25])
     }
 
-    /// Presses Ctrl-C once the output contains this text. Returns all output.
     @discardableResult
     private func interrupt(_ arguments: [String], after part: String) throws -> String {
-        let process = try process(arguments)
-        let output = Pipe()
-        let complaint = Pipe()
-        process.standardOutput = output
-        process.standardError = complaint
-        try process.run()
-        var text = Data()
-        while text.range(of: Data(part.utf8)) == nil {
-            let more = output.fileHandleForReading.availableData
-            if more.isEmpty { break }
-            text += more
-        }
-        process.interrupt()
-        text += output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        XCTAssertEqual(process.terminationStatus, 130)
-        XCTAssertEqual(text.last, UInt8(ascii: "\n"))
-        XCTAssertEqual(
-            String(decoding: complaint.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self),
-            "decode-demo: interrupted\n")
-        return String(decoding: text, as: UTF8.self)
+        let run = try run(process(arguments), interruptedAfter: part)
+        XCTAssertEqual(run.status, 130)
+        XCTAssertEqual(run.output.last, "\n")
+        XCTAssertEqual(run.complaint, "decode-demo: interrupted\n")
+        return run.output
     }
 
     func testUnwritableOutputExitsWithOne() throws {
@@ -211,16 +205,9 @@ final class DecodeDemoTests: XCTestCase {
             guard let full = FileHandle(forWritingAtPath: "/dev/full") else {
                 throw XCTSkip("only Linux has /dev/full")
             }
-            let process = try process(arguments)
-            let complaint = Pipe()
-            process.standardOutput = full
-            process.standardError = complaint
-            try process.run()
-            let text = String(decoding: complaint.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            process.waitUntilExit()
-            XCTAssertEqual(process.terminationReason, .exit, text)
-            XCTAssertEqual(process.terminationStatus, 1, text)
-            XCTAssertEqual(text, "decode-demo: the output cannot be written: No space left on device\n")
+            let run = try run(process(arguments), to: full)
+            XCTAssertEqual(run.status, 1)
+            XCTAssertEqual(run.complaint, "decode-demo: the output cannot be written: No space left on device\n")
         }
     }
 
@@ -250,15 +237,9 @@ final class DecodeDemoTests: XCTestCase {
     func testClosedPipePrintsNoError() throws {
         let output = Pipe()
         try output.fileHandleForReading.close()
-        let process = try process(["--tokens", "4", "--no-table"])
-        let complaint = Pipe()
-        process.standardOutput = output
-        process.standardError = complaint
-        try process.run()
-        XCTAssertEqual(complaint.fileHandleForReading.readDataToEndOfFile(), Data())
-        process.waitUntilExit()
-        XCTAssertEqual(process.terminationReason, .exit)
-        XCTAssertEqual(process.terminationStatus, 1)
+        let run = try run(process(["--tokens", "4", "--no-table"]), to: output)
+        XCTAssertEqual(run.status, 1)
+        XCTAssertEqual(run.complaint, "")
     }
 
     func testTexts() {

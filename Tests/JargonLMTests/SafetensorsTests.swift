@@ -102,24 +102,17 @@ final class SafetensorsTests: XCTestCase {
         try file("{}").write(to: weights)
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: weights)
         XCTAssertNoThrow(try Safetensors(contentsOf: link))
-        for place in [folder, URL(fileURLWithPath: "/dev/zero")] {
-            XCTAssertThrowsError(try Safetensors(contentsOf: place)) {
-                XCTAssertEqual(($0 as? ModelError)?.code, .fileNotFound)
-            }
+        for place in [folder, URL(fileURLWithPath: "/dev/zero"), URL(fileURLWithPath: "/nowhere")] {
+            assertThrows(.fileNotFound, try Safetensors(contentsOf: place))
         }
     }
 
     func testRefusesTensorsOfOtherModels() throws {
         let weights = try Safetensors(file(#"{"a":\#(tensor())}"#, data: [0, 0x3C, 0, 0x7E]))
-        func code(_ body: () throws -> Void) -> ModelError.Code? {
-            do { try body() } catch { return (error as? ModelError)?.code }
-            return nil
-        }
-        XCTAssertEqual(code { _ = try weights.tensor("b", shape: [2]) }, .wrongTensor)
-        XCTAssertEqual(code { _ = try weights.tensor("a", shape: [2, 1]) }, .wrongTensor)
-        XCTAssertEqual(code { _ = try weights.tensor("a", shape: [2]) }, .notFinite)
-        XCTAssertEqual(code { _ = try LanguageModel(weights) }, .wrongTensor)
-        XCTAssertEqual(code { _ = try Safetensors(contentsOf: URL(fileURLWithPath: "/nowhere")) }, .fileNotFound)
+        assertThrows(.wrongTensor, try weights.tensor("b", shape: [2]))
+        assertThrows(.wrongTensor, try weights.tensor("a", shape: [2, 1]))
+        assertThrows(.notFinite, try weights.tensor("a", shape: [2]))
+        assertThrows(.wrongTensor, try LanguageModel(weights))
     }
 
     /// Every prefix of the start of a real header, and every bit flip in it, gives an error or weights.

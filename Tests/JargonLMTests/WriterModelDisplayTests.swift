@@ -11,9 +11,7 @@ final class WriterModelDisplayTests: XCTestCase {
         width: 32, layers: 2, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 8, context: 10)
 
     func testTextsBeforeAndAfterWriting() async {
-        let model = WriterModel(source: {
-            (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try bestDevice())
-        })
+        let model = WriterModel(source: { (try randomModel(Self.sizes), try bestDevice()) })
         XCTAssertEqual(model.deviceText, "not loaded yet")
         XCTAssertEqual(model.speedText, "none yet")
         XCTAssertEqual(model.cacheText, "none yet")

@@ -11,9 +11,12 @@ final class WriterModelTests: XCTestCase {
         width: 32, layers: 2, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 8, context: 40)
 
     private func model() -> WriterModel {
-        WriterModel(source: {
-            (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try bestDevice())
-        })
+        WriterModel(source: { (try randomModel(Self.sizes), try bestDevice()) })
+    }
+
+    private func write(_ model: WriterModel) async {
+        model.start()
+        await model.settled()
     }
 
     func testWritesUntilTheContextIsFull() async {
@@ -45,8 +48,7 @@ final class WriterModelTests: XCTestCase {
         for seed in [4, 4, 5] as [UInt64] {
             let model = model()
             model.seed = seed
-            model.start()
-            await model.settled()
+            await write(model)
             texts.append(model.text)
         }
         XCTAssertEqual(texts[0], texts[1])
@@ -56,11 +58,9 @@ final class WriterModelTests: XCTestCase {
     func testEveryStartWritesAnotherText() async {
         let model = model()
         model.seed = 4
-        model.start()
-        await model.settled()
+        await write(model)
         let first = model.text
-        model.start()
-        await model.settled()
+        await write(model)
         XCTAssertEqual(model.seed, 6)
         XCTAssertNotEqual(model.text, first)
     }
@@ -70,9 +70,7 @@ final class WriterModelTests: XCTestCase {
         let loads = Counter()
         let model = WriterModel(source: {
             loads.add()
-            return (
-                try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try bestDevice()
-            )
+            return (try randomModel(Self.sizes), try bestDevice())
         })
         model.prompt = "taken"
         model.start()
@@ -81,16 +79,14 @@ final class WriterModelTests: XCTestCase {
         model.prompt = "later"
         await model.settled()
         XCTAssert(model.text.hasPrefix("taken"), model.text)
-        model.start()
-        await model.settled()
+        await write(model)
         XCTAssert(model.text.hasPrefix("later"), model.text)
         XCTAssertEqual(loads.count, 1)
     }
 
     func testStopsAndContinuesWithoutDifference() async throws {
         let straight = model()
-        straight.start()
-        await straight.settled()
+        await write(straight)
 
         let model = model()
         model.start()
@@ -122,8 +118,7 @@ final class WriterModelTests: XCTestCase {
         model.stop()
         model.prompt = "second"
         model.storage = .quantized(.bits4)
-        model.start()
-        await model.settled()
+        await write(model)
         XCTAssert(model.text.hasPrefix("second"), model.text)
         XCTAssertEqual(model.position, 40)
         XCTAssertEqual(model.phase, .finished)
@@ -138,8 +133,7 @@ final class WriterModelTests: XCTestCase {
         await model.settled()
         XCTAssertEqual(model.phase, .idle)
         XCTAssertEqual(model.position, 0)
-        model.start()
-        await model.settled()
+        await write(model)
         XCTAssertEqual(model.phase, .finished)
     }
 
@@ -147,29 +141,26 @@ final class WriterModelTests: XCTestCase {
         let nowhere = WriterModel(source: {
             throw ModelError(code: .fileNotFound, what: "no model", got: "none", expected: "one", fix: "Find it.")
         })
-        nowhere.start()
-        await nowhere.settled()
+        await write(nowhere)
         XCTAssertEqual(nowhere.phase, .failed("no model (got none, expected one). Find it."))
         XCTAssertEqual(nowhere.status, "no model (got none, expected one). Find it.")
         XCTAssert(nowhere.canStart)
 
         let long = model()
         long.prompt = String(repeating: "x", count: 40)
-        long.start()
-        await long.settled()
+        await write(long)
         guard case .failed(let why) = long.phase else { return XCTFail("\(long.phase)") }
         XCTAssert(why.contains("no room to write"), why)
 
         let hot = model()
         hot.temperature = .nan
-        hot.start()
-        await hot.settled()
+        await write(hot)
         guard case .failed = hot.phase else { return XCTFail("\(hot.phase)") }
     }
 
     /// Some texts of random weights end within a character: the bytes held back are shown at the end.
     func testATextThatEndsWithinACharacterIsShownCompletely() async throws {
-        let model = try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes)
+        let model = try randomModel(Self.sizes)
         var cut = 0
         for seed in 1...16 as ClosedRange<UInt64> {
             let writer = try Writer(

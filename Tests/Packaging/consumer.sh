@@ -23,10 +23,8 @@ expected='slots 8 9 6 7, attention 7.5'
   skipped "a consumer's program runs: not on this GPU"
   exit
 }
-grep -qx "$expected" "$scratch/output" || {
-  cat "$scratch/output" >&2
-  fail "the consumer's program printed the above, expected: $expected"
-}
+grep -qx "$expected" "$scratch/output" ||
+  failShowing "$scratch/output" "the consumer's program printed the above, expected: $expected"
 passed "a consumer's program runs"
 
 if ! onMac; then
@@ -34,9 +32,7 @@ if ! onMac; then
   if { MNK_DEVICE=metal "$program" >"$scratch/output" 2>&1; } 2>/dev/null; then
     fail "a program on Linux must not find Metal"
   fi
-  grep -q 'this system has no Metal' "$scratch/output" || {
-    cat "$scratch/output" >&2
-    fail "the error does not say that Metal is unavailable"
-  }
+  grep -q 'this system has no Metal' "$scratch/output" ||
+    failShowing "$scratch/output" "the error does not say that Metal is unavailable"
   passed "a consumer on Linux gets an error that Metal is unavailable"
 fi

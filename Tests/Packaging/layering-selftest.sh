@@ -4,10 +4,7 @@
 copy=$scratch/copy
 mkdir "$copy"
 tar -cf - --exclude ./.git --exclude ./.build --exclude ./Sources/ThirdParty . | tar -xf - -C "$copy"
-"$copy/.ci/layering" >"$scratch/output" || {
-  cat "$scratch/output" >&2
-  fail "a rule is broken before anything was added"
-}
+"$copy/.ci/layering" >"$scratch/output" || failShowing "$scratch/output" "a rule is broken before anything was added"
 
 seeded=0
 # seed RULE FILE TEXT: appends the text to the file, which may be new.
@@ -17,10 +14,8 @@ seed() {
   [ ! -f "$file" ] || cp "$file" "$scratch/saved"
   printf '%b\n' "$3" >>"$file"
   if "$copy/.ci/layering" >"$scratch/output" 2>&1; then fail "added to $2, not refused: $3"; fi
-  grep -qF "rule \"$1\"" "$scratch/output" || {
-    cat "$scratch/output" >&2
-    fail "added to $2, refused by another rule than \"$1\": $3"
-  }
+  grep -qF "rule \"$1\"" "$scratch/output" ||
+    failShowing "$scratch/output" "added to $2, refused by another rule than \"$1\": $3"
   if [ -f "$scratch/saved" ]; then mv "$scratch/saved" "$file"; else rm "$file"; fi
   seeded=$((seeded + 1))
 }

@@ -8,10 +8,7 @@ passed "embedded shaders and their stamp are current"
 # refuses WHAT: the check must fail in the copy as it is now.
 refuses() {
   if "$scratch/.ci/embed-shaders" check >"$scratch/output" 2>&1; then fail "not detected: $1"; fi
-  grep -q 'Run: make embed' "$scratch/output" || {
-    cat "$scratch/output" >&2
-    fail "$1: refused, but not as stale"
-  }
+  grep -q 'Run: make embed' "$scratch/output" || failShowing "$scratch/output" "$1: refused, but not as stale"
 }
 mkdir -p "$scratch/$core/Devices" "$scratch/$host"
 cp -R .ci Shaders "$scratch"
@@ -62,7 +59,7 @@ while IFS='|' read -r file number functions; do
   for text in $(sed -n "s/^inline constexpr unsigned char kNeeds$number\[\] = {\(.*\)};/\1/p" "$embedded" | tr -d ,); do
     [ ! -f "$scratch/texts/$text" ] || cat "$scratch/texts/$text"
   done >"$whole"
-  "$products/shader-check" "$whole" >"$scratch/output" || fail "$file does not compile with the texts listed for it"
+  Tests/Tools/ShaderCheck/shader_check.py "$whole" >"$scratch/output" || fail "$file does not compile with the texts listed for it"
   # shellcheck disable=SC2086  # a list of words
   expected=$(set -- $functions && say $#)
   grep -qE ", $expected exported kernels?," "$scratch/output" || fail "$file: $expected functions, and $(cat "$scratch/output")"

@@ -37,20 +37,20 @@ for target in manifest["targets"]:
     files = within(folder)
     endings = {os.path.splitext(path)[1] for path in files}
     if not name.startswith("MLXNativeKernels") and name not in demo:
-        print("target %s: its name must be unique among all packages of a program. Begin it with MLXNativeKernels, or "
-              "ask isAsked() for it" % name)
+        print("target %s: its name must be unique among all packages of a program. Start it with MLXNativeKernels, or "
+              "make it conditional on isAsked()" % name)
     for resource in target["resources"]:
         path = os.path.normpath(os.path.join(folder, resource["path"]))
         if not path.startswith(folder + "/"):
-            print("target %s: resource %s is outside of %s, which newer SwiftPM warns all users of" % (name, path, folder))
+            print("target %s: resource %s is outside of %s, and newer SwiftPM warns every user" % (name, path, folder))
         elif path not in paths and not within(path):
             print("target %s: there is no resource %s" % (name, path))
     if target["resources"] and {".mm", ".cpp"} <= endings and version < (6, 1):
-        print("target %s: before tools version 6.1, resources put a header of Objective-C before each C++ file" % name)
+        print("target %s: before tools version 6.1, resources add an Objective-C header to each C++ file" % name)
     embeds = [path for path in files if path.endswith((".cpp", ".h", ".hpp"))
               and os.path.isfile(path) and re.search(r"^\s*#\s*embed\b", open(path).read(), re.M)]
     if embeds and version < (6, 1):
-        print("target %s: %s uses #embed, which the compilers of tools version 6.1 have first" % (name, embeds[0]))
+        print("target %s: %s uses #embed, which needs tools version 6.1" % (name, embeds[0]))
 
 # On a case-insensitive disk, two such names are one file or folder.
 seen = {}
@@ -58,7 +58,7 @@ for path in paths:
     while path:
         other = seen.setdefault(path.lower(), path)
         if other != path:
-            print("%s and %s are one on a case-insensitive disk" % (other, path))
+            print("%s and %s are the same on a case-insensitive disk" % (other, path))
             seen[path.lower()] = path
         path = os.path.dirname(path)
 PYTHON
@@ -67,10 +67,7 @@ PYTHON
 # refuses WORDS MANIFEST PATHS
 refuses() {
   check "$2" "$3" >"$scratch/output"
-  grep -qF "$1" "$scratch/output" || {
-    cat "$scratch/output" >&2
-    fail "not refused: $1"
-  }
+  grep -qF "$1" "$scratch/output" || failShowing "$scratch/output" "not refused: $1"
 }
 
 git ls-files >"$scratch/paths" 2>/dev/null || find . -type f ! -path './.build/*' | sed 's|^\./||' >"$scratch/paths"
@@ -80,7 +77,7 @@ for darwin in false true; do
   broken=$(check "$manifest" "$scratch/paths")
   [ -z "$broken" ] || fail "Package.swift, where canImport(Darwin) is $darwin: $broken"
 done
-passed "$(grep -c '"resources" :' "$manifest") targets have unique names, a tools version that fits, and resources of their own"
+passed "$(grep -c '"resources" :' "$manifest") targets have unique names, a sufficient tools version, and their own resources"
 passed "$(wc -l <"$scratch/paths" | tr -d ' ') paths are unique on a case-insensitive disk"
 
 # seed FROM INTO: changes one thing in the manifest.
@@ -97,7 +94,7 @@ refuses "there is no resource Examples/Models/gone" "$scratch/seeded.json" "$scr
 seed '"_version" : "6.1.0"' '"_version" : "6.0.0"'
 refuses "uses #embed" "$scratch/seeded.json" "$scratch/paths"
 { cat "$scratch/paths" && say Shaders/Seeded.mm Shaders/Seeded.cpp | tr ' ' '\n'; } >"$scratch/more"
-refuses "resources put a header of Objective-C" "$scratch/seeded.json" "$scratch/more"
+refuses "resources add an Objective-C header" "$scratch/seeded.json" "$scratch/more"
 { cat "$scratch/paths" && say shaders/seeded.txt; } >"$scratch/more"
-refuses "Shaders and shaders are one" "$manifest" "$scratch/more"
+refuses "Shaders and shaders are the same" "$manifest" "$scratch/more"
 passed "6 seeded faults of a manifest are refused"

@@ -81,10 +81,8 @@ clashes() {
   if "$@" "$scratch/$kind-strong.o" "$scratch/$kind-other.o" -o "$scratch/program" >"$scratch/output" 2>&1; then
     fail "two strong copies of metal-cpp link ($kind): this test detects nothing"
   fi
-  grep -qi 'duplicate symbol' "$scratch/output" || {
-    cat "$scratch/output" >&2
-    fail "two strong copies of metal-cpp are refused, but not as duplicate symbols ($kind)"
-  }
+  grep -qi 'duplicate symbol' "$scratch/output" ||
+    failShowing "$scratch/output" "two strong copies of metal-cpp are refused, but not as duplicate symbols ($kind)"
   for order in "ours again" "again strong ours" "strong ours again"; do
     # shellcheck disable=SC2086  # a list of words
     objects=$(printf "$scratch/$kind-%s.o " $order)

@@ -55,10 +55,7 @@ for example in "$scratch"/[0-9]*.swift "$scratch"/[0-9]*.cpp; do
   *.swift) if grep -qE '^ *\.(package|product)\(' "$example"; then check=checkManifest; else check=checkProgram; fi ;;
   *) check=checkCxx ;;
   esac
-  $check "$example" || {
-    cat "$example" >&2
-    fail "this example does not compile"
-  }
+  $check "$example" || failShowing "$example" "this example does not compile"
   checked=$((checked + 1))
 done
 grep -qs '^// README.md:' "$scratch"/[0-9]*.swift || fail "README.md has no swift example"

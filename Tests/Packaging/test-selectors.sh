@@ -15,7 +15,7 @@ nm -C --undefined-only "$objects"/*.o | sed -nE 's/.*(NS|MTL)::Private::Selector
 [ -s "$scratch/used" ] || fail "no selectors are found in $objects"
 
 MNK_SELECTORS=$scratch/lists "$products/core-tests" selectors --only Metal >"$scratch/log" ||
-  { cat "$scratch/log" && fail "tests of the Metal device fail"; }
+  failShowing "$scratch/log" "tests of the Metal device fail"
 for kind in sent implemented; do
   sed -nE "s/^$kind [+-]\\[[A-Za-z]+ (.*)\\]\$/\\1/p" "$scratch/lists" | sort -u >"$scratch/$kind"
 done

@@ -2,8 +2,10 @@
 # Xcode's project builds what the package does, as far as can be checked without Xcode.
 . "$(dirname "$0")/common.sh"
 
-"$products/xcode-check" || fail "Xcode would not build the package from its project (above)"
-passed "the Xcode project names what is there, and each file is in one target"
+Tests/Tools/XcodeCheck/xcode_check.py || fail "Xcode would not build the package from its project (above)"
+passed "the Xcode project names what exists, and each file is in one target"
+Tests/Tools/XcodeCheck/test_xcode_check.py || fail "xcode-check fails its tests (above)"
+passed "xcode-check reports seeded faults of the project"
 
 grep -q '^PRODUCT_BUNDLE_IDENTIFIER = .*\$(DEVELOPMENT_TEAM)$' Xcode/Configuration/Shared.xcconfig ||
   fail "two teams cannot sign the same bundle identifier: end it with \$(DEVELOPMENT_TEAM) in Shared.xcconfig"

@@ -1,6 +1,6 @@
-// The C API from C, which is about the header and linking: every op is recorded once, a quantized cache gives back what
-// it was given, and a mistake comes back as an error in four parts. The CApi suites of Tests/Core test the rest. Prints
-// each fault with its line; the exit status is 1 when there was any.
+// Uses the C API from C, to test its header and linking: records every op once, reads back what a quantized cache
+// stores, and checks the parts of an error. The CApi suites of Tests/Core test the rest. Prints each failed check with
+// its line, and then exits with status 1.
 #include <MLXNativeKernels/mnk.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,16 +16,16 @@ static void check(bool holds, const char* text, int line) {
 }
 #define CHECK(...) check((__VA_ARGS__), #__VA_ARGS__, __LINE__)
 
-// Takes the error of a call that should have failed, and wants all its parts and the name of who is to blame.
+// Checks all parts of the error of a call that must fail, and releases it. The message must contain `name`.
 static void checkParts(mnk_error* error, mnk_error_code code, const char* name, int line) {
-  check(error != NULL, "an error is given", line);
+  check(error != NULL, "an error is stored", line);
   if (!error) return;
   check(mnk_error_get_code(error) == code, "the error has the expected code", line);
   check(strstr(mnk_error_message(error), name) != NULL, "the message has the expected name", line);
   check(mnk_error_op(error)[0] && mnk_error_what(error)[0] && mnk_error_got(error)[0], "who, what and got", line);
   check(mnk_error_expected(error)[0] && mnk_error_fix(error)[0], "what was expected and how to fix it", line);
   check(strstr(mnk_error_message(error), mnk_error_what(error)) != NULL, "the message holds the parts", line);
-  check(!mnk_error_is_retryable(error), "a broken rule stays broken", line);
+  check(!mnk_error_is_retryable(error), "a broken rule is not retryable", line);
   mnk_error_release(error);
 }
 #define CHECK_PARTS(error, code, name) checkParts(error, code, name, __LINE__)
@@ -46,13 +46,13 @@ static mnk_tensor* make(mnk_device* device, mnk_dtype dtype, uint64_t outer, uin
     if (failure) fprintf(stderr, "%s\n", mnk_error_message(failure));           \
     mnk_error_release(failure);                                                 \
     mnk_completion* completion = mnk_encoder_commit(encoder, NULL, NULL, NULL); \
-    mnk_encoder_release(encoder); /* objects hold what they need */             \
+    mnk_encoder_release(encoder); /* objects retain what they need */           \
     CHECK(mnk_completion_wait(completion, NULL));                               \
     CHECK(mnk_completion_summary(completion).total.dispatches > 0);             \
     mnk_completion_release(completion);                                         \
   } while (0)
 
-// Whether a tensor of f32 holds these numbers, or what is left of them in 8 bits.
+// Whether an f32 tensor holds these numbers, up to the error of 8 bits.
 static bool isClose(const mnk_tensor* tensor, const float* expected) {
   float got[kCount];
   CHECK(mnk_tensor_read(tensor, got, sizeof got, NULL));
@@ -77,7 +77,7 @@ static void testOps(mnk_device* device) {
   mnk_tensor *keyScales = make(device, MNK_F16, 1, kCapacity, 0), *valueScales = make(device, MNK_F16, 1, kCapacity, 0);
   CHECK(mnk_tensor_write(tokens, numbers, sizeof numbers, NULL));
 
-  // One head, so that a cache holds tokens as they are.
+  // With one head, a cache has the layout of its tokens.
   const mnk_kv_cache_write write = {.size = sizeof write,
                                     .keys = tokens,
                                     .source_layout = MNK_TOKEN_MAJOR,
@@ -113,7 +113,7 @@ static void testOps(mnk_device* device) {
   RUN(device, mnk_encoder_hadamard, &turn);
   CHECK(isClose(back, numbers));
 
-  // Each row sees its own token alone, so that what comes out is its value; as one part of one it is the same.
+  // Each row attends only to its own token, so the result is that token's value; merging one part gives the same.
   const mnk_attended_sequence sequence = {.sequence = 0, .length = kTokens};
   const mnk_attention_options options = {.size = sizeof options, .window = 1};
   mnk_attention_results results = {.size = sizeof results, .into = out};
@@ -151,7 +151,7 @@ static void testOps(mnk_device* device) {
     CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
     CHECK_PARTS(error, MNK_UNSUPPORTED, "cannot run the matrix kernel");
   }
-  CHECK(!mnk_tensor_read(tokens, numbers, 1, NULL));  // an error that is not asked for
+  CHECK(!mnk_tensor_read(tokens, numbers, 1, NULL));  // without a place for the error
   mnk_tensor* made[] = {tokens, back, out, stats, dense, keyCodes, valueCodes, keyScales, valueScales, sums, parts};
   for (size_t i = 0; i < sizeof made / sizeof *made; ++i) mnk_tensor_release(made[i]);
 }

@@ -2,6 +2,7 @@
 // macros: upstream clang has no function constants, no host names, and no threadgroup variables in functions that are
 // not kernels.
 #pragma once
+#include "BuiltIns.h"
 #include "Types.h"
 
 // Kernels are ordinary functions here: OpenCL has no kernel templates.
@@ -15,23 +16,6 @@
 #undef threadgroup_memory
 #define threadgroup_memory(index) clang::annotate("threadgroup", ::metal::bufferIndex<index>())
 #define function_constant(name) clang::annotate("function_constant", sizeof(::metal::asCondition(name)))
-#define thread_position_in_grid clang::annotate("built-in")
-#define thread_position_in_threadgroup clang::annotate("built-in")
-#define thread_index_in_threadgroup clang::annotate("built-in")
-#define thread_index_in_simdgroup clang::annotate("built-in")
-#define thread_index_in_quadgroup clang::annotate("built-in")
-#define simdgroup_index_in_threadgroup clang::annotate("built-in")
-#define quadgroup_index_in_threadgroup clang::annotate("built-in")
-#define simdgroups_per_threadgroup clang::annotate("built-in")
-#define quadgroups_per_threadgroup clang::annotate("built-in")
-#define dispatch_simdgroups_per_threadgroup clang::annotate("built-in")
-#define threads_per_simdgroup clang::annotate("built-in")
-#define thread_execution_width clang::annotate("built-in")
-#define threadgroup_position_in_grid clang::annotate("built-in")
-#define threads_per_threadgroup clang::annotate("built-in")
-#define dispatch_threads_per_threadgroup clang::annotate("built-in")
-#define threadgroups_per_grid clang::annotate("built-in")
-#define threads_per_grid clang::annotate("built-in")
 #define max_total_threads_per_threadgroup(count) clang::annotate("limit", static_cast<int>(count))
 
 namespace metal {

@@ -21,11 +21,7 @@ struct Swizzle<vec<T, N>, false> {
 };
 
 template <typename T, int N>
-struct Swizzle<vec<T, N>, true> {
-  T first;
-  operator vec<T, N>() const;
-  operator vec<T, N>() const __constant;
-  T operator[](int) const;
+struct Swizzle<vec<T, N>, true> : Swizzle<vec<T, N>, false> {
   void operator=(vec<T, N>);
   void operator+=(vec<T, N>);
   void operator-=(vec<T, N>);

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Checks whether Xcode would read Xcode/MLXNativeKernels.xcodeproj and build the package from it, as far as possible
+without Xcode."""
+import argparse
+import os
+import sys
+
+sys.dont_write_bytecode = True
+import membership
+import products
+import references
+import schemes
+import settings
+from project import Project
+from repository import Finding, Repository
+
+ROOT = os.path.dirname(os.path.abspath(__file__)).rsplit("/", 3)[0]
+PROJECT = "Xcode/MLXNativeKernels.xcodeproj/project.pbxproj"
+
+
+def check(files):
+    """The findings, the number of objects, and the targets."""
+    text = files.text(PROJECT)
+    if text is None:
+        return [Finding(PROJECT, 1, "there is no such file. Correct the path of the repository.")], 0, []
+    project = Project(text, PROJECT)
+    # Without a root, all other findings would be noise.
+    if not project.root:
+        return sorted(project.findings), 0, []
+    paths, problems = references.paths(project, files)
+    targets = [membership.Target(project, files, paths, object) for object in project.targets]
+    found = {
+        *project.findings, *problems, *references.findings(project),
+        *membership.findings(project, files, paths, targets), *settings.findings(project, files, paths),
+        *schemes.findings(project, files, paths), *products.findings(project, files, paths, targets),
+    }
+    return sorted(found), len(project.objects), targets
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root", nargs="?", default=ROOT, help="the repository (default: the one with this script)")
+    findings, objects, targets = check(Repository(parser.parse_args().root))
+    for file, line, message in findings:
+        print(f"{file}:{line}: {message}")
+    counts = ", ".join(f"{target.name} ({len(target.compiled)} files)" for target in targets)
+    print(f"xcode-check: {objects} objects, {counts}: {f'{len(findings)} findings' if findings else 'accepted'}")
+    sys.exit(bool(findings))
+
+
+if __name__ == "__main__":
+    main()
