@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_41689660b54ca2a2"
+#define MNK_SHADER_STAMP "mnkStamp_cb3636a413ee1892"

@@ -39,6 +39,7 @@
 #include "Ops/Common/EveryRun.hpp"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
 #include <limits>
+#include <functional>
 #include <array>
 #include "Ops/FlashDecode/PrefillFixture.hpp"
 #include <bit>
