@@ -39,7 +39,6 @@
 #include "Ops/Common/EveryRun.hpp"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
 #include <limits>
-#include <functional>
 #include <array>
 #include "Ops/FlashDecode/PrefillFixture.hpp"
 #include <bit>

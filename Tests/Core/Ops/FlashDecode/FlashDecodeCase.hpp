@@ -116,7 +116,7 @@ struct NumberOption {
   std::vector<double> valid, invalid;  // the first valid one is usual
 };
 std::span<const NumberOption> numberOptions();
-// Sets floats to usual numbers, or at random some of them to any valid ones.
+// Sets floats that are not set to usual numbers, or at random some of them to any valid ones.
 void setFloats(AttentionOptions& options, Seeded* random = nullptr);
 
 std::vector<FlashDecodeCase> headDimCases();      // head dims and dtypes

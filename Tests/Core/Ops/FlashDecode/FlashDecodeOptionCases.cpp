@@ -51,7 +51,7 @@ std::span<const NumberOption> numberOptions() {
 
 void setFloats(AttentionOptions& options, Seeded* random) {
   for (const auto& [name, isFloat, get, set, setInC, valid, invalid] : numberOptions()) {
-    if (!isFloat || (random && random->below(3) != 0)) continue;
+    if (!isFloat || get(options) != 0 || (random && random->below(3) != 0)) continue;
     set(options, valid[random ? random->below(valid.size()) : 0]);
   }
 }

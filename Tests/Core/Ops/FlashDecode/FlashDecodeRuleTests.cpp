@@ -104,7 +104,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { useRowsOfTheirOwn(op), op.options.window = 3; },
     [](Op& op) { op.sequences[0].highest = 6; },
     [](Op& op) { op.options.window = 2; },
-    [](Op& op) { op.sequences = {{3, 3}, {1, 4, 8}}, op.options.window = 1000; },
+    [](Op& op) { op.sequences[0].length = 3, op.sequences[1].highest = 8, op.options.window = 1000; },
     [](Op& op) { useRowsOfTheirOwn(op), op.options.mask = f32(3, 5); },
     [](Op& op) { op.options.mask = f32(3, 4); },
     [](Op& op) { op.options.mask = u8(3, 5); },
