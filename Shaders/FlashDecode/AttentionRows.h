@@ -156,6 +156,11 @@ inline ulong vectorOfKey(constant FlashDecodeParams& p, constant FlashDecodeSequ
   return ulong(slot) * p.slotStride;
 }
 
+// Whether scoreOf changes products.
+inline bool changesScores() {
+  return flashHasSoftcap || flashHasSlopes || flashHasMask;
+}
+
 // Converts the dot product with a query, already multiplied by queryScale, to a score. The row must see the key.
 MNK_SHARED float scoreOf(
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, AttentionRow row, uint key, float product,

@@ -135,14 +135,13 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
   return scores;
 }
 
-// Applies softcap, slopes and mask to scores, and hides keys that a row does not see. `isCommon`: all rows see all keys
-// of the tile.
+// Applies the score options, and hides keys that a row does not see. `isCommon`: all rows see all keys of the tile.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED void maskScores(
     thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows,
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, device const uchar* mask, MatrixLane at,
     uint base, uint end, bool isCommon) {
-  if (!flashHasSoftcap && !flashHasSlopes && !flashHasMask && isCommon) {
+  if (!changesScores() && isCommon) {
     return;
   }
   MNK_UNROLL

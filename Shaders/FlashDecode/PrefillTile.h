@@ -258,7 +258,7 @@ MNK_SHARED void scoreProducts(
         if (hasBias(Extra != 0)) {
           score += rows.bias[b];
         }
-        if (flashHasSoftcap || flashHasSlopes || flashHasMask || !isCommon) {
+        if (changesScores() || !isCommon) {
           const bool isSeen = isCommon || (key < end && isSeenBy(p, rows.row[b], key));
           score = isSeen ? scoreOf(p, sequence, rows.row[b], key, score, mask) : kMaskedScore;
         }

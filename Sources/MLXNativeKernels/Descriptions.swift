@@ -2,7 +2,7 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// The type's name and the fields that hold something: `AttentionOptions(isCausal: true, softcap: 50.0)`.
+/// The type's name and the fields that hold something: `AttendedSequence(sequence: 0, length: 3)`.
 private func fieldsText(_ value: Any) -> String {
     let fields = Mirror(reflecting: value).children.compactMap { field -> String? in
         let held = Mirror(reflecting: field.value)

@@ -109,13 +109,12 @@ void drawOptions(FlashDecodeCase& attend, Seeded& random) {
   options = {};
   if (attend.isLatent) options.scale = oneOf(random, {0.0625f, 0.1f});
   if (coin(random, 1, 8)) return;
-  if (!attend.isLatent) options.scale = oneOf(random, {0.0f, 0.0f, 1.0f, 0.125f, 1e-37f});
+  test::setFloats(options, &random);
   options.isCausal = coin(random, 5, 6);
   options.window = coin(random, 1, 3) ? static_cast<uint32_t>(1 + random.below(14)) : 0;
   if (coin(random, 1, 16)) options.window = (1u << 31) - 1;
   if (windowReachesLost(attend)) options.window = 0;
   options.windowSeesPinned = coin(random, 1, 3);
-  options.softcap = oneOf(random, {0.0f, 0.0f, 2.0f, 30.0f, 1e30f});
   options.splits = oneOf<uint32_t>(random, {0, 0, 0, 1, 2, 3, 5});
   if (coin(random, 1, 64)) options.splits = FlashDecode::kMaxSplits;
   if (coin(random, 1, 2)) options.kernel = FlashDecodeKernel::vector;

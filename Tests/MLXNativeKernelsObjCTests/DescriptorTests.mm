@@ -192,20 +192,12 @@ using namespace mnk::objc_test;
 - (void)testAttention {
   MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
   MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
-  [self checkDescriptor:options
-                changes:@{
-                  @"scale" : @0.5f,
-                  @"causal" : @NO,
-                  @"window" : @2,
-                  @"windowSeesPinned" : @YES,
-                  @"softcap" : @3,
-                  @"mask" : one,
-                  @"slopes" : one,
-                  @"sinks" : one,
-                  @"splits" : @4,
-                  @"kernel" : @2,
-                  @"merge" : @2
-                }];
+  NSMutableDictionary *optionChanges = [@{@"mask" : one, @"slopes" : one, @"sinks" : one} mutableCopy];
+  for (const mnk::test::NumberOption &option : mnk::test::numberOptions()) {
+    NSString *key = [NSString stringWithUTF8String:option.name];
+    optionChanges[key] = @(1 - [[options valueForKey:key] intValue]);
+  }
+  [self checkDescriptor:options changes:optionChanges];
   MNKAttentionPartials *partials = [[MNKAttentionPartials alloc] initWithSums:one stats:two];
   [self checkDescriptor:partials changes:@{@"sums" : two, @"stats" : one}];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:one];

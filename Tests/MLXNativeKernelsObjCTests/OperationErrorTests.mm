@@ -207,7 +207,6 @@ struct Refusals {
            {@"options.splits", @(1ull << 32), @"the number for splits is out of range"},
            {@"options.kernel", @3, @"the kernel is unknown"},
            {@"options.merge", @3, @"the merge is unknown"},
-           {@"options.scale", @(NAN), @""},
            {@"scratch", _vectors, @""},
        }},
       {[[MNKMergePartials alloc] initWithPartials:partials results:results],

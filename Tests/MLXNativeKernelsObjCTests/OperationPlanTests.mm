@@ -118,7 +118,7 @@ struct ObjCAPI {
     REQUIRE(core.append(encoder, keys, values, 1));
     REQUIRE(core.append(encoder, keys, values, sequences));
     REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.window = 2}, 1));
-    REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.softcap = 2}, sequences));
+    REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.scale = 2}, sequences));
     const HeadsView headMajor(keys, KVLayout::headMajor), rows(tensor({2, 4, 64}));
     const uint32_t counts[] = {2, 0};
     REQUIRE(core.append(encoder, headMajor, values, sequences, counts));
@@ -128,9 +128,9 @@ struct ObjCAPI {
     REQUIRE(core.copy(encoder, 2, 1));
     REQUIRE(encoder.commit());
     MNKCommandEncoder *step = [object commandEncoder];
-    MNKAttentionOptions *window = [[MNKAttentionOptions alloc] init], *softcap = [[MNKAttentionOptions alloc] init];
+    MNKAttentionOptions *window = [[MNKAttentionOptions alloc] init], *scale = [[MNKAttentionOptions alloc] init];
     window.window = 2;
-    softcap.softcap = 2;
+    scale.scale = 2;
     MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:objectOver(out)];
     MNKTensor *queries = objectOver(tensor({2, 4, 64}));
     XCTAssertTrue([step appendKeys:objectOver(keys) values:objectOver(values) toCache:cache sequence:1 error:nil]);
@@ -144,7 +144,7 @@ struct ObjCAPI {
                              overCache:cache
                              sequences:@[ @2, @0 ]
                                results:results
-                               options:softcap
+                               options:scale
                                  error:nil]));
     MNKHeadsView *keyView = [MNKHeadsView viewWithTensor:objectOver(keys) layout:MNKKVLayoutHeadMajor];
     MNKHeadsView *valueView = [[MNKHeadsView alloc] initWithTensor:objectOver(values)];

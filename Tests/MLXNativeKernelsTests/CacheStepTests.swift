@@ -209,7 +209,7 @@ final class CacheStepTests: AttentionTestCase {
             let whenFull = AttentionCache.WhenFull.overwriteOldest(keepingFirst: pinned)
             let together = try makeCache(capacity: capacity, sequences: 2, whenFull: whenFull)
             let single = try makeCache(capacity: capacity, sequences: 2, whenFull: whenFull)
-            let options = AttentionOptions(window: window, windowSeesPinned: true, softcap: 3)
+            let options = AttentionOptions(scale: 0.5, window: window, windowSeesPinned: true)
             for count in [1, 17, 0, 5] {
                 let tokens = someTokens(count)
                 let q = try queries(count)

@@ -14,7 +14,7 @@ final class DescriptionTests: DeviceTestCase {
         var printed: [Any] = [
             try XCTUnwrap(device), vector, view, cache, quantized, library, HeadsView(vector),
             RotaryEmbedding(base: 1e6),
-            RotaryStep(.init()), AttentionOptions(softcap: 50), AttendedSequence(length: 3), HostOptions(),
+            RotaryStep(.init()), AttentionOptions(scale: 0.5), AttendedSequence(length: 3), HostOptions(),
             SlidingWindow(window: 4), AttentionCache.Calibration(), KVCodec.turbo(.bits4), KVQuantizeOptions(),
             KVCacheWrite(keys: vector, into: view, at: 0),
             MultiRoPE(HeadsView(vector), positions: .text(startingAt: 0), with: .init()),

@@ -29,13 +29,12 @@ final class FlashDecodeTests: AttentionTestCase {
         let logSumExp = try Tensor.zeros(shape: [2, heads], on: device)
         try device.encode { step in
             try step.append(keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), to: cache)
-            try step.attend(
-                q, over: cache, into: out, .init(scale: 1 / sqrt(128), window: 7, softcap: 0.5), logSumExp: logSumExp)
+            try step.attend(q, over: cache, into: out, .init(scale: 1 / sqrt(128), window: 7), logSumExp: logSumExp)
         }.wait()
         let expected = try attended(
-            q, over: tokens, held: Array(18..<30), scale: 1 / Float(128).squareRoot(), window: 7, softcap: 0.5)
+            q, over: tokens, held: Array(18..<30), scale: 1 / Float(128).squareRoot(), window: 7)
         try assertClose(try Tensor(out.array(of: Float.self), on: device), expected, accuracy: 1e-3)
-        // Seven scores of at most one half.
+        // Seven scores near 0.
         for number in try logSumExp.array(of: Float.self) { XCTAssertEqual(Double(number), log(7), accuracy: 0.5) }
     }
 
@@ -278,6 +277,7 @@ final class FlashDecodeTests: AttentionTestCase {
         refused(op: "AttentionCache", what: "splits", got: "exactly 0", AttentionOptions(splits: .exactly(0)))
         refused(what: "splits", got: "2000", AttentionOptions(splits: .exactly(2000)))
         refused(what: "scale", got: "-1", AttentionOptions(scale: -1))
+        refused(what: "softcap", got: "-2", AttentionOptions(softcap: -2))
         refused(what: "result", got: "f32 [4]", into: try Tensor.zeros(shape: [4], on: device))
         refused(what: "mask", AttentionOptions(mask: q))
         refused(what: "slopes", AttentionOptions(slopes: q))

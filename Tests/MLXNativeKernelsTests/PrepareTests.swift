@@ -30,7 +30,7 @@ final class PrepareTests: AttentionTestCase {
             let rotary = RotaryEmbedding(frequencyFactors: [Float](repeating: 2, count: headDim / 2))
             let ready = try await device.prepare(
                 for: [cache, makeCache()], queryHeads: heads, rows: 5, dtype: .float32,
-                options: AttentionOptions(softcap: 3), rotary: rotary)
+                options: AttentionOptions(scale: 0.25), rotary: rotary)
             XCTAssertGreaterThanOrEqual(ready.kernels, 3, "\(storage)")
             XCTAssertEqual([ready.measured, ready.known], [0, 0])
             XCTAssertFalse(ready.isKept)
@@ -43,9 +43,9 @@ final class PrepareTests: AttentionTestCase {
             let q = try queries(5)
             let out = try zeros(5)
             try append(tokens, to: cache)
-            try await device.run { try $0.attend(q, over: cache, into: out, .init(softcap: 3)) }
+            try await device.run { try $0.attend(q, over: cache, into: out, .init(scale: 0.25)) }
             try assertClose(
-                out, try attended(q, over: tokens, softcap: 3), accuracy: storage == .dense(.float32) ? 2e-5 : 0.02,
+                out, try attended(q, over: tokens, scale: 0.25), accuracy: storage == .dense(.float32) ? 2e-5 : 0.02,
                 "\(storage)")
         }
     }
@@ -130,7 +130,7 @@ final class PrepareTests: AttentionTestCase {
         await assertPreparationRefused([cache], queryHeads: -1, what: "queryHeads is out of range", got: "-1")
         await assertPreparationRefused([cache], queryHeads: 3, got: "3")
         await assertPreparationRefused([cache], dtype: .uint8, what: "no kernels for tokens of this dtype", got: "u8")
-        await assertPreparationRefused([cache], options: .init(softcap: -1), what: "softcap")
+        await assertPreparationRefused([cache], options: .init(scale: -1), what: "scale")
         await assertPreparationRefused([cache], options: .init(window: -1), what: "window is out of range", got: "-1")
         await assertPreparationRefused([cache], rotary: .init(ropeDim: -1), what: "ropeDim is out of range", got: "-1")
         await assertPreparationRefused([cache, foreign], what: "a cache is of another device")

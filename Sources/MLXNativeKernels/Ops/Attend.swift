@@ -10,7 +10,7 @@ extension KernelEncoder {
     /// ```swift
     /// let done = try device.encode { step in
     ///     try step.append(keys: k, values: v, to: cache)
-    ///     try step.attend(q, over: cache, into: out, .init(window: 1024, softcap: 50))
+    ///     try step.attend(q, over: cache, into: out, .init(window: 1024))
     /// }
     /// ```
     ///

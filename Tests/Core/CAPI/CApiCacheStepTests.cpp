@@ -34,7 +34,7 @@ struct StepFixture {
                                   .dtype = MNK_F32,
                                   .when_full = MNK_RING};
   mnk_attention_results results{.size = sizeof results, .into = output.get()};
-  mnk_attention_options options{.size = sizeof options, .softcap = 20};
+  mnk_attention_options options{.size = sizeof options, .scale = 0.5f};
   mnk_cache_step step{.size = sizeof step, .results = &results, .options = &options};
   AppendAndAttend twinStep;
   Owned<mnk_cache> cache{nullptr, mnk_cache_release}, twin{nullptr, mnk_cache_release};
@@ -53,7 +53,7 @@ struct StepFixture {
       *twinView = REQUIRE(HeadsView::columns(fused->tensor, column, heads, kDim));
     }
     twinStep.results.into = expected->tensor;
-    twinStep.options.softcap = 20;
+    twinStep.options.scale = 0.5f;
     makeCaches();
   }
   void makeCaches() {

@@ -26,7 +26,7 @@ TEST(CApiPrepare, ReportsWhatIsReady) {
   const std::string file = folder.path("tuning");
   Fixture fixture;
   mnk_rotary_embedding rotary{.size = sizeof rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
-  mnk_attention_options options{.size = sizeof options, .softcap = 30};
+  mnk_attention_options options{.size = sizeof options, .scale = 0.5f};
   fixture.preparation.rotary = &rotary;
   fixture.preparation.options = &options;
   fixture.preparation.rows = 4;

@@ -10,6 +10,7 @@
 
 #include "CAPI/Handles.hpp"
 #include "Ops/Common/BindingCases.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 namespace mnk::test {
 
@@ -178,18 +179,10 @@ class CStructs {
   }
 
   mnk_attention_options of(const AttentionOptions& options) {
-    return {.size = sizeof(mnk_attention_options),
-            .scale = options.scale,
-            .is_bidirectional = !options.isCausal,
-            .window = options.window,
-            .softcap = options.softcap,
-            .mask = of(options.mask),
-            .slopes = of(options.slopes),
-            .sinks = of(options.sinks),
-            .splits = options.splits,
-            .kernel = static_cast<mnk_flash_decode_kernel>(options.kernel),
-            .merge = static_cast<mnk_flash_decode_merge>(options.merge),
-            .window_sees_pinned = options.windowSeesPinned};
+    mnk_attention_options made{
+        .size = sizeof made, .mask = of(options.mask), .slopes = of(options.slopes), .sinks = of(options.sinks)};
+    for (const NumberOption& option : numberOptions()) option.setInC(made, option.get(options));
+    return made;
   }
   mnk_attention_results of(const AttentionResults& results) {
     return {.size = sizeof(mnk_attention_results),

@@ -294,8 +294,8 @@ TEST(AttentionCacheAttend, QuantizedCachesAttendToDequantizedTokens) {
     REQUIRE(REQUIRE(encoder.commit()).wait());
     for (const uint64_t rows : {1, 3}) {
       const Tensor queries = fixture.someQueries(rows);
-      // Softcap and log-sum-exp show whether the scores include the key means.
-      const AttentionOptions options{.softcap = 2};
+      // The weight of a sink shows whether the scores include the key means.
+      const AttentionOptions options{.sinks = fixture.tensor({1, 2, 3, 4}, {kQueryHeads})};
       const std::vector<float> expected = dense.attendNow(queries, options);
       EXPECT(largestDifference(fixture.attendNow(queries, options), {expected.begin(), expected.end()}) < kF32Sums);
     }

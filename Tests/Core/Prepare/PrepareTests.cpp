@@ -282,7 +282,7 @@ TEST(Prepare, RefusesWhatNoStepCanHave) {
                 .got = "2",
                 .expected = "table or measure",
                 .fix = "Pass one of the cases of Tuning."});
-  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .options = {.softcap = -1}}), {.op = "prepare"});
+  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .options = {.scale = -1}}), {.op = "prepare"});
   EXPECT_EQ(timed.submissions, 0u);
   EXPECT_EQ(REQUIRE(prepare(timed.device, {})).kernels, 0u);
 }

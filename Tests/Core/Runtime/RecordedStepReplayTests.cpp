@@ -133,7 +133,7 @@ struct Layers {
     if (auto done = encoder.encode(rotation); !done) return done;
     if (of.sequences.empty()) {
       if (auto done = layer.cache.append(encoder, layer.keys, layer.values, 1); !done) return done;
-      return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {.softcap = 30}, 1);
+      return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {.scale = 0.5f}, 1);
     }
     if (auto done = layer.cache.append(encoder, layer.keys, layer.values, of.sequences); !done) return done;
     return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {}, of.sequences);

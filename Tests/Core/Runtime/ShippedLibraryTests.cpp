@@ -52,36 +52,29 @@ const std::vector<FunctionConstant> kCodecNumbers = {{kKVCodecKeyBits, 5u},
                                                      {kKVCodecHasAlignedCodes, true},
                                                      {kKVCodecElementType, uint32_t{kFloat16}},
                                                      {kKVCodecDenseType, uint32_t{kFloat16}}};
-// Only those of its constants that arguments depend on.
-const std::vector<uint32_t> kFlashDecodeConstants = {
-    kKVCodecHasQuantizedKeys, kKVCodecHasQuantizedValues, kKVCodecHasKeyMeans,
-    kKVCodecHasValueMeans,    kFlashDecodeHasMask,        kFlashDecodeHasLogSumExp,
-    kFlashDecodeWritesSums,   kFlashDecodeMergesInKernel, kFlashDecodeIsRagged};
-const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, true},
-                                                           {kKVCodecKeyBits, 4u},
-                                                           {kKVCodecValueBits, 3u},
-                                                           {kKVCodecValueDim, 128u},
-                                                           {kKVCodecHasChannelScales, false},
-                                                           {kFlashDecodeCacheType, uint32_t{kFloat16}},
-                                                           {kFlashDecodeQueryType, uint32_t{kFloat32}},
-                                                           {kFlashDecodeIntoType, uint32_t{kBFloat16}},
-                                                           {kFlashDecodeMaskType, uint32_t{kFloat16}},
-                                                           {kFlashDecodeIsAligned, true},
-                                                           {kFlashDecodeIsVectorized, true},
-                                                           {kFlashDecodeIsVectorizedInto, true},
-                                                           {kFlashDecodeHasSlopes, false},
-                                                           {kFlashDecodeIsInOrder, true},
-                                                           {kFlashDecodeHasTokens, false},
-                                                           {kFlashDecodeIsPadded, false},
-                                                           {kFlashDecodeSeesPinned, true},
-                                                           {kFlashDecodeHasSinks, true},
-                                                           {kFlashDecodeHasSoftcap, true},
-                                                           {kFlashDecodeIsSplit, false},
-                                                           {kFlashDecodeWritesPartials, false},
-                                                           {kFlashDecodeWritesResults, true},
-                                                           {kFlashDecodeTableBits, uint32_t{14}},
-                                                           {kFlashDecodeIsOneTensor, true},
-                                                           {kFlashDecodeHasRowMajorMatrices, false}};
+std::vector<FunctionConstant> flashDecodeNumbers(uint32_t simdgroupsPerRow = 1) {
+  return {{kKVCodecKeyBits, 4u},
+          {kKVCodecValueBits, 3u},
+          {kKVCodecValueDim, 128u},
+          {kFlashDecodeCacheType, uint32_t{kFloat16}},
+          {kFlashDecodeQueryType, uint32_t{kFloat32}},
+          {kFlashDecodeIntoType, uint32_t{kBFloat16}},
+          {kFlashDecodeMaskType, uint32_t{kFloat16}},
+          {kFlashDecodeTableBits, 14u},
+          {kFlashDecodeSimdgroupsPerRow, simdgroupsPerRow}};
+}
+// Everything in FlashDecode that is not a number is a flag.
+const std::vector<uint32_t> kFlashDecodeConstants = [] {
+  std::vector<uint32_t> flags = {kKVCodecIsTurbo,     kKVCodecHasQuantizedKeys, kKVCodecHasQuantizedValues,
+                                 kKVCodecHasKeyMeans, kKVCodecHasValueMeans,    kKVCodecHasChannelScales};
+  std::set<uint32_t> numbers;
+  for (const FunctionConstant& number : flashDecodeNumbers()) numbers.insert(number.index);
+#define ROW(op, name, index) \
+  if (std::string_view(#op) == "FlashDecode" && !numbers.contains(index)) flags.push_back(index);
+  MNK_FUNCTION_CONSTANTS(ROW)
+#undef ROW
+  return flags;
+}();
 const Family kFamilies[] = {
     {"kvCacheMove_", kKVCacheWriteConstants},
     {"kvCacheConvert_", kKVCacheWriteConstants},
@@ -102,11 +95,11 @@ const Family kFamilies[] = {
     {"hadamard_",
      {kHadamardIsOutOfPlace, kHadamardIsVectorized},
      {{kHadamardFromType, uint32_t{kFloat32}}, {kHadamardIntoType, uint32_t{kBFloat16}}}},
-    {"flashDecodeVector_", kFlashDecodeConstants, kFlashDecodeNumbers},
-    {"flashDecodeMatrix_", kFlashDecodeConstants, kFlashDecodeNumbers},
-    {"flashDecodeReduce_", kFlashDecodeConstants, kFlashDecodeNumbers},
-    {"flashPrefill_latent_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeSimdgroupsPerRow, 4u}})},
-    {"flashPrefill_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeSimdgroupsPerRow, 2u}})},
+    {"flashDecodeVector_", kFlashDecodeConstants, flashDecodeNumbers()},
+    {"flashDecodeMatrix_", kFlashDecodeConstants, flashDecodeNumbers()},
+    {"flashDecodeReduce_", kFlashDecodeConstants, flashDecodeNumbers()},
+    {"flashPrefill_latent_", kFlashDecodeConstants, flashDecodeNumbers(4)},
+    {"flashPrefill_", kFlashDecodeConstants, flashDecodeNumbers(2)},
     {"matrixLayoutProbe", {}},
     {"ordersThreadgroups", {}},
     {MNK_SHADER_STAMP, {}},

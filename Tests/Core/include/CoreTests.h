@@ -30,7 +30,7 @@ typedef struct core_test_attention {
   size_t rows, heads, kv_heads, head_dim, length;
   uint32_t window;
   uint32_t pinned;  // positions that rows see outside of their window
-  float scale, softcap;
+  float scale;
 } core_test_attention;
 // Queries and results [rows, heads, head_dim], keys and values [length, kv_heads, head_dim]. `held` hides the positions
 // where it is false; NULL hides none.

@@ -2,6 +2,8 @@
 #pragma once
 #import "Bridging.hpp"
 
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
+
 NS_ASSUME_NONNULL_BEGIN
 
 namespace mnk::objc_test {

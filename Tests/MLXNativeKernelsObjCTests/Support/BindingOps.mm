@@ -91,17 +91,12 @@ MNKKVQuantizeOptions *objectFor(const KVQuantizeOptions &options) {
 
 MNKAttentionOptions *objectFor(const AttentionOptions &options) {
   MNKAttentionOptions *object = [[MNKAttentionOptions alloc] init];
-  object.scale = options.scale;
-  object.causal = options.isCausal;
-  object.window = options.window;
-  object.windowSeesPinned = options.windowSeesPinned;
-  object.softcap = options.softcap;
+  for (const test::NumberOption &option : test::numberOptions()) {
+    [object setValue:@(option.get(options)) forKey:[NSString stringWithUTF8String:option.name]];
+  }
   object.mask = objectOver(options.mask);
   object.slopes = objectOver(options.slopes);
   object.sinks = objectOver(options.sinks);
-  object.splits = options.splits;
-  object.kernel = static_cast<MNKFlashDecodeKernel>(options.kernel);
-  object.merge = static_cast<MNKFlashDecodeMerge>(options.merge);
   return object;
 }
 

@@ -44,12 +44,12 @@ class AttentionTestCase: DeviceTestCase {
     /// The C++ tests' reference: attention of query rows, the newest of `tokens`, over the tokens at held positions.
     func attended(
         _ queries: Tensor, over tokens: [Token], held: [Int]? = nil, scale: Float = 0, window: UInt32 = 0,
-        seesFirst pinned: UInt32 = 0, softcap: Float = 0
+        seesFirst pinned: UInt32 = 0
     ) throws -> [Float] {
         let all = try queries.array(of: Float.self)
         var attention = core_test_attention(
             rows: all.count / (heads * headDim), heads: heads, kv_heads: kvHeads, head_dim: headDim,
-            length: tokens.count, window: window, pinned: pinned, scale: scale, softcap: softcap)
+            length: tokens.count, window: window, pinned: pinned, scale: scale)
         var output = [Float](repeating: 0, count: all.count)
         core_test_reference_attention(
             &attention, all, tokens.flatMap(\.key), tokens.flatMap(\.value),

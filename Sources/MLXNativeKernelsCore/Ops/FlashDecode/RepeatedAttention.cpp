@@ -9,19 +9,6 @@ namespace mnk {
 
 namespace {
 
-void describeOptions(const AttentionOptions& options, OpForm& form) {
-  form.add(options.scale);
-  form.add(options.isCausal);
-  form.add(options.window);
-  form.add(options.windowSeesPinned);
-  form.add(options.softcap);
-  form.bind(kFlashDecodeSlopes, options.slopes, Access::read);
-  form.bind(kFlashDecodeSinks, options.sinks, Access::read);
-  form.add(options.splits);
-  form.add(options.kernel);
-  form.add(options.merge);
-}
-
 void describeResults(const AttentionResults& results, OpForm& form) {
   form.bind(kFlashDecodeInto, results.into, Access::write);
   form.add(results.partials.has_value());
@@ -89,7 +76,9 @@ bool RepeatedAttention::describe(OpForm& form) const {
     describeSlots(dense, form);
   }
   describeResults(op_.results, form);
-  describeOptions(op_.options, form);
+  std::apply([&](auto... numbers) { (form.add(numbers), ...); }, numbersOf(op_.options));
+  form.bind(kFlashDecodeSlopes, op_.options.slopes, Access::read);
+  form.bind(kFlashDecodeSinks, op_.options.sinks, Access::read);
   return true;
 }
 

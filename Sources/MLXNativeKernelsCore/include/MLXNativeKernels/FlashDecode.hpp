@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -75,6 +76,11 @@ struct AttentionOptions {
   FlashDecodeKernel kernel = FlashDecodeKernel::automatic;
   FlashDecodeMerge merge = FlashDecodeMerge::automatic;
 };
+// All options but the tensors. A new option does not compile until it is listed here.
+inline auto numbersOf(const AttentionOptions& options) {
+  const auto& [scale, isCausal, window, seesPinned, softcap, mask, slopes, sinks, splits, kernel, merge] = options;
+  return std::tuple(scale, isCausal, window, seesPinned, softcap, splits, kernel, merge);
+}
 
 // Attention over a part of the keys, for MergePartials to finish. Results before the division, and what to divide them
 // by: rowMax, the largest score times log2(e), and rowSum, the sum of 2^(score * log2(e) - rowMax). A row that sees no

@@ -83,23 +83,15 @@ void addStores(List& list) {
 }
 
 void addOptions(List& list) {
-  const std::pair<const char*, void (*)(AttentionOptions&)> changes[] = {
-      {"scale", [](AttentionOptions& o) { o.scale = 0.5f; }},
-      {"not causal", [](AttentionOptions& o) { o.isCausal = false; }},
-      {"window", [](AttentionOptions& o) { o.window = 3; }},
-      {"softcap", [](AttentionOptions& o) { o.softcap = 20; }},
-      {"splits", [](AttentionOptions& o) { o.splits = 2; }},
-      {"vector kernel", [](AttentionOptions& o) { o.kernel = FlashDecodeKernel::vector; }},
-      {"separate merge", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::separate; }},
-      {"merge in the kernel", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::inKernel; }},
-      {"too many splits", [](AttentionOptions& o) { o.splits = 2000; }},
-  };
-  for (const auto& [name, change] : changes) {
-    list.add(name, [change](BindingMemory& memory) {
-      FlashDecode op = opOf(FlashDecodeCase{.name = "options", .options = {}}, memory);
-      change(op.options);
-      return op;
-    });
+  for (const NumberOption& option : numberOptions()) {
+    std::vector<double> numbers = option.valid;
+    numbers.insert(numbers.end(), option.invalid.begin(), option.invalid.end());
+    for (const double number : numbers) {
+      // Merges need splits.
+      FlashDecodeCase one{.name = fmt::format("{} {}", option.name, number), .options = {.splits = 3}};
+      option.set(one.options, number);
+      list.add(std::vector{one}, 1);
+    }
   }
 }
 

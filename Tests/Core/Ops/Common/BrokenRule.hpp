@@ -1,5 +1,6 @@
 // Tests of rule tables: each case breaks one rule, and no rule is left without a case.
 #pragma once
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -12,7 +13,7 @@ namespace mnk::test {
 
 // Changes a valid op so that it breaks a rule and none above it.
 template <typename Op>
-using Break = void (*)(Op&);
+using Break = std::function<void(Op&)>;
 
 // `plan` makes a plan of a broken op and must report the same.
 template <typename Op, typename Plan>

@@ -2,11 +2,13 @@
 // every device and through the plan.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/mnk_flash_decode.h"
 #include "Ops/FlashDecode/FlashDecodeReference.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 
@@ -104,6 +106,19 @@ struct FlashDecodeCase {
   bool mayBePrefilled() const;
 };
 
+// One of the options that are no tensors. Rules, bindings and random cases take their options from a list of all.
+struct NumberOption {
+  const char* name;  // of the property in Objective-C
+  bool isFloat;      // and goes with all other options
+  double (*get)(const AttentionOptions&);
+  void (*set)(AttentionOptions&, double number);
+  void (*setInC)(mnk_attention_options&, double number);
+  std::vector<double> valid, invalid;  // the first valid one is usual
+};
+std::span<const NumberOption> numberOptions();
+// Sets floats that are not set to usual numbers, or at random some of them to any valid ones.
+void setFloats(AttentionOptions& options, Seeded* random = nullptr);
+
 std::vector<FlashDecodeCase> headDimCases();      // head dims and dtypes
 std::vector<FlashDecodeCase> paddedDimCases();    // head dims without a kernel of their own
 std::vector<FlashDecodeCase> groupCases();        // query heads for each head of the cache, and rows
@@ -113,7 +128,7 @@ std::vector<FlashDecodeCase> sequenceCases();     // several sequences of unequa
 std::vector<FlashDecodeCase> raggedCases();       // sequences of unequal numbers of rows
 std::vector<FlashDecodeCase> unalignedCases();    // memory that wide loads and stores cannot use
 std::vector<FlashDecodeCase> maskCases();         // masks of every rank and dtype
-std::vector<FlashDecodeCase> scoreCases();        // scale, softcap, slopes, sinks, logarithms of sums, partials
+std::vector<FlashDecodeCase> scoreCases();        // score options, logarithms of sums, partials
 std::vector<FlashDecodeCase> queryCases();        // queries in every place, results of every rank
 std::vector<FlashDecodeCase> quantizedCases();    // codecs, means and channel scales
 std::vector<FlashDecodeCase> mixedDecodeCases();  // codes of keys or of values alone

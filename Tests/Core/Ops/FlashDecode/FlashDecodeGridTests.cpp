@@ -35,35 +35,29 @@ std::vector<Case> sample(const std::vector<Case>& grid, size_t count) {
 }
 
 std::vector<Case> llamaGrid() {
-  struct Dims {
-    uint64_t keys, values;
-  };
   std::vector<Case> grid;
-  for (const Dims& dims : {Dims{64, 64}, {80, 80}, {128, 128}, {192, 128}, {192, 192}, {256, 256}, {576, 512}}) {
-    for (uint32_t with = 0; with < 8; ++with) {  // mask, sinks, slopes
-      for (float softcap : {0.0f, 10.0f}) {
-        for (uint64_t group : {1, 4, 12}) {
-          for (uint64_t length : {113, 512, 1024}) {
-            for (uint64_t rows : {1, 3}) {
-              for (DType cache : {DType::f32, DType::f16, DType::bf16}) {
-                Case attend{
-                    .name = fmt::format("{} and {} of {}, with {:#b}, softcap {}, groups of {}, {} positions, {} "
-                                        "rows",
-                                        dims.keys, dims.values, name(cache), with, softcap, group, length, rows),
-                    .cache = cache,
-                    .headDim = dims.keys,
-                    .valueHeadDim = dims.values,
-                    .kvHeads = 1 + length % 2,
-                    .layout = (length + rows) % 2 ? KVLayout::headMajor : KVLayout::tokenMajor,
-                    .group = group,
-                    .rows = rows,
-                    .sequences = {{0, length}},
-                    .hasSlopes = (with & 1) != 0,
-                    .hasSinks = (with & 2) != 0};
-                if (with & 4) attend.mask = {.dtype = DType::f16};
-                attend.options.softcap = softcap;
-                grid.push_back(attend);
-              }
+  for (const auto& [headDim, valueHeadDim] :
+       {std::pair(64u, 64u), {80, 80}, {128, 128}, {192, 128}, {192, 192}, {256, 256}, {576, 512}}) {
+    for (uint32_t with = 0; with < 16; ++with) {  // floats, mask, sinks, slopes
+      for (uint64_t group : {1, 4, 12}) {
+        for (uint64_t length : {113, 512, 1024}) {
+          for (uint64_t rows : {1, 3}) {
+            for (DType cache : {DType::f32, DType::f16, DType::bf16}) {
+              Case attend{.name = fmt::format("{} and {} of {}, with {:#b}, groups of {}, {} positions, {} rows",
+                                              headDim, valueHeadDim, name(cache), with, group, length, rows),
+                          .cache = cache,
+                          .headDim = headDim,
+                          .valueHeadDim = valueHeadDim,
+                          .kvHeads = 1 + length % 2,
+                          .layout = (length + rows) % 2 ? KVLayout::headMajor : KVLayout::tokenMajor,
+                          .group = group,
+                          .rows = rows,
+                          .sequences = {{0, length}},
+                          .hasSlopes = (with & 1) != 0,
+                          .hasSinks = (with & 2) != 0};
+              if (with & 4) attend.mask = {.dtype = DType::f16};
+              if (with & 8) setFloats(attend.options);
+              grid.push_back(attend);
             }
           }
         }

@@ -1,4 +1,6 @@
-// Cases of what makes a score, what else results may be, and of quantized caches.
+// The numbers among options, and cases of what makes a score, what else results may be, and of quantized caches.
+#include <cmath>
+
 #include "Ops/Common/TurboSigns.hpp"
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
@@ -15,7 +17,44 @@ Case smallCase(std::string name, uint64_t headDim = 32) {
   return {.name = std::move(name), .cache = DType::f16, .headDim = headDim, .valueHeadDim = headDim};
 }
 
+template <auto field, auto fieldInC, bool isInverted = false>
+NumberOption numberOption(const char* name, std::vector<double> valid, std::vector<double> invalid = {}) {
+  static constexpr auto set = []<typename Number>(Number& number, double to) { number = static_cast<Number>(to); };
+  return {
+      name,
+      std::is_same_v<decltype(field), float AttentionOptions::*>,
+      [](const AttentionOptions& options) { return static_cast<double>(options.*field); },
+      [](AttentionOptions& options, double number) { set(options.*field, number); },
+      [](mnk_attention_options& options, double number) { set(options.*fieldInC, isInverted ? 1 - number : number); },
+      std::move(valid),
+      std::move(invalid)};
+}
+
 }  // namespace
+
+std::span<const NumberOption> numberOptions() {
+  using Core = AttentionOptions;
+  using InC = mnk_attention_options;
+  static const NumberOption all[] = {
+      numberOption<&Core::scale, &InC::scale>("scale", {0.125, 1, 0.01, 1e-37}, {-1, NAN, 3e38, 1e-38}),
+      numberOption<&Core::softcap, &InC::softcap>("softcap", {10, 2, 30, 50, 1e-30, 1e-6, 1e6, 1e30},
+                                                  {INFINITY, NAN, -2, 3e38, 1e-31}),
+      numberOption<&Core::window, &InC::window>("window", {3}, {uint32_t{1} << 31}),
+      numberOption<&Core::windowSeesPinned, &InC::window_sees_pinned>("windowSeesPinned", {1}),
+      numberOption<&Core::isCausal, &InC::is_bidirectional, true>("causal", {0}),
+      numberOption<&Core::splits, &InC::splits>("splits", {2}, {1025}),
+      numberOption<&Core::kernel, &InC::kernel>("kernel", {MNK_KERNEL_VECTOR}),
+      numberOption<&Core::merge, &InC::merge>("merge", {MNK_MERGE_SEPARATE, MNK_MERGE_IN_KERNEL})};
+  static_assert(std::size(all) == std::tuple_size_v<decltype(numbersOf(Core()))>, "an option is missing");
+  return all;
+}
+
+void setFloats(AttentionOptions& options, Seeded* random) {
+  for (const auto& [name, isFloat, get, set, setInC, valid, invalid] : numberOptions()) {
+    if (!isFloat || get(options) != 0 || (random && random->below(3) != 0)) continue;
+    set(options, valid[random ? random->below(valid.size()) : 0]);
+  }
+}
 
 std::vector<Case> maskCases() {
   std::vector<Case> cases;
@@ -89,17 +128,13 @@ std::vector<Case> scoreCases() {
     if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
     cases.push_back(attend);
   }
-  for (float softcap : {1e-30f, 1e-6f, 1e6f, 1e30f}) {
-    Case attend = smallCase(fmt::format("a softcap of {}", softcap));
-    attend.options.softcap = softcap;
-    attend.givesLogSumExp = true;
-    cases.push_back(attend);
-  }
-  for (float scale : {1.0f, 0.01f}) {
-    Case attend = smallCase(fmt::format("a scale of {}", scale));
-    attend.options.scale = scale;
-    attend.givesLogSumExp = true;
-    cases.push_back(attend);
+  for (const NumberOption& option : numberOptions()) {
+    for (size_t i = 0; option.isFloat && i < option.valid.size(); ++i) {
+      Case attend = smallCase(fmt::format("a {} of {}", option.name, option.valid[i]));
+      option.set(attend.options, option.valid[i]);
+      attend.givesLogSumExp = true;
+      cases.push_back(attend);
+    }
   }
   for (uint32_t splits : {0u, 1u, 3u}) {
     for (bool hasLogSumExp : {false, true}) {

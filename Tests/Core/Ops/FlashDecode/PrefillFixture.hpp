@@ -99,7 +99,7 @@ inline void drawOptions(FlashDecodeCase& attend, Seeded& random) {
     attend.options.window = static_cast<uint32_t>(1 + random.below(isFull ? std::max<uint64_t>(most, 6) - 5 : length));
     attend.options.windowSeesPinned = isDrawn(2);
   }
-  if (isDrawn(4)) attend.options.softcap = 20;
+  if (isDrawn(4)) setFloats(attend.options);
   if (isDrawn(3)) {
     attend.mask = MaskCase{.dtype = kPrefillTypes[random.below(3)],
                            .rank = static_cast<uint32_t>(attend.sequences.size() > 1 ? 4 : 2 + random.below(3)),

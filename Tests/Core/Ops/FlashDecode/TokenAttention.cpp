@@ -54,8 +54,7 @@ void core_test_reference_attention(const core_test_attention* of, const float* q
       .queries = {queries, of->rows * of->heads * of->head_dim},
       .keys = {keys, planeElements},
       .values = {values, planeElements},
-      .options = {
-          .scale = of->scale, .window = of->window, .windowSeesPinned = of->pinned != 0, .softcap = of->softcap}};
+      .options = {.scale = of->scale, .window = of->window, .windowSeesPinned = of->pinned != 0}};
   if (held) tokens.sees = [=](uint64_t, uint64_t position) { return held[position]; };
   for (const double element : attended(tokens)) *out++ = static_cast<float>(element);
 }
