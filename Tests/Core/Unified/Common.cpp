@@ -163,11 +163,9 @@
 #undef soundOp
 #undef kBroken
 #undef kGolden
-#define packed packed_MultiRoPETests
 #define Case Case_MultiRoPETests
 #include "Ops/MultiRoPE/MultiRoPETests.cpp"
 #undef Case
-#undef packed
 #define expectNear expectNear_RotaryFrequenciesTests
 #include "Ops/MultiRoPE/RotaryFrequenciesTests.cpp"
 #undef expectNear

@@ -8,6 +8,8 @@
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 #include "Ops/MultiRoPE/MultiRoPECase.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
+#include "Harness/Check.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
 #include <bit>
 #include <cmath>
@@ -23,7 +25,6 @@
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Hadamard/HadamardRun.hpp"
-#include "Harness/Check.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
 #include <list>
 #include "Harness/EveryDevice.hpp"
@@ -41,6 +42,7 @@
 #include "Ops/MultiRoPE/MultiRoPEReference.hpp"
 #include "Ops/MultiRoPE/MultiRoPERun.hpp"
 #include "Ops/Common/BindingCases.cpp"
+#include "Ops/Common/GuardedOperands.cpp"
 #include "Ops/Common/KVCodecReference.cpp"
 #include "Ops/Common/KVCodecTables.cpp"
 #include "Ops/Common/StoredVector.cpp"
@@ -80,9 +82,6 @@
 #define placesOf placesOf_MultiRoPEReference
 #include "Ops/MultiRoPE/MultiRoPEReference.cpp"
 #undef placesOf
-#define Case Case_MultiRoPERotaryCases
-#include "Ops/MultiRoPE/MultiRoPERotaryCases.cpp"
-#undef Case
 #define text text_MultiRoPERun
 #include "Ops/MultiRoPE/MultiRoPERun.cpp"
 #undef text

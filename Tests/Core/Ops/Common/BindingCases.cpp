@@ -295,10 +295,8 @@ const std::vector<BindingCase>& bindingCases() {
     addStores(list);
     addDequantize(list);
     addHadamard(list);
-    list.add(rope::allCases(), 101);
-    list.add(rope::positionCases(), 2);
-    list.add(rope::scalingCases(), 2);
-    list.add(rope::sectionCases(), 2);
+    list.add(rope::drawnCases(300), 1);
+    list.add(rope::edgeCases(), 5);
     list.add(allDecodeCases(), 13);
     list.add(scoreCases(), 1);
     list.add(ringCases(), 5);
