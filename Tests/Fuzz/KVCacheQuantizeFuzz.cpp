@@ -14,38 +14,11 @@ namespace mnk::fuzz {
 
 namespace {
 
-struct Coding {
-  KVCodec codec;
-  uint64_t headDim;
-};
-
-Coding drawCoding(Seeded& random, KVCodecName name) {
-  if (name == KVCodecName::turbo) {
-    return {{.bits = static_cast<uint32_t>(2 + random.below(7))},
-            oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 80, 96, 112, 128, 192, 256, 512})};
-  }
-  const uint32_t bits = oneOf<uint32_t>(random, {4, 4, 4, 5, 6, 8});
-  const uint64_t headDim =
-      bits == 4 ? uint64_t{4} << random.below(coin(random, 1, 4) ? 9 : 6) : oneOf<uint64_t>(random, {256, 256, 512});
-  const float factor = headDim == 512 && coin(random, 1, 2) ? oneOf(random, {0.5f, 16.0f}) : 1;
-  return {{name, bits, factor}, headDim};
-}
-
 // Extents that go together are mutated one by one, and these are too far apart for it.
 std::vector<std::string_view> within(std::vector<std::string_view> refusals) {
   std::erase(refusals, "head dims of keys and values are too different");
   std::erase(refusals, "the write has too many rows");
   return refusals;
-}
-
-// Codecs of keys and values, of head dims whose elements the lanes of a kernel can share.
-std::pair<Coding, Coding> drawCodings(Seeded& random) {
-  for (;;) {
-    const auto name = coin(random, 2, 3) ? KVCodecName::turbo : KVCodecName::mlx1;
-    const Coding keys = drawCoding(random, name), values = drawCoding(random, name);
-    const auto [shorter, longer] = std::minmax(keys.headDim, values.headDim);
-    if (longer <= 128 || shorter >= longer / 32) return {keys, values};
-  }
 }
 
 // The tensors of a plane that are read, apart from its codes.
@@ -63,27 +36,7 @@ struct KVCacheQuantizeFuzz {
   static constexpr bool kTakesAnyBits = false;
 
   static Op make(Arena& arena, Seeded& random) {
-    test::KVCacheQuantizeCase quantize{.name = "fuzz", .write = drawWrite(random)};
-    const auto [keys, values] = drawCodings(random);
-    test::KVCacheWriteCase& write = quantize.write;
-    const bool isTurbo = keys.codec.name == KVCodecName::turbo;
-    quantize.keyCodec = keys.codec, quantize.valueCodec = values.codec;
-    write.headDim = keys.headDim;
-    if (write.valueHeadDim != 0) write.valueHeadDim = values.headDim;
-    write.source = oneOf(random, {DType::f32, DType::f16, DType::bf16});
-    write.cache = oneOf(random, {DType::f32, DType::f16, DType::bf16});
-    quantize.options = {.candidates = oneOf<uint32_t>(random, {1, 1, 1, 5, 17}),
-                        .keyScale = coin(random, 1, 2) ? KVScaleRule::unbiased : KVScaleRule::leastSquares,
-                        .valueScale = coin(random, 1, 2) ? KVScaleRule::unbiased : KVScaleRule::leastSquares,
-                        .nonFinite = coin(random, 1, 2) ? KVNonFinite::zero : KVNonFinite::propagate};
-    quantize.hasMeans = isTurbo && coin(random, 1, 3);
-    quantize.hasChannelScales = isTurbo && coin(random, 1, 3);
-    quantize.hasCounts = coin(random, 1, 3);
-    if (write.valueHeadDim == write.headDim && coin(random, 1, 6)) {
-      (coin(random, 1, 2) ? quantize.hasDenseKeys : quantize.hasDenseValues) = true;
-    }
-    const uint64_t tokens = write.sourceTokens * std::max<uint64_t>(write.sourceSequences, 1);
-    quantize.hasProbe = !isTurbo && !quantize.hasDenseKeys && tokens <= 1 && coin(random, 1, 2);
+    const test::KVCacheQuantizeCase quantize = test::drawnQuantize(random);
     Op op = test::makeOp(quantize, [&](std::string_view, DType dtype, const Shape& shape, uint64_t) {
       return arena.place(dtype, shape, random);
     });
@@ -136,7 +89,7 @@ struct KVCacheDequantizeFuzz {
 
   static Op make(Arena& arena, Seeded& random) {
     const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
-    const auto [keys, values] = drawCodings(random);
+    const auto [keys, values] = test::drawnCodings(random);
     test::KVCacheDequantizeCase read{.name = "fuzz",
                                      .keyCodec = keys.codec,
                                      .valueCodec = values.codec,

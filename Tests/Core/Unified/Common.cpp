@@ -115,7 +115,9 @@
 #undef kTokens
 #undef planeOf
 #include "Ops/KVCacheQuantize/KVCacheQuantizeTests.cpp"
+#define Case Case_KVCacheWriteCoverageTests
 #include "Ops/KVCacheWrite/KVCacheWriteCoverageTests.cpp"
+#undef Case
 #include "Ops/KVCacheWrite/KVCacheWriteOperandTests.cpp"
 #define kPlans kPlans_KVCacheWritePlanTests
 #define expectPlane expectPlane_KVCacheWritePlanTests

@@ -29,15 +29,12 @@
 #include <list>
 #include "Harness/EveryDevice.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
-#include "Harness/Seeded.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
 #include <unordered_map>
 #include "Ops/Common/EveryRun.hpp"
-#include <numeric>
+#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 #include <optional>
 #include <utility>
-#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
-#include <deque>
 #include <iterator>
 #include "Ops/MultiRoPE/MultiRoPEReference.hpp"
 #include "Ops/MultiRoPE/MultiRoPERun.hpp"
@@ -57,31 +54,22 @@
 #undef Case
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRun.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.cpp"
-#define kLayouts kLayouts_KVCacheWriteCases
 #define Case Case_KVCacheWriteCases
 #include "Ops/KVCacheWrite/KVCacheWriteCases.cpp"
 #undef Case
-#undef kLayouts
 #include "Ops/KVCacheWrite/KVCacheWriteReference.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRun.cpp"
-#define text text_KVCacheWriteSourceCases
-#define kLayouts kLayouts_KVCacheWriteSourceCases
-#define Case Case_KVCacheWriteSourceCases
-#include "Ops/KVCacheWrite/KVCacheWriteSourceCases.cpp"
-#undef Case
-#undef kLayouts
-#undef text
 #define shapeOf shapeOf_MultiRoPECase
 #define Case Case_MultiRoPECase
 #include "Ops/MultiRoPE/MultiRoPECase.cpp"
 #undef Case
 #undef shapeOf
+#define drawExtents drawExtents_MultiRoPECases
 #define Case Case_MultiRoPECases
 #include "Ops/MultiRoPE/MultiRoPECases.cpp"
 #undef Case
+#undef drawExtents
 #define placesOf placesOf_MultiRoPEReference
 #include "Ops/MultiRoPE/MultiRoPEReference.cpp"
 #undef placesOf
-#define text text_MultiRoPERun
 #include "Ops/MultiRoPE/MultiRoPERun.cpp"
-#undef text
