@@ -88,50 +88,11 @@ struct KVCacheDequantizeFuzz {
   static constexpr bool kTakesAnyBits = false;
 
   static Op make(Arena& arena, Seeded& random) {
-    const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
-    const auto [keys, values] = test::drawnCodings(random);
-    test::KVCacheDequantizeCase read{.name = "fuzz",
-                                     .keyCodec = keys.codec,
-                                     .valueCodec = values.codec,
-                                     .headDim = keys.headDim,
-                                     .valueHeadDim = values.headDim,
-                                     .heads = coin(random, 1, 40) ? 0 : 1 + random.below(3),
-                                     .sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3),
-                                     .capacity = 1 + random.below(9),
-                                     .cacheLayout = layout(),
-                                     .wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear,
-                                     .layout = layout(),
-                                     .dtype = oneOf(random, {DType::f32, DType::f16, DType::bf16}),
-                                     .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated};
-    using test::KVReads;
-    read.reads = oneOf(random, {KVReads::both, KVReads::both, KVReads::keys, KVReads::values});
-    read.hasParameters = keys.codec.name == KVCodecName::turbo && coin(random, 1, 2);
-    read.sequence = random.below(std::max<uint64_t>(read.sequences, 1));
-    const bool isRing = read.wrap == KVWrap::ring;
-    if (isRing && coin(random, 1, 2)) read.pinned = static_cast<uint32_t>(random.below(read.capacity));
-    // Tokens whose positions have slots of their own.
-    read.position = isRing ? random.below(20) : random.below(read.capacity + 1);
-    const uint64_t ofPinned = read.position < read.pinned ? read.pinned - read.position : 0;
-    read.tokens = random.below(isRing ? ofPinned + read.capacity - read.pinned + 1 : read.capacity - read.position + 1);
-    if (isRing && coin(random, 1, 8)) {
-      read.tokens = std::min<uint64_t>(read.tokens, read.capacity - read.pinned);
-      read.position = std::clamp<uint64_t>(edge(random, {uint64_t{1} << 33}), 20, UINT64_MAX - read.tokens);
-    }
-    read.isRank2 = read.tokens == 1 && read.layout == KVLayout::tokenMajor && coin(random, 1, 2);
-    if (!read.isRank2 && coin(random, 1, 3)) {
-      read.targetSequences = 1 + random.below(3);
-      read.tokens -= read.tokens % read.targetSequences;
-    }
+    const test::KVCacheDequantizeCase read = test::drawnDequantize(random);
     Op op = test::makeOp(read, [&](std::string_view, DType dtype, const Shape& shape, uint64_t) {
       return arena.place(dtype, shape, random);
     });
     if (!op.values && coin(random, 1, 4)) op.from.values.reset();
-    if (op.from.values && read.headDim == read.valueHeadDim && coin(random, 1, 4)) {
-      QuantizedKVPlane& plane = coin(random, 1, 2) ? op.from.keys : *op.from.values;
-      std::vector<uint64_t> extents(plane.codes.shape().extents().begin(), plane.codes.shape().extents().end());
-      extents.back() = read.headDim;
-      plane = {.codes = arena.place(oneOf(random, {DType::f32, DType::f16}), *Shape::make(extents), random)};
-    }
     return op;
   }
 

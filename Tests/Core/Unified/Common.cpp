@@ -44,7 +44,7 @@
 #include "Ops/Hadamard/HadamardRun.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
-#include "Cache/QuantizedCacheFixture.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
 #include "Common/FunctionConstants.h"
 #include "Host/HostTestSupport.hpp"
 #include <map>
@@ -90,7 +90,6 @@
 #undef kBroken
 #undef kGolden
 #include "Ops/KVCacheDequantize/KVCacheDequantizeTests.cpp"
-#include "Ops/KVCacheDequantize/MixedPlanesTests.cpp"
 #include "Ops/KVCacheQuantize/CodeSearchTests.cpp"
 #define Case Case_KVCacheQuantizePlanTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizePlanTests.cpp"
@@ -110,9 +109,7 @@
 #include "Ops/KVCacheQuantize/KVCacheQuantizeSpecialTests.cpp"
 #undef relativeError
 #define planeOf planeOf_KVCacheQuantizeStabilityTests
-#define kTokens kTokens_KVCacheQuantizeStabilityTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizeStabilityTests.cpp"
-#undef kTokens
 #undef planeOf
 #include "Ops/KVCacheQuantize/KVCacheQuantizeTests.cpp"
 #define Case Case_KVCacheWriteCoverageTests
@@ -181,10 +178,8 @@
 #include "Ops/MultiRoPE/RotaryTableTests.cpp"
 #define kPlans kPlans_RotaryAppendPlanTests
 #define dense dense_RotaryAppendPlanTests
-#define kHeads kHeads_RotaryAppendPlanTests
 #define kTokens kTokens_RotaryAppendPlanTests
 #include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
 #undef kTokens
-#undef kHeads
 #undef dense
 #undef kPlans

@@ -26,7 +26,6 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Hadamard/HadamardRun.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
-#include <list>
 #include "Harness/EveryDevice.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
