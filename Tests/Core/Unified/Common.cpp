@@ -50,14 +50,13 @@
 #include <map>
 #include "Harness/DeclaredBytes.hpp"
 #include "Harness/Golden.hpp"
-#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
 #include <limits>
 #include <array>
-#include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"

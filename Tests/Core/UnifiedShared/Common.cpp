@@ -68,7 +68,5 @@
 #include "Ops/MultiRoPE/MultiRoPECases.cpp"
 #undef Case
 #undef drawExtents
-#define placesOf placesOf_MultiRoPEReference
 #include "Ops/MultiRoPE/MultiRoPEReference.cpp"
-#undef placesOf
 #include "Ops/MultiRoPE/MultiRoPERun.cpp"

@@ -186,18 +186,18 @@ Case drawnDequantize(Seeded& random) {
   const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
   const auto [keys, values] = drawnCodings(random);
   Case read{.name = "drawn",
-                                   .keyCodec = keys.codec,
-                                   .valueCodec = values.codec,
-                                   .headDim = keys.headDim,
-                                   .valueHeadDim = values.headDim,
-                                   .heads = coin(random, 1, 40) ? 0 : 1 + random.below(3),
-                                   .sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3),
-                                   .capacity = 1 + random.below(9),
-                                   .cacheLayout = layout(),
-                                   .wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear,
-                                   .layout = layout(),
-                                   .dtype = oneOf(random, {DType::f32, DType::f16, DType::bf16}),
-                                   .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated};
+            .keyCodec = keys.codec,
+            .valueCodec = values.codec,
+            .headDim = keys.headDim,
+            .valueHeadDim = values.headDim,
+            .heads = coin(random, 1, 40) ? 0 : 1 + random.below(3),
+            .sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3),
+            .capacity = 1 + random.below(9),
+            .cacheLayout = layout(),
+            .wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear,
+            .layout = layout(),
+            .dtype = oneOf(random, {DType::f32, DType::f16, DType::bf16}),
+            .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated};
   read.reads = oneOf(random, {KVReads::both, KVReads::both, KVReads::keys, KVReads::values});
   read.hasParameters = keys.codec.name == KVCodecName::turbo && coin(random, 1, 2);
   read.sequence = random.below(std::max<uint64_t>(read.sequences, 1));
@@ -264,10 +264,9 @@ void runOnEveryDevice(const std::vector<Case>& cases) {
     for (const Case& read : cases) {
       const Context context(read.name);
       GuardedOperands operands(device);
-      const KVCacheDequantize op = makeOp(
-          read, [&](auto name, DType dtype, const Shape& shape, uint64_t shift) {
-            return operands.make(name, dtype, shape, shift);
-          });
+      const KVCacheDequantize op = makeOp(read, [&](auto name, DType dtype, const Shape& shape, uint64_t shift) {
+        return operands.make(name, dtype, shape, shift);
+      });
       fillInputs(op, random, [&](const Tensor& tensor, auto bytes) { operands.set(tensor, bytes); });
       CommandEncoder encoder(device, "dequantize");
       REQUIRE(encoder.encode(op));

@@ -38,7 +38,7 @@ struct KVCacheDequantizeCase {
   DType dtype = DType::f32;
   KVDomain domain = KVDomain::original;
   KVReads reads = KVReads::both;
-  bool hasParameters = false;  // means, and channel scales of keys
+  bool hasParameters = false;           // means, and channel scales of keys
   std::optional<DType> denseKeys = {};  // of a cache whose keys, or values, are stored as elements
   std::optional<DType> denseValues = {};
   uint64_t codeShift = 0;

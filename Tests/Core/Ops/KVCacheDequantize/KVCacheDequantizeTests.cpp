@@ -10,16 +10,12 @@
 #include "KVCacheDequantizeRun.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/GuardedOperands.hpp"
-#include "Ops/Common/TurboSigns.hpp"
 
 namespace mnk::test {
 
 namespace {
 
 using Case = KVCacheDequantizeCase;
-
-constexpr KVLayout kLayouts[] = {KVLayout::headMajor, KVLayout::tokenMajor};
-constexpr DType kTargets[] = {DType::f32, DType::f16, DType::bf16};
 
 // What vectors of one head mean whose codes and scales are these.
 std::vector<double> readBack(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t headDim,
@@ -30,9 +26,10 @@ std::vector<double> readBack(const std::shared_ptr<Device>& device, const KVCode
   const auto make = [&](std::string_view name, DType dtype, std::initializer_list<uint64_t> extents) {
     return operands.make(name, dtype, REQUIRE(Shape::make(extents)), 0);
   };
-  KVCacheDequantize op{.from = {.keys = {.codec = codec, .codes = make("codes", DType::u8, {1, slots, size.codeBytes})}},
-                       .keys = make("keys", DType::f32, {slots, 1, headDim}),
-                       .domain = domain};
+  KVCacheDequantize op{
+      .from = {.keys = {.codec = codec, .codes = make("codes", DType::u8, {1, slots, size.codeBytes})}},
+      .keys = make("keys", DType::f32, {slots, 1, headDim}),
+      .domain = domain};
   op.from.keys.scales = size.scales == 1 ? make("scales", codec.scaleType(), {1, slots})
                                          : make("scales", codec.scaleType(), {1, slots, size.scales});
   operands.set("codes", codes);
@@ -48,9 +45,10 @@ std::vector<double> readBack(const std::shared_ptr<Device>& device, const KVCode
 TEST(KVCacheDequantize, ReadsEveryCodecInBothDomains) {
   Seeded random(1);
   std::vector<Case> cases;
-  const auto add = [&](const KVCodec& codec, uint64_t headDim) {
+  for (auto [codec, headDim] : everyCoding()) {
+    if (codec.bits == 6 && headDim == 512 && codec.name == KVCodecName::mlx1) codec.scaleFactor = 0.75f;
     for (KVDomain domain : {KVDomain::rotated, KVDomain::original}) {
-      for (DType dtype : kTargets) {
+      for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         const bool isLong = headDim > 512;
         if (isLong && dtype != DType::f32) continue;
         cases.push_back({.name = fmt::format("{} at {} to {}, {}", codec.text(), headDim, name(dtype),
@@ -60,22 +58,12 @@ TEST(KVCacheDequantize, ReadsEveryCodecInBothDomains) {
                          .headDim = headDim,
                          .valueHeadDim = isLong ? 256u : 64u,
                          .heads = isLong ? 1u : 3u,
-                         .cacheLayout = kLayouts[random.below(2)],
                          .tokens = isLong ? 1u : 2u,
-                         .layout = kLayouts[random.below(2)],
                          .dtype = dtype,
                          .domain = domain,
-                         .hasParameters = codec.name == KVCodecName::turbo && random.below(3) == 0});
+                         .hasParameters = codec.name == KVCodecName::turbo && coin(random, 1, 3)});
       }
     }
-  };
-  for (uint32_t bits = 2; bits <= 8; ++bits) {
-    for (uint64_t headDim : kTurboHeadDims) add({.bits = bits}, headDim);
-  }
-  for (uint64_t headDim = 4; headDim <= 4096; headDim *= 2) add({.name = KVCodecName::mlx1, .bits = 4}, headDim);
-  for (uint32_t bits : {5, 6, 8}) {
-    add({.name = KVCodecName::mlx1, .bits = bits}, 256);
-    add({.name = KVCodecName::mlx1, .bits = bits, .scaleFactor = bits == 6 ? 0.75f : 1.0f}, 512);
   }
   runOnEveryDevice(cases);
 }

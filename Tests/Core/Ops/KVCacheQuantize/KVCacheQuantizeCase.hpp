@@ -32,6 +32,7 @@ struct DrawnCoding {
   KVCodec codec;
   uint64_t headDim;
 };
+std::vector<DrawnCoding> everyCoding();  // every codec at every head dim
 // Codecs of keys and values, of head dims whose elements the lanes of a kernel can share.
 std::pair<DrawnCoding, DrawnCoding> drawnCodings(Seeded& random);
 

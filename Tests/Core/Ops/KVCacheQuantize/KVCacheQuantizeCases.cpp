@@ -10,21 +10,6 @@ namespace {
 
 using Case = KVCacheQuantizeCase;
 
-// Every codec at every head dim.
-std::vector<DrawnCoding> everyCoding() {
-  std::vector<DrawnCoding> all;
-  for (uint32_t bits = 2; bits <= 8; ++bits) {
-    for (uint64_t headDim : kTurboHeadDims) all.push_back({{.bits = bits}, headDim});
-  }
-  for (uint64_t headDim = 4; headDim <= 4096; headDim *= 2) {
-    all.push_back({{.name = KVCodecName::mlx1, .bits = 4}, headDim});
-  }
-  for (uint32_t bits : {5, 6, 8}) {
-    for (uint64_t headDim : {256, 512}) all.push_back({{.name = KVCodecName::mlx1, .bits = bits}, headDim});
-  }
-  return all;
-}
-
 DrawnCoding drawnCoding(Seeded& random, KVCodecName name) {
   if (name == KVCodecName::turbo) {
     return {{.bits = static_cast<uint32_t>(2 + random.below(7))},
@@ -46,6 +31,20 @@ KVQuantizeOptions drawnOptions(Seeded& random) {
 }
 
 }  // namespace
+
+std::vector<DrawnCoding> everyCoding() {
+  std::vector<DrawnCoding> all;
+  for (uint32_t bits = 2; bits <= 8; ++bits) {
+    for (uint64_t headDim : kTurboHeadDims) all.push_back({{.bits = bits}, headDim});
+  }
+  for (uint64_t headDim = 4; headDim <= 4096; headDim *= 2) {
+    all.push_back({{.name = KVCodecName::mlx1, .bits = 4}, headDim});
+  }
+  for (uint32_t bits : {5, 6, 8}) {
+    for (uint64_t headDim : {256, 512}) all.push_back({{.name = KVCodecName::mlx1, .bits = bits}, headDim});
+  }
+  return all;
+}
 
 std::pair<DrawnCoding, DrawnCoding> drawnCodings(Seeded& random) {
   for (;;) {

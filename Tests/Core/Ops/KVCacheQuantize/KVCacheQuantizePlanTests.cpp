@@ -8,7 +8,7 @@
 #include "Harness/Golden.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
-#include "KVCacheQuantizeCase.hpp"
+#include "KVCacheQuantizeRun.hpp"
 #include "MLXNativeKernels/Hadamard.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
@@ -32,19 +32,6 @@ KVCacheQuantize planOp(const Case& quantize) {
   return makeOp(quantize, [](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
     return planTensor(dtype, shape, shift);
   });
-}
-
-// An op with the same sources, slots and rows.
-KVCacheWrite placesOf(const KVCacheQuantize& op) {
-  return {.keys = op.keys,
-          .sourceLayout = op.sourceLayout,
-          .sourceOffset = op.sourceOffset,
-          .tokens = op.tokens,
-          .sourceIsRing = op.sourceIsRing,
-          .into = op.into.codes(),
-          .sequence = op.sequence,
-          .position = op.position,
-          .rows = op.rows};
 }
 
 std::map<Place, uint64_t> winnersOf(const Case& quantize, const KVCacheQuantize& op) {

@@ -52,20 +52,6 @@ std::span<const float> floatsAt(const std::vector<std::byte>& bytes, uint64_t he
   return {reinterpret_cast<const float*>(bytes.data()) + head * headDim, headDim};
 }
 
-// An op that writes to the same slots.
-KVCacheWrite placesOf(const KVCacheQuantize& op) {
-  return {
-      .keys = op.keys,
-      .sourceLayout = op.sourceLayout,
-      .sourceOffset = op.sourceOffset,
-      .tokens = op.tokens,
-      .sourceIsRing = op.sourceIsRing,
-      .into = {.keys = op.into.keys.codes, .layout = op.into.layout, .wrap = op.into.wrap, .pinned = op.into.pinned},
-      .sequence = op.sequence,
-      .position = op.position,
-      .rows = op.rows};
-}
-
 // Keys or values of a call, before and after it.
 class StoredPlane {
  public:
@@ -193,6 +179,19 @@ class StoredPlane {
 };
 
 }  // namespace
+
+KVCacheWrite placesOf(const KVCacheQuantize& op) {
+  return {
+      .keys = op.keys,
+      .sourceLayout = op.sourceLayout,
+      .sourceOffset = op.sourceOffset,
+      .tokens = op.tokens,
+      .sourceIsRing = op.sourceIsRing,
+      .into = {.keys = op.into.keys.codes, .layout = op.into.layout, .wrap = op.into.wrap, .pinned = op.into.pinned},
+      .sequence = op.sequence,
+      .position = op.position,
+      .rows = op.rows};
+}
 
 std::vector<std::byte> sourceVectors(Seeded& random, DType dtype, uint64_t count, uint64_t headDim) {
   std::vector<std::byte> bytes;

@@ -12,6 +12,9 @@
 
 namespace mnk::test {
 
+// An op that writes to the same slots.
+KVCacheWrite placesOf(const KVCacheQuantize& op);
+
 // Vectors of this length and of many sizes, a few of them without a direction or without a value.
 std::vector<std::byte> sourceVectors(Seeded& random, DType dtype, uint64_t count, uint64_t headDim);
 // Means, or channel scales.

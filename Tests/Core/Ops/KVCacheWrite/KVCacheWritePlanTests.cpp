@@ -126,48 +126,38 @@ TEST(KVCacheWritePlan, CasesReachEveryKernel) {
 }
 
 TEST(KVCacheWritePlan, MovesAreAsWideAsAlignmentAllows) {
-  struct Expected {
-    std::string_view name;
-    Case write;
-    std::string_view function;
+  const struct {
+    const char* name;
+    void (*change)(Case& c);
+    const char* function;
     uint32_t threads;
+  } cases[] = {
+      {"aligned", [](Case&) {}, "kvCacheMove_16", 8},
+      {"a source 8 bytes off", [](Case& c) { c.sourceShift = 8; }, "kvCacheMove_4", 32},
+      {"a cache 8 bytes off", [](Case& c) { c.cacheShift = 8; }, "kvCacheMove_4", 32},
+      {"a source 4 bytes off", [](Case& c) { c.sourceShift = 4; }, "kvCacheMove_4", 32},
+      {"a cache 2 bytes off", [](Case& c) { c.cacheShift = 2; }, "kvCacheMove_2", 64},
+      {"both 16 bytes off", [](Case& c) { c.sourceShift = c.cacheShift = 16; }, "kvCacheMove_16", 8},
+      {"rows of 12 bytes", [](Case& c) { c.headDim = 6; }, "kvCacheMove_4", 3},
+      {"rows of 10 bytes", [](Case& c) { c.headDim = 5; }, "kvCacheMove_2", 5},
+      {"narrow values hold wide keys back", [](Case& c) { c.valueHeadDim = 3; }, "kvCacheMove_2", 67},
+      {"wide values", [](Case& c) { c.valueHeadDim = 128; }, "kvCacheMove_16", 24},
+      {"no keys", [](Case& c) { c.headDim = 0, c.valueHeadDim = 16; }, "kvCacheMove_16", 2},
+      {"an odd byte", [](Case& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }, "kvCacheMove_1", 64},
+      {"f32", [](Case& c) { c.source = c.cache = DType::f32; }, "kvCacheMove_16", 16},
+      {"columns", [](Case& c) { c.fused = Case::Fused{.lead = 128, .tail = 64}; }, "kvCacheMove_16", 8},
+      {"columns 4 bytes off", [](Case& c) { c.fused = Case::Fused{.lead = 2}; }, "kvCacheMove_4", 32},
+      {"odd columns, one token", [](Case& c) { c.fused = Case::Fused{.tail = 1}; }, "kvCacheMove_16", 8},
+      {"odd columns", [](Case& c) { c.fused = Case::Fused{.tail = 1}, c.sourceTokens = 2; }, "kvCacheMove_2", 64},
+      {"odd values", [](Case& c) { c.fused = Case::Fused{.between = 1}, c.valueHeadDim = 64; }, "kvCacheMove_2", 128},
   };
-  const Case base{.name = "move", .source = DType::f16, .cache = DType::f16, .headDim = 64, .valueHeadDim = 0};
-  const auto with = [&](auto change) {
-    Case changed = base;
-    change(changed);
-    return changed;
-  };
-  const Expected cases[] = {
-      {"aligned", base, "kvCacheMove_16", 8},
-      {"a source 8 bytes off", with([](Case& c) { c.sourceShift = 8; }), "kvCacheMove_4", 32},
-      {"a cache 8 bytes off", with([](Case& c) { c.cacheShift = 8; }), "kvCacheMove_4", 32},
-      {"a source 4 bytes off", with([](Case& c) { c.sourceShift = 4; }), "kvCacheMove_4", 32},
-      {"a cache 2 bytes off", with([](Case& c) { c.cacheShift = 2; }), "kvCacheMove_2", 64},
-      {"both 16 bytes off", with([](Case& c) { c.sourceShift = c.cacheShift = 16; }), "kvCacheMove_16", 8},
-      {"rows of 12 bytes", with([](Case& c) { c.headDim = 6; }), "kvCacheMove_4", 3},
-      {"rows of 10 bytes", with([](Case& c) { c.headDim = 5; }), "kvCacheMove_2", 5},
-      {"narrow values hold wide keys back", with([](Case& c) { c.valueHeadDim = 3; }), "kvCacheMove_2", 67},
-      {"wide values", with([](Case& c) { c.valueHeadDim = 128; }), "kvCacheMove_16", 24},
-      {"no keys", with([](Case& c) { c.headDim = 0, c.valueHeadDim = 16; }), "kvCacheMove_16", 2},
-      {"bytes at an odd address", with([](Case& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }),
-       "kvCacheMove_1", 64},
-      {"f32", with([](Case& c) { c.source = c.cache = DType::f32; }), "kvCacheMove_16", 16},
-      {"columns", with([](Case& c) { c.fused = Case::Fused{.lead = 128, .tail = 64}; }), "kvCacheMove_16", 8},
-      {"columns at an odd multiple of 4 bytes", with([](Case& c) { c.fused = Case::Fused{.lead = 2}; }),
-       "kvCacheMove_4", 32},
-      {"columns of an odd width, one token", with([](Case& c) { c.fused = Case::Fused{.tail = 1}; }), "kvCacheMove_16",
-       8},
-      {"columns of an odd width", with([](Case& c) { c.fused = Case::Fused{.tail = 1}, c.sourceTokens = 2; }),
-       "kvCacheMove_2", 64},
-      {"values at an odd column", with([](Case& c) { c.fused = Case::Fused{.between = 1}, c.valueHeadDim = 64; }),
-       "kvCacheMove_2", 128},
-  };
-  for (const Expected& expected : cases) {
-    const Context context{std::string(expected.name)};
-    const Dispatch dispatch = onlyDispatch(expected.write);
-    EXPECT_EQ(dispatch.kernel.function, expected.function);
-    EXPECT_EQ(dispatch.grid.extent[0], expected.threads);
+  for (const auto& [name, change, function, threads] : cases) {
+    const Context context(name);
+    Case write{.source = DType::f16, .cache = DType::f16, .headDim = 64, .valueHeadDim = 0};
+    change(write);
+    const Dispatch dispatch = onlyDispatch(write);
+    EXPECT_EQ(dispatch.kernel.function, function);
+    EXPECT_EQ(dispatch.grid.extent[0], threads);
   }
 }
 

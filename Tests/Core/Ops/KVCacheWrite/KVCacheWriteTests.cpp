@@ -139,24 +139,4 @@ TEST(KVCacheWrite, WritesToDifferentSlotsNeedNoBarrier) {
   });
 }
 
-TEST(KVCacheWrite, SameInputSameBytes) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    Seeded random;
-    std::vector<std::byte> first;
-    const KVCacheWriteRun opRun(device,
-                                {.name = "rows that collide",
-                                 .headDim = 64,
-                                 .sequences = 3,
-                                 .sourceTokens = 6,
-                                 .rows = {{{0, 1}, {2, 3}, {0, 1}, {0, 5}, {2, 3}, {1, 0}}}},
-                                random);
-    for (int repeat = 0; repeat < 5; ++repeat) {
-      run(device, opRun.op());
-      if (repeat == 0) first = opRun.now("key cache");
-      EXPECT(opRun.now("key cache") == first);
-    }
-    opRun.expectWritten();
-  });
-}
-
 }  // namespace mnk::test

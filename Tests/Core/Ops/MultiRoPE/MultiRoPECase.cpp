@@ -186,22 +186,6 @@ MultiRoPE makeOp(const MultiRoPECase& rope, const MakeRopeTensor& makeTensor) {
 
 namespace rope {
 
-std::string_view text(RotaryLayout layout) {
-  switch (layout) {
-    case RotaryLayout::interleavedPairs:
-      return "interleaved";
-    case RotaryLayout::halfSplit:
-      return "half-split";
-    case RotaryLayout::mrope:
-      return "mrope";
-    case RotaryLayout::vision:
-      return "vision";
-    case RotaryLayout::imrope:
-      return "imrope";
-  }
-  return "?";
-}
-
 bool isSectioned(RotaryLayout layout) {
   return layout == RotaryLayout::mrope || layout == RotaryLayout::imrope || layout == RotaryLayout::vision;
 }

@@ -76,7 +76,6 @@ inline constexpr RotaryPairing kPairings[] = {RotaryPairing::halfOfRopeDim, Rota
                                               RotaryPairing::neighbors};
 inline constexpr RotaryOtherAxis kOtherAxes[] = {RotaryOtherAxis::axis0, RotaryOtherAxis::axis3};
 
-std::string_view text(RotaryLayout layout);
 bool isSectioned(RotaryLayout layout);
 
 // Sections that share out the pairs unequally, all of them used where there are enough pairs.

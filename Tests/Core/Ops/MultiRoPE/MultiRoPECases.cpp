@@ -207,9 +207,9 @@ std::vector<Case> drawnCases(uint64_t count) {
   std::vector<Case> cases;
   for (uint64_t i = 0; i < count; ++i) {
     Case& rope = cases.emplace_back(drawnCase(random));
-    rope.name = fmt::format("case {}: {} {} to {}, {} x {} tokens, {} and {} heads of {}", i, text(rope.rotary.layout),
-                            name(rope.from), name(rope.into), rope.sequences, rope.tokens, rope.heads, rope.keyHeads,
-                            rope.headDim);
+    rope.name = fmt::format("case {}: mode {}, {} to {}, {} x {} tokens, {} and {} heads of {}", i,
+                            static_cast<int>(rope.rotary.layout), name(rope.from), name(rope.into), rope.sequences,
+                            rope.tokens, rope.heads, rope.keyHeads, rope.headDim);
   }
   return cases;
 }
@@ -220,8 +220,8 @@ std::vector<Case> edgeCases() {
   addFar(cases);
   for (Layout layout : kLayouts) {
     for (uint64_t headDim : {80, 96, 512}) {
-      cases.push_back(
-          rotated(fmt::format("{}, heads of {}", text(layout), headDim), headDim, rotaryOf(layout, headDim / 2)));
+      cases.push_back(rotated(fmt::format("mode {}, heads of {}", static_cast<int>(layout), headDim), headDim,
+                              rotaryOf(layout, headDim / 2)));
     }
   }
   cases.push_back({.name = "as many positions as a list holds",

@@ -82,7 +82,7 @@ TEST(MultiRoPEIdentity, PositionZeroChangesNothing) {
       for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         for (uint64_t shift : {0, 1}) {
           Seeded random;
-          const Context context(fmt::format("{} {}, shifted by {}", rope::text(layout), name(dtype), shift));
+          const Context context(fmt::format("mode {}, {} shifted by {}", static_cast<int>(layout), name(dtype), shift));
           Case rope = rope::rotated("position 0", 32, rope::rotaryOf(layout, 16));
           rope.from = rope.into = dtype;
           rope.fromShift = shift;
