@@ -14,38 +14,11 @@ namespace mnk::fuzz {
 
 namespace {
 
-struct Coding {
-  KVCodec codec;
-  uint64_t headDim;
-};
-
-Coding drawCoding(Seeded& random, KVCodecName name) {
-  if (name == KVCodecName::turbo) {
-    return {{.bits = static_cast<uint32_t>(2 + random.below(7))},
-            oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 80, 96, 112, 128, 192, 256, 512})};
-  }
-  const uint32_t bits = oneOf<uint32_t>(random, {4, 4, 4, 5, 6, 8});
-  const uint64_t headDim =
-      bits == 4 ? uint64_t{4} << random.below(coin(random, 1, 4) ? 9 : 6) : oneOf<uint64_t>(random, {256, 256, 512});
-  const float factor = headDim == 512 && coin(random, 1, 2) ? oneOf(random, {0.5f, 16.0f}) : 1;
-  return {{name, bits, factor}, headDim};
-}
-
 // Extents that go together are mutated one by one, and these are too far apart for it.
 std::vector<std::string_view> within(std::vector<std::string_view> refusals) {
   std::erase(refusals, "head dims of keys and values are too different");
   std::erase(refusals, "the write has too many rows");
   return refusals;
-}
-
-// Codecs of keys and values, of head dims whose elements the lanes of a kernel can share.
-std::pair<Coding, Coding> drawCodings(Seeded& random) {
-  for (;;) {
-    const auto name = coin(random, 2, 3) ? KVCodecName::turbo : KVCodecName::mlx1;
-    const Coding keys = drawCoding(random, name), values = drawCoding(random, name);
-    const auto [shorter, longer] = std::minmax(keys.headDim, values.headDim);
-    if (longer <= 128 || shorter >= longer / 32) return {keys, values};
-  }
 }
 
 // The tensors of a plane that are read, apart from its codes.
@@ -63,27 +36,7 @@ struct KVCacheQuantizeFuzz {
   static constexpr bool kTakesAnyBits = false;
 
   static Op make(Arena& arena, Seeded& random) {
-    test::KVCacheQuantizeCase quantize{.name = "fuzz", .write = drawWrite(random)};
-    const auto [keys, values] = drawCodings(random);
-    test::KVCacheWriteCase& write = quantize.write;
-    const bool isTurbo = keys.codec.name == KVCodecName::turbo;
-    quantize.keyCodec = keys.codec, quantize.valueCodec = values.codec;
-    write.headDim = keys.headDim;
-    if (write.valueHeadDim != 0) write.valueHeadDim = values.headDim;
-    write.source = oneOf(random, {DType::f32, DType::f16, DType::bf16});
-    write.cache = oneOf(random, {DType::f32, DType::f16, DType::bf16});
-    quantize.options = {.candidates = oneOf<uint32_t>(random, {1, 1, 1, 5, 17}),
-                        .keyScale = coin(random, 1, 2) ? KVScaleRule::unbiased : KVScaleRule::leastSquares,
-                        .valueScale = coin(random, 1, 2) ? KVScaleRule::unbiased : KVScaleRule::leastSquares,
-                        .nonFinite = coin(random, 1, 2) ? KVNonFinite::zero : KVNonFinite::propagate};
-    quantize.hasMeans = isTurbo && coin(random, 1, 3);
-    quantize.hasChannelScales = isTurbo && coin(random, 1, 3);
-    quantize.hasCounts = coin(random, 1, 3);
-    if (write.valueHeadDim == write.headDim && coin(random, 1, 6)) {
-      (coin(random, 1, 2) ? quantize.hasDenseKeys : quantize.hasDenseValues) = true;
-    }
-    const uint64_t tokens = write.sourceTokens * std::max<uint64_t>(write.sourceSequences, 1);
-    quantize.hasProbe = !isTurbo && !quantize.hasDenseKeys && tokens <= 1 && coin(random, 1, 2);
+    const test::KVCacheQuantizeCase quantize = test::drawnQuantize(random);
     Op op = test::makeOp(quantize, [&](std::string_view, DType dtype, const Shape& shape, uint64_t) {
       return arena.place(dtype, shape, random);
     });
@@ -135,50 +88,11 @@ struct KVCacheDequantizeFuzz {
   static constexpr bool kTakesAnyBits = false;
 
   static Op make(Arena& arena, Seeded& random) {
-    const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
-    const auto [keys, values] = drawCodings(random);
-    test::KVCacheDequantizeCase read{.name = "fuzz",
-                                     .keyCodec = keys.codec,
-                                     .valueCodec = values.codec,
-                                     .headDim = keys.headDim,
-                                     .valueHeadDim = values.headDim,
-                                     .heads = coin(random, 1, 40) ? 0 : 1 + random.below(3),
-                                     .sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3),
-                                     .capacity = 1 + random.below(9),
-                                     .cacheLayout = layout(),
-                                     .wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear,
-                                     .layout = layout(),
-                                     .dtype = oneOf(random, {DType::f32, DType::f16, DType::bf16}),
-                                     .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated};
-    using test::KVReads;
-    read.reads = oneOf(random, {KVReads::both, KVReads::both, KVReads::keys, KVReads::values});
-    read.hasParameters = keys.codec.name == KVCodecName::turbo && coin(random, 1, 2);
-    read.sequence = random.below(std::max<uint64_t>(read.sequences, 1));
-    const bool isRing = read.wrap == KVWrap::ring;
-    if (isRing && coin(random, 1, 2)) read.pinned = static_cast<uint32_t>(random.below(read.capacity));
-    // Tokens whose positions have slots of their own.
-    read.position = isRing ? random.below(20) : random.below(read.capacity + 1);
-    const uint64_t ofPinned = read.position < read.pinned ? read.pinned - read.position : 0;
-    read.tokens = random.below(isRing ? ofPinned + read.capacity - read.pinned + 1 : read.capacity - read.position + 1);
-    if (isRing && coin(random, 1, 8)) {
-      read.tokens = std::min<uint64_t>(read.tokens, read.capacity - read.pinned);
-      read.position = std::clamp<uint64_t>(edge(random, {uint64_t{1} << 33}), 20, UINT64_MAX - read.tokens);
-    }
-    read.isRank2 = read.tokens == 1 && read.layout == KVLayout::tokenMajor && coin(random, 1, 2);
-    if (!read.isRank2 && coin(random, 1, 3)) {
-      read.targetSequences = 1 + random.below(3);
-      read.tokens -= read.tokens % read.targetSequences;
-    }
+    const test::KVCacheDequantizeCase read = test::drawnDequantize(random);
     Op op = test::makeOp(read, [&](std::string_view, DType dtype, const Shape& shape, uint64_t) {
       return arena.place(dtype, shape, random);
     });
-    if (!op.values && coin(random, 1, 4)) op.from.values.reset();
-    if (op.from.values && read.headDim == read.valueHeadDim && coin(random, 1, 4)) {
-      QuantizedKVPlane& plane = coin(random, 1, 2) ? op.from.keys : *op.from.values;
-      std::vector<uint64_t> extents(plane.codes.shape().extents().begin(), plane.codes.shape().extents().end());
-      extents.back() = read.headDim;
-      plane = {.codes = arena.place(oneOf(random, {DType::f32, DType::f16}), *Shape::make(extents), random)};
-    }
+    if (!op.values && !read.denseKeys && coin(random, 1, 4)) op.from.values.reset();
     return op;
   }
 

@@ -1,89 +1,25 @@
 #include "KVCacheWriteFuzz.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "HeadsViews.hpp"
 #include "OpTargets.hpp"
-#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
-
-using test::KVCacheWriteCase;
-
-void drawExtents(KVCacheWriteCase& write, Seeded& random) {
-  const auto headDim = [&] { return oneOf<uint64_t>(random, {1, 2, 3, 4, 4, 5, 8, 16}); };
-  write.heads = 1 + random.below(3);
-  write.headDim = headDim();
-  write.valueHeadDim = coin(random, 2, 3) ? headDim() : 0;
-  write.capacity = 1 + random.below(9);
-  write.sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3);
-  write.sourceTokens = random.below(13);
-  // A few without elements: valid, and there is nothing to do.
-  if (coin(random, 1, 40)) *oneOf(random, {&write.heads, &write.headDim, &write.sourceTokens}) = 0;
-  // As many rows as there may be.
-  if (coin(random, 1, 100)) {
-    write.heads = write.headDim = 1;
-    write.valueHeadDim = random.below(2);
-    write.sourceTokens = KVCacheWrite::kMaxRows - (coin(random, 1, 2) ? 0 : random.below(7));
-    write.rows.emplace();
-  }
-  if (coin(random, 1, 3)) {
-    write.sourceSequences = 1 + random.below(4);
-    write.sourceTokens /= write.sourceSequences;
-  }
-}
-
-void drawPlaces(KVCacheWriteCase& write, Seeded& random, uint64_t tokens) {
-  const bool isRing = write.wrap == KVWrap::ring;
-  const uint64_t sequences = std::max<uint64_t>(write.sequences, 1);
-  write.sequence = random.below(sequences);
-  if (!write.rows) {
-    write.position = isRing ? random.below(3 * write.capacity) : random.below(write.capacity - tokens + 1);
-    if (isRing && coin(random, 1, 4)) {
-      write.position =
-          std::min(edge(random, {write.capacity, uint64_t{1} << 33, UINT64_MAX - tokens}), UINT64_MAX - tokens);
-    }
-    return;
-  }
-  for (uint64_t token = 0; token < tokens; ++token) {
-    const uint64_t end = isRing && coin(random, 1, 2) ? 3 * write.capacity : write.capacity;
-    const bool isFar = isRing && coin(random, 1, 16);
-    write.rows->push_back({static_cast<uint32_t>(random.below(sequences)),
-                           static_cast<uint32_t>(isFar ? edge(random, {UINT32_MAX}) : random.below(end))});
-  }
-  const bool isLong = tokens > 1000;
-  write.areSequencesTensor = isLong || coin(random, 1, 2);
-  write.arePositionsTensor = isLong || coin(random, 1, 2);
-}
-
-// Tokens that exist, and no more of them than a linear cache holds. Returns how many there are.
-uint64_t drawTokens(KVCacheWriteCase& write, Seeded& random) {
-  const bool isBounded = write.wrap == KVWrap::linear && !write.rows;
-  const uint64_t all = write.sourceTokens * std::max<uint64_t>(write.sourceSequences, 1);
-  write.isSourceRing = coin(random, 1, 4);
-  write.sourceOffset = write.isSourceRing ? edge(random, {all, random.next()}) : random.below(all + 1);
-  const uint64_t left = write.isSourceRing ? all : all - write.sourceOffset;
-  const uint64_t most = isBounded ? std::min(left, write.capacity) : left;
-  if (most == left && coin(random, 1, 2)) return left;
-  write.tokens = coin(random, 1, 3) ? most : random.below(most + 1);
-  return *write.tokens;
-}
 
 struct KVCacheWriteFuzz {
   using Op = KVCacheWrite;
   static constexpr bool kTakesAnyBits = true;
 
   static Op make(Arena& arena, Seeded& random) {
-    KVCacheWriteCase write = drawWrite(random);
-    write.source = oneOf(random, {DType::f32, DType::f16, DType::bf16});
-    write.cache = oneOf(random, {DType::f32, DType::f16, DType::bf16});
-    if (coin(random, 1, 4)) write.source = write.cache = oneOf(random, {DType::u8, DType::u16, DType::u32, DType::i32});
-    Op op = test::makeOp(write,
-                         [&](DType dtype, const Shape& shape, uint64_t) { return arena.place(dtype, shape, random); });
+    const test::KVCacheWriteCase write = test::drawnWrite(random);
+    Op op = test::makeOp(write, [&](std::string_view, DType dtype, const Shape& shape, uint64_t) {
+      return arena.place(dtype, shape, random);
+    });
     varySources(op, arena, random);
     return op;
   }
@@ -106,20 +42,7 @@ struct KVCacheWriteFuzz {
     // Without elements, extents may be too large to count through.
     if (op.into.keys.byteCount() == 0 && (!op.values || op.into.values->byteCount() == 0)) return 0;
     if (!expectTokens(op)) return FuzzedCall::kUnknown;
-    test::KVCacheWriteBytes bytes{.keys = arena.before(op.keys.tensor), .keyCache = arena.before(op.into.keys)};
-    if (op.values) {
-      bytes.values = arena.before(op.values->tensor);
-      bytes.valueCache = arena.before(*op.into.values);
-    }
-    if (op.rows) {
-      bytes.sequences = indicesOf(op.rows->sequences, arena);
-      bytes.positions = indicesOf(op.rows->positions, arena);
-    }
-    const test::KVCacheWriteOutcome expected = test::reference(op, bytes);
-    test::expectPlane("key cache", op.into, op.into.keys, arena.now(op.into.keys), expected.keyCache);
-    if (op.values) {
-      test::expectPlane("value cache", op.into, *op.into.values, arena.now(*op.into.values), expected.valueCache);
-    }
+    const test::KVCacheWriteOutcome expected = test::expectWritten(op, arena.memory());
     if (areRead(op.rows)) return FuzzedCall::kUnknown;
     const auto written = [](const test::ExpectedPlane& plane) {
       return static_cast<uint64_t>(std::count(plane.isWritten.begin(), plane.isWritten.end(), true));
@@ -129,30 +52,6 @@ struct KVCacheWriteFuzz {
 };
 
 }  // namespace
-
-KVCacheWriteCase drawWrite(Seeded& random) {
-  using Fused = KVCacheWriteCase::Fused;
-  const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
-  KVCacheWriteCase write{.name = "fuzz", .sourceLayout = layout(), .cacheLayout = layout()};
-  drawExtents(write, random);
-  write.wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear;
-  if (write.wrap == KVWrap::ring && coin(random, 1, 2)) {
-    write.pinned = static_cast<uint32_t>(random.below(write.capacity));
-  }
-  write.isSourceRank2 = write.sourceTokens == 1 && write.sourceSequences == 0 &&
-                        write.sourceLayout == KVLayout::tokenMajor && coin(random, 1, 2);
-  write.isLayoutOfViews = !write.isSourceRank2 && coin(random, 1, 3);
-  if (!write.isSourceRank2 && coin(random, 1, 4)) {
-    const auto gap = [&] { return coin(random, 1, 2) ? 0 : random.below(4) * (coin(random, 1, 2) ? 4 : 1); };
-    write.fused = Fused{.form = oneOf(random, {Fused::Form::columns, Fused::Form::shared, Fused::Form::apart}),
-                        .lead = gap(),
-                        .between = gap(),
-                        .tail = gap()};
-  }
-  if (coin(random, 1, 3)) write.rows.emplace();
-  drawPlaces(write, random, drawTokens(write, random));
-  return write;
-}
 
 HeadsView scatteredSource(const HeadsView& source, KVLayout layout, Arena& arena, Seeded& random) {
   HeadsView view = source;
@@ -173,14 +72,6 @@ void fillRows(const std::optional<KVCacheWrite::Rows>& rows, const KVCacheView& 
     }
     arena.write(*tensor, std::as_bytes(std::span(numbers)));
   }
-}
-
-std::vector<uint32_t> indicesOf(const RowIndices& indices, const Arena& arena) {
-  if (const auto* list = std::get_if<std::vector<uint32_t>>(&indices)) return *list;
-  const auto bytes = arena.before(std::get<Tensor>(indices));
-  std::vector<uint32_t> numbers(bytes.size() / sizeof(uint32_t));
-  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
 }
 
 bool expectTokens(const KVCacheWrite& op) {

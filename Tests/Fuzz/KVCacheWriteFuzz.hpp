@@ -5,8 +5,6 @@
 
 namespace mnk::fuzz {
 
-// Valid, with head dims of a few elements.
-test::KVCacheWriteCase drawWrite(Seeded& random);
 // Moves sources to other places now and then, or leaves out values that the cache has. Rows are those of the case.
 template <typename Op>
 void varySources(Op& op, Arena& arena, Seeded& random) {
@@ -19,8 +17,6 @@ HeadsView scatteredSource(const HeadsView& source, KVLayout layout, Arena& arena
 
 // Writes row indices that are tensors. Some name no place, which the kernel skips.
 void fillRows(const std::optional<KVCacheWrite::Rows>& rows, const KVCacheView& into, Arena& arena, Seeded& random);
-// Their numbers, wherever they are.
-std::vector<uint32_t> indicesOf(const RowIndices& indices, const Arena& arena);
 // Whether all tokens that a call stores are there; else it should not have been accepted. The reference would count
 // through those that are not.
 bool expectTokens(const KVCacheWrite& op);

@@ -22,13 +22,6 @@ bool fits(const TensorSpec& spec) {
 
 }  // namespace
 
-uint64_t edge(test::Seeded& random, std::initializer_list<uint64_t> near) {
-  constexpr uint64_t kFixed[] = {0, uint64_t{1} << 31, uint64_t{1} << 32, uint64_t{1} << 63};
-  const uint64_t index = random.below(std::size(kFixed) + 2 * near.size());
-  const uint64_t base = index < std::size(kFixed) ? kFixed[index] : near.begin()[(index - std::size(kFixed)) / 2];
-  return base + random.below(5) - 2;  // below 0 is just below 2^64
-}
-
 bool place(TensorSpec& spec, test::Seeded& random) {
   const uint64_t bytes = spec.bytes();
   if (bytes > Arena::kRegionBytes) return false;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 namespace mnk::test {
 
@@ -50,6 +51,13 @@ std::vector<std::byte> Seeded::elements(DType dtype, uint64_t count) {
     std::memcpy(&bytes[element * byteSize(dtype)], &bits, byteSize(dtype));
   }
   return bytes;
+}
+
+uint64_t edge(Seeded& random, std::initializer_list<uint64_t> near) {
+  constexpr uint64_t kFixed[] = {0, uint64_t{1} << 31, uint64_t{1} << 32, uint64_t{1} << 63};
+  const uint64_t index = random.below(std::size(kFixed) + 2 * near.size());
+  const uint64_t base = index < std::size(kFixed) ? kFixed[index] : near.begin()[(index - std::size(kFixed)) / 2];
+  return base + random.below(5) - 2;  // below 0 is just below 2^64
 }
 
 }  // namespace mnk::test

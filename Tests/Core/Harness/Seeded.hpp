@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -26,5 +27,17 @@ class Seeded {
   uint64_t state_;
   Context context_;
 };
+
+inline bool coin(Seeded& random, uint64_t one, uint64_t in) {
+  return random.below(in) < one;
+}
+
+template <typename T>
+T oneOf(Seeded& random, std::initializer_list<T> choices) {
+  return choices.begin()[random.below(choices.size())];
+}
+
+// At most two away from 0, 2^31, 2^32, 2^63, 2^64 or one of the numbers given.
+uint64_t edge(Seeded& random, std::initializer_list<uint64_t> near);
 
 }  // namespace mnk::test

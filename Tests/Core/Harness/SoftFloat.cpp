@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace mnk::test {
@@ -73,6 +74,28 @@ uint64_t nearestBits(DType dtype, double value) {
 
 bool isNaN(DType dtype, uint64_t bits) {
   return isFloat(dtype) && std::isnan(valueOf(dtype, bits));
+}
+
+uint64_t bitsAt(std::span<const std::byte> bytes, DType dtype, uint64_t element) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &bytes[element * byteSize(dtype)], byteSize(dtype));
+  return bits;
+}
+
+std::vector<std::byte> bytesOfBits(DType dtype, std::span<const uint64_t> bits) {
+  std::vector<std::byte> bytes(bits.size() * byteSize(dtype));
+  for (size_t element = 0; element < bits.size(); ++element) {
+    std::memcpy(&bytes[element * byteSize(dtype)], &bits[element], byteSize(dtype));
+  }
+  return bytes;
+}
+
+std::vector<double> valuesOf(DType dtype, std::span<const std::byte> bytes) {
+  std::vector<double> values(bytes.size() / byteSize(dtype));
+  for (size_t element = 0; element < values.size(); ++element) {
+    values[element] = valueOf(dtype, bitsAt(bytes, dtype, element));
+  }
+  return values;
 }
 
 }  // namespace mnk::test

@@ -44,20 +44,19 @@
 #include "Ops/Hadamard/HadamardRun.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
-#include "Cache/QuantizedCacheFixture.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
 #include "Common/FunctionConstants.h"
 #include "Host/HostTestSupport.hpp"
 #include <map>
 #include "Harness/DeclaredBytes.hpp"
 #include "Harness/Golden.hpp"
-#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
 #include <limits>
 #include <array>
-#include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
@@ -90,7 +89,6 @@
 #undef kBroken
 #undef kGolden
 #include "Ops/KVCacheDequantize/KVCacheDequantizeTests.cpp"
-#include "Ops/KVCacheDequantize/MixedPlanesTests.cpp"
 #include "Ops/KVCacheQuantize/CodeSearchTests.cpp"
 #define Case Case_KVCacheQuantizePlanTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizePlanTests.cpp"
@@ -110,12 +108,12 @@
 #include "Ops/KVCacheQuantize/KVCacheQuantizeSpecialTests.cpp"
 #undef relativeError
 #define planeOf planeOf_KVCacheQuantizeStabilityTests
-#define kTokens kTokens_KVCacheQuantizeStabilityTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizeStabilityTests.cpp"
-#undef kTokens
 #undef planeOf
 #include "Ops/KVCacheQuantize/KVCacheQuantizeTests.cpp"
+#define Case Case_KVCacheWriteCoverageTests
 #include "Ops/KVCacheWrite/KVCacheWriteCoverageTests.cpp"
+#undef Case
 #include "Ops/KVCacheWrite/KVCacheWriteOperandTests.cpp"
 #define kPlans kPlans_KVCacheWritePlanTests
 #define expectPlane expectPlane_KVCacheWritePlanTests
@@ -163,11 +161,9 @@
 #undef soundOp
 #undef kBroken
 #undef kGolden
-#define packed packed_MultiRoPETests
 #define Case Case_MultiRoPETests
 #include "Ops/MultiRoPE/MultiRoPETests.cpp"
 #undef Case
-#undef packed
 #define expectNear expectNear_RotaryFrequenciesTests
 #include "Ops/MultiRoPE/RotaryFrequenciesTests.cpp"
 #undef expectNear
@@ -181,10 +177,8 @@
 #include "Ops/MultiRoPE/RotaryTableTests.cpp"
 #define kPlans kPlans_RotaryAppendPlanTests
 #define dense dense_RotaryAppendPlanTests
-#define kHeads kHeads_RotaryAppendPlanTests
 #define kTokens kTokens_RotaryAppendPlanTests
 #include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
 #undef kTokens
-#undef kHeads
 #undef dense
 #undef kPlans

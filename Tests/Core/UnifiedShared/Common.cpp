@@ -8,6 +8,8 @@
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 #include "Ops/MultiRoPE/MultiRoPECase.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
+#include "Harness/Check.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
 #include <bit>
 #include <cmath>
@@ -23,24 +25,20 @@
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Hadamard/HadamardRun.hpp"
-#include "Harness/Check.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
-#include <list>
 #include "Harness/EveryDevice.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
-#include "Harness/Seeded.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
 #include <unordered_map>
 #include "Ops/Common/EveryRun.hpp"
-#include <numeric>
+#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 #include <optional>
 #include <utility>
-#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
-#include <deque>
 #include <iterator>
 #include "Ops/MultiRoPE/MultiRoPEReference.hpp"
 #include "Ops/MultiRoPE/MultiRoPERun.hpp"
 #include "Ops/Common/BindingCases.cpp"
+#include "Ops/Common/GuardedOperands.cpp"
 #include "Ops/Common/KVCodecReference.cpp"
 #include "Ops/Common/KVCodecTables.cpp"
 #include "Ops/Common/StoredVector.cpp"
@@ -55,34 +53,20 @@
 #undef Case
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRun.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.cpp"
-#define kLayouts kLayouts_KVCacheWriteCases
 #define Case Case_KVCacheWriteCases
 #include "Ops/KVCacheWrite/KVCacheWriteCases.cpp"
 #undef Case
-#undef kLayouts
 #include "Ops/KVCacheWrite/KVCacheWriteReference.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRun.cpp"
-#define text text_KVCacheWriteSourceCases
-#define kLayouts kLayouts_KVCacheWriteSourceCases
-#define Case Case_KVCacheWriteSourceCases
-#include "Ops/KVCacheWrite/KVCacheWriteSourceCases.cpp"
-#undef Case
-#undef kLayouts
-#undef text
 #define shapeOf shapeOf_MultiRoPECase
 #define Case Case_MultiRoPECase
 #include "Ops/MultiRoPE/MultiRoPECase.cpp"
 #undef Case
 #undef shapeOf
+#define drawExtents drawExtents_MultiRoPECases
 #define Case Case_MultiRoPECases
 #include "Ops/MultiRoPE/MultiRoPECases.cpp"
 #undef Case
-#define placesOf placesOf_MultiRoPEReference
+#undef drawExtents
 #include "Ops/MultiRoPE/MultiRoPEReference.cpp"
-#undef placesOf
-#define Case Case_MultiRoPERotaryCases
-#include "Ops/MultiRoPE/MultiRoPERotaryCases.cpp"
-#undef Case
-#define text text_MultiRoPERun
 #include "Ops/MultiRoPE/MultiRoPERun.cpp"
-#undef text

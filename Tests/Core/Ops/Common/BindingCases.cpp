@@ -20,7 +20,7 @@ auto makerOf(BindingMemory& memory) {
 }
 
 KVCacheWrite opOf(const KVCacheWriteCase& one, BindingMemory& memory) {
-  return makeOp(one, [&](DType dtype, const Shape& shape, uint64_t shift) { return memory.make(dtype, shape, shift); });
+  return makeOp(one, makerOf(memory));
 }
 
 KVCacheQuantize opOf(const KVCacheQuantizeCase& one, BindingMemory& memory) {
@@ -58,28 +58,11 @@ struct List {
   }
 };
 
-// Cases that are so few that a stride misses them.
-template <typename Case>
-std::vector<Case> only(std::vector<Case> cases, bool (*isWanted)(const Case&)) {
-  std::erase_if(cases, [=](const Case& one) { return !isWanted(one); });
-  return cases;
-}
-
 void addStores(List& list) {
-  const auto laterSequences = only<KVCacheWriteCase>(extentCases(), [](const auto& one) { return one.sequence != 0; });
-  list.add(allCases(), 61);
-  list.add(rowCases(), 1);
-  list.add(sourceCases(), 1);
-  list.add(laterSequences, 1);
-  list.add(allQuantizeCases(), 41);
-  list.add(optionCases(), 1);
+  list.add(drawnWrites(200), 1);
+  list.add(writeEdges(), 61);
+  list.add(drawnQuantizes(150), 1);
   list.add(probeCases(), 3);
-  list.add(only<KVCacheQuantizeCase>(codecCases(), [](const auto& one) { return one.keyCodec.scaleFactor != 1; }), 3);
-  list.add(only<KVCacheQuantizeCase>(placeCases(), [](const auto& one) { return one.write.arePositionsTensor; }), 5);
-  for (KVCacheWriteCase one : laterSequences) {
-    one.headDim = one.valueHeadDim = 64;
-    list.add(std::vector{KVCacheQuantizeCase{.name = one.name, .write = one}}, 1);
-  }
 }
 
 void addOptions(List& list) {
@@ -287,10 +270,8 @@ const std::vector<BindingCase>& bindingCases() {
     addStores(list);
     addDequantize(list);
     addHadamard(list);
-    list.add(rope::allCases(), 101);
-    list.add(rope::positionCases(), 2);
-    list.add(rope::scalingCases(), 2);
-    list.add(rope::sectionCases(), 2);
+    list.add(rope::drawnCases(300), 1);
+    list.add(rope::edgeCases(), 5);
     list.add(allDecodeCases(), 13);
     list.add(scoreCases(), 1);
     list.add(ringCases(), 5);

@@ -1,24 +1,12 @@
 #include "Ops/Hadamard/HadamardRun.hpp"
 
 #include <cmath>
-#include <cstring>
 
 #include "Harness/Check.hpp"
-#include "Harness/SoftFloat.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/Common/KVCodecTables.hpp"
 
 namespace mnk::test {
-
-std::vector<double> valuesOf(DType dtype, std::span<const std::byte> bytes) {
-  std::vector<double> values;
-  for (uint64_t at = 0; at < bytes.size(); at += byteSize(dtype)) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &bytes[at], byteSize(dtype));
-    values.push_back(valueOf(dtype, bits));
-  }
-  return values;
-}
 
 std::vector<double> turnedValues(std::span<const double> values, uint64_t length, std::optional<KVCodecName> codec,
                                  bool isInverse) {

@@ -5,13 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/Hadamard.hpp"
 #include "Ops/Common/OperandMemory.hpp"
 
 namespace mnk::test {
-
-// The numbers of a float tensor's bytes.
-std::vector<double> valuesOf(DType dtype, std::span<const std::byte> bytes);
 
 // Vectors of this length, turned.
 std::vector<double> turnedValues(std::span<const double> values, uint64_t length, std::optional<KVCodecName> signs,

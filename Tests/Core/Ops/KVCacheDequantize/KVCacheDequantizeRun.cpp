@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <list>
 
 #include "Harness/Check.hpp"
 #include "Harness/EveryDevice.hpp"
-#include "Harness/GuardedTensor.hpp"
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
@@ -28,19 +27,24 @@ Shape shapeOf(const std::vector<uint64_t>& extents) {
 QuantizedKVPlane makePlane(const Case& read, bool isKeys, const MakeNamedTensor& makeTensor) {
   const KVCodec& codec = isKeys ? read.keyCodec : read.valueCodec;
   const uint64_t headDim = isKeys ? read.headDim : read.valueHeadDim;
-  const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
+  const std::string of = isKeys ? "key" : "value";
   const bool isHeadMajor = read.cacheLayout == KVLayout::headMajor;
   std::vector<uint64_t> slots{isHeadMajor ? read.heads : read.capacity, isHeadMajor ? read.capacity : read.heads};
   if (read.sequences) slots.insert(slots.begin(), read.sequences);
   std::vector<uint64_t> ofCodes = slots, ofScales = slots;
+  if (const auto& dense = isKeys ? read.denseKeys : read.denseValues) {
+    ofCodes.push_back(headDim);
+    return {.codes = makeTensor(of + " codes", *dense, shapeOf(ofCodes), read.codeShift * byteSize(*dense))};
+  }
+  const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
   ofCodes.push_back(size.codeBytes);
   if (size.scales > 1) ofScales.push_back(size.scales);
   QuantizedKVPlane plane{.codec = codec,
-                         .codes = makeTensor("codes", DType::u8, shapeOf(ofCodes), read.codeShift),
-                         .scales = makeTensor("scales", codec.scaleType(), shapeOf(ofScales), 0)};
+                         .codes = makeTensor(of + " codes", DType::u8, shapeOf(ofCodes), read.codeShift),
+                         .scales = makeTensor(of + " scales", codec.scaleType(), shapeOf(ofScales), 0)};
   if (!read.hasParameters) return plane;
-  plane.means = makeTensor("means", DType::f32, shapeOf({read.heads, headDim}), 0);
-  if (isKeys) plane.channelScales = makeTensor("channel scales", DType::f32, shapeOf({read.heads, headDim}), 0);
+  plane.means = makeTensor(of + " means", DType::f32, shapeOf({read.heads, headDim}), 0);
+  if (isKeys) plane.channelScales = makeTensor(of + " channel scales", DType::f32, shapeOf({read.heads, headDim}), 0);
   return plane;
 }
 
@@ -99,8 +103,8 @@ class ReadPlane {
         into_(isKeys ? *op.keys : *op.values),
         size_(from_.vectorSizes()),
         codes_(memory.before(from_.codes)),
-        scales_(memory.before(from_.scales)),
         got_(memory.now(into_)) {
+    if (!from_.isDense()) scales_ = memory.before(from_.scales);
     if (from_.means) means_ = memory.before(*from_.means);
     if (from_.channelScales) channelScales_ = memory.before(*from_.channelScales);
   }
@@ -109,7 +113,8 @@ class ReadPlane {
     for (const auto& [place, token] : tokens) {
       for (uint64_t head = 0; head < op_.from.codes().heads(); ++head) {
         const Context context(fmt::format("token {}, head {}", token, head));
-        expectVector(sourceElement(into_, op_.layout, token, head), place, head);
+        const uint64_t first = sourceElement(into_, op_.layout, token, head);
+        from_.isDense() ? expectElements(first, slotIndex(place, head)) : expectVector(first, place, head);
       }
     }
   }
@@ -119,6 +124,17 @@ class ReadPlane {
     const uint64_t heads = op_.from.codes().heads(), capacity = op_.from.codes().capacity();
     return op_.from.layout == KVLayout::headMajor ? (place.sequence * heads + head) * capacity + place.slot
                                                   : (place.sequence * capacity + place.slot) * heads + head;
+  }
+
+  // Elements are rounded once, if at all, in either domain.
+  void expectElements(uint64_t first, uint64_t slot) const {
+    const DType from = from_.codes.dtype(), into = into_.dtype();
+    for (uint64_t j = 0; j < from_.headDim(); ++j) {
+      const double number = valueOf(from, bitsAt(codes_, from, slot * from_.headDim() + j));
+      const uint64_t expected = nearestBits(into, number), got = bitsAt(got_, into, first + j);
+      if (got == expected || (isNaN(into, got) && isNaN(into, expected))) continue;
+      return fail(__FILE__, __LINE__, fmt::format("element {}: got {:#x}, expected {:#x}", j, got, expected));
+    }
   }
 
   std::vector<double> expectedAt(const Place& place, uint64_t head) const {
@@ -145,8 +161,7 @@ class ReadPlane {
     const std::vector<double> expected = expectedAt(place, head);
     double error = 0, size = 0;
     for (uint64_t j = 0; j < expected.size(); ++j) {
-      uint64_t bits = 0;
-      std::memcpy(&bits, &got_[(first + j) * byteSize(dtype)], byteSize(dtype));
+      const uint64_t bits = bitsAt(got_, dtype, first + j);
       const double got = valueOf(dtype, bits);
       error += (got - expected[j]) * (got - expected[j]);
       size += expected[j] * expected[j];
@@ -166,6 +181,48 @@ class ReadPlane {
 };
 
 }  // namespace
+
+Case drawnDequantize(Seeded& random) {
+  const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
+  const auto [keys, values] = drawnCodings(random);
+  Case read{.name = "drawn",
+            .keyCodec = keys.codec,
+            .valueCodec = values.codec,
+            .headDim = keys.headDim,
+            .valueHeadDim = values.headDim,
+            .heads = coin(random, 1, 40) ? 0 : 1 + random.below(3),
+            .sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3),
+            .capacity = 1 + random.below(9),
+            .cacheLayout = layout(),
+            .wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear,
+            .layout = layout(),
+            .dtype = oneOf(random, {DType::f32, DType::f16, DType::bf16}),
+            .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated};
+  read.reads = oneOf(random, {KVReads::both, KVReads::both, KVReads::keys, KVReads::values});
+  read.hasParameters = keys.codec.name == KVCodecName::turbo && coin(random, 1, 2);
+  read.sequence = random.below(std::max<uint64_t>(read.sequences, 1));
+  const bool isRing = read.wrap == KVWrap::ring;
+  if (isRing && coin(random, 1, 2)) read.pinned = static_cast<uint32_t>(random.below(read.capacity));
+  // Tokens whose positions have slots of their own.
+  read.position = isRing ? random.below(20) : random.below(read.capacity + 1);
+  const uint64_t ofPinned = read.position < read.pinned ? read.pinned - read.position : 0;
+  read.tokens = random.below(isRing ? ofPinned + read.capacity - read.pinned + 1 : read.capacity - read.position + 1);
+  if (isRing && coin(random, 1, 8)) {
+    read.tokens = std::min<uint64_t>(read.tokens, read.capacity - read.pinned);
+    read.position = std::clamp<uint64_t>(edge(random, {uint64_t{1} << 33}), 20, UINT64_MAX - read.tokens);
+  }
+  read.isRank2 = read.tokens == 1 && read.layout == KVLayout::tokenMajor && coin(random, 1, 2);
+  if (!read.isRank2 && coin(random, 1, 3)) {
+    read.targetSequences = 1 + random.below(3);
+    read.tokens -= read.tokens % read.targetSequences;
+  }
+  const bool isTurbo = keys.codec.name == KVCodecName::turbo;
+  if ((isTurbo || read.headDim == read.valueHeadDim) && coin(random, 1, 4)) {
+    (coin(random, 1, 2) ? read.denseKeys : read.denseValues) = oneOf(random, {DType::f32, DType::f16, DType::bf16});
+  }
+  if (coin(random, 1, 2)) read.codeShift = random.below(10), read.targetShift = byteSize(read.dtype) * random.below(9);
+  return read;
+}
 
 KVCacheDequantize makeOp(const Case& read, const MakeNamedTensor& makeTensor) {
   KVCacheDequantize op{.from = {.keys = makePlane(read, true, makeTensor),
@@ -197,8 +254,8 @@ void expectDequantized(const KVCacheDequantize& op, const OperandMemory& memory)
       .position = op.position};
   const auto tokens = winners(places, {}, {});
   EXPECT_EQ(tokens.size(), sourceTokens(places));
-  if (op.keys && !op.from.keys.isDense()) ReadPlane(op, memory, true).expect(tokens);
-  if (op.values && !op.from.values->isDense()) ReadPlane(op, memory, false).expect(tokens);
+  if (op.keys) ReadPlane(op, memory, true).expect(tokens);
+  if (op.values) ReadPlane(op, memory, false).expect(tokens);
 }
 
 void runOnEveryDevice(const std::vector<Case>& cases) {
@@ -206,30 +263,16 @@ void runOnEveryDevice(const std::vector<Case>& cases) {
     Seeded random;
     for (const Case& read : cases) {
       const Context context(read.name);
-      std::list<std::pair<GuardedTensor, std::vector<std::byte>>> operands;  // with what they hold before
-      const KVCacheDequantize op = makeOp(read, [&](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
-        return operands.emplace_back(GuardedTensor(device, dtype, shape, shift), std::vector<std::byte>())
-            .first.tensor();
+      GuardedOperands operands(device);
+      const KVCacheDequantize op = makeOp(read, [&](auto name, DType dtype, const Shape& shape, uint64_t shift) {
+        return operands.make(name, dtype, shape, shift);
       });
-      fillInputs(op, random,
-                 [](const Tensor& tensor, std::span<const std::byte> bytes) { REQUIRE(tensor.write(bytes)); });
-      for (auto& [memory, before] : operands) before = memory.bytes();
+      fillInputs(op, random, [&](const Tensor& tensor, auto bytes) { operands.set(tensor, bytes); });
       CommandEncoder encoder(device, "dequantize");
       REQUIRE(encoder.encode(op));
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      const auto find = [&](const Tensor& tensor) {
-        return std::find_if(operands.begin(), operands.end(),
-                            [&](const auto& operand) { return operand.first.tensor().buffer() == tensor.buffer(); });
-      };
-      expectDequantized(op, {[&](const Tensor& tensor) { return find(tensor)->second; },
-                             [&](const Tensor& tensor) { return find(tensor)->first.bytes(); }});
-      for (const auto& [memory, before] : operands) {
-        memory.expectBordersIntact("an operand");
-        const auto is = [&](const std::optional<Tensor>& target) {
-          return target && target->buffer() == memory.tensor().buffer();
-        };
-        if (!is(op.keys) && !is(op.values)) EXPECT(memory.bytes() == before);
-      }
+      expectDequantized(op, operands.memory());
+      operands.expectAsBefore({"keys", "values"});
     }
   });
 }

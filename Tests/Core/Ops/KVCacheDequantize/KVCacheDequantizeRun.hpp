@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,10 +38,15 @@ struct KVCacheDequantizeCase {
   DType dtype = DType::f32;
   KVDomain domain = KVDomain::original;
   KVReads reads = KVReads::both;
-  bool hasParameters = false;  // means, and channel scales of keys
+  bool hasParameters = false;           // means, and channel scales of keys
+  std::optional<DType> denseKeys = {};  // of a cache whose keys, or values, are stored as elements
+  std::optional<DType> denseValues = {};
   uint64_t codeShift = 0;
   uint64_t targetShift = 0;
 };
+
+// Valid cases of every kind.
+KVCacheDequantizeCase drawnDequantize(Seeded& random);
 
 // The op of a case on tensors of the caller's making.
 KVCacheDequantize makeOp(const KVCacheDequantizeCase& read, const MakeNamedTensor& makeTensor);
@@ -48,7 +54,7 @@ KVCacheDequantize makeOp(const KVCacheDequantizeCase& read, const MakeNamedTenso
 using WriteTensor = std::function<void(const Tensor& tensor, std::span<const std::byte> bytes)>;
 // Codes and scales of no real vectors, and means and channel scales, for an op that breaks no rule.
 void fillInputs(const KVCacheDequantize& op, Seeded& random, const WriteTensor& write);
-// What was read of quantized planes is what the reference says.
+// What was read is what the reference says.
 void expectDequantized(const KVCacheDequantize& op, const OperandMemory& memory);
 
 // Runs each case on every device and checks it against the reference.

@@ -65,12 +65,7 @@ KVCacheQuantize makeOp(const KVCacheQuantizeCase& quantize, const MakeNamedTenso
   if (quantize.hasProbe) {
     op.probe = makeTensor("probe", DType::f32, REQUIRE(Shape::make({write.heads, write.headDim})), 0);
   }
-  bool isFirst = write.areSequencesTensor;
-  op.rows = makeRows(write, [&](DType dtype, const Shape& shape, uint64_t shift) {
-    const std::string_view name = isFirst ? "sequences" : "positions";
-    isFirst = false;
-    return makeTensor(name, dtype, shape, shift);
-  });
+  op.rows = makeRows(write, makeTensor);
   return op;
 }
 

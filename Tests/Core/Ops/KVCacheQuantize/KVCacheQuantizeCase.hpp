@@ -1,5 +1,5 @@
-// One call of KVCacheQuantize as a name and a few numbers. Lists of them cover what the op promises; the same lists run
-// on every device and through the plan.
+// One call of KVCacheQuantize as a name and a few numbers. Those that are drawn run on every device, through the plan
+// and in the fuzzer.
 #pragma once
 #include <functional>
 #include <string>
@@ -28,16 +28,22 @@ struct KVCacheQuantizeCase {
   bool hasDenseValues = false;
 };
 
-std::vector<KVCacheQuantizeCase> codecCases();    // codecs, bits, head dims, source dtypes
-std::vector<KVCacheQuantizeCase> headCases();     // numbers of heads that share simdgroups in every way
-std::vector<KVCacheQuantizeCase> placeCases();    // where KVCacheWrite's cases put tokens, drawn by lot
-std::vector<KVCacheQuantizeCase> addressCases();  // memory that wide loads and stores cannot use
-std::vector<KVCacheQuantizeCase> optionCases();   // options, means, channel scales, counts
-std::vector<KVCacheQuantizeCase> probeCases();    // mlx1's elements as they are compared
-std::vector<KVCacheQuantizeCase> mixedCases();    // keys or values that are stored as elements
-std::vector<KVCacheQuantizeCase> allQuantizeCases();
+struct DrawnCoding {
+  KVCodec codec;
+  uint64_t headDim;
+};
+std::vector<DrawnCoding> everyCoding();  // every codec at every head dim
+// Codecs of keys and values, of head dims whose elements the lanes of a kernel can share.
+std::pair<DrawnCoding, DrawnCoding> drawnCodings(Seeded& random);
 
-using MakeNamedTensor = std::function<Tensor(std::string_view name, DType dtype, const Shape& shape, uint64_t shift)>;
+// Valid cases of every kind.
+KVCacheQuantizeCase drawnQuantize(Seeded& random);
+inline constexpr uint64_t kDrawnQuantizes = 850;  // which together reach every kernel
+std::vector<KVCacheQuantizeCase> drawnQuantizes(uint64_t count);
+// What a draw would rarely hit.
+std::vector<KVCacheQuantizeCase> codecCases();  // every codec at every head dim
+std::vector<KVCacheQuantizeCase> probeCases();  // mlx1's elements as they are compared
+std::vector<KVCacheQuantizeCase> manyVectorsCases();
 
 // The op of a case on tensors of the caller's making, those that the case has: "keys", "values", "key codes",
 // "key scales", "key means", "key channel scales", "value codes", "value scales", "value means", "counts", "probe",

@@ -9,19 +9,14 @@
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "Ops/Common/EveryRun.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 
 namespace mnk::test {
 
 namespace {
 
-std::vector<double> vectorAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t first, uint64_t headDim) {
-  std::vector<double> vector;
-  for (uint64_t j = 0; j < headDim; ++j) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &bytes[(first + j) * byteSize(dtype)], byteSize(dtype));
-    vector.push_back(valueOf(dtype, bits));
-  }
-  return vector;
+std::vector<double> vectorAt(std::span<const std::byte> bytes, DType dtype, uint64_t first, uint64_t headDim) {
+  return valuesOf(dtype, bytes.subspan(first * byteSize(dtype), headDim * byteSize(dtype)));
 }
 
 // What became of a vector. The reference judges equal vectors once: devices are given the same ones, and mostly store
@@ -55,28 +50,6 @@ const Verdict& verdictOn(const VectorCoding& coding, const std::vector<double>& 
 
 std::span<const float> floatsAt(const std::vector<std::byte>& bytes, uint64_t head, uint64_t headDim) {
   return {reinterpret_cast<const float*>(bytes.data()) + head * headDim, headDim};
-}
-
-std::vector<uint32_t> indicesOf(const RowIndices& indices, const OperandMemory& memory) {
-  if (const auto* list = std::get_if<std::vector<uint32_t>>(&indices)) return *list;
-  const auto bytes = memory.before(std::get<Tensor>(indices));
-  std::vector<uint32_t> numbers(bytes.size() / sizeof(uint32_t));
-  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
-}
-
-// An op that writes to the same slots.
-KVCacheWrite placesOf(const KVCacheQuantize& op) {
-  return {
-      .keys = op.keys,
-      .sourceLayout = op.sourceLayout,
-      .sourceOffset = op.sourceOffset,
-      .tokens = op.tokens,
-      .sourceIsRing = op.sourceIsRing,
-      .into = {.keys = op.into.keys.codes, .layout = op.into.layout, .wrap = op.into.wrap, .pinned = op.into.pinned},
-      .sequence = op.sequence,
-      .position = op.position,
-      .rows = op.rows};
 }
 
 // Keys or values of a call, before and after it.
@@ -207,6 +180,19 @@ class StoredPlane {
 
 }  // namespace
 
+KVCacheWrite placesOf(const KVCacheQuantize& op) {
+  return {
+      .keys = op.keys,
+      .sourceLayout = op.sourceLayout,
+      .sourceOffset = op.sourceOffset,
+      .tokens = op.tokens,
+      .sourceIsRing = op.sourceIsRing,
+      .into = {.keys = op.into.keys.codes, .layout = op.into.layout, .wrap = op.into.wrap, .pinned = op.into.pinned},
+      .sequence = op.sequence,
+      .position = op.position,
+      .rows = op.rows};
+}
+
 std::vector<std::byte> sourceVectors(Seeded& random, DType dtype, uint64_t count, uint64_t headDim) {
   std::vector<std::byte> bytes;
   for (uint64_t begin = 0; begin < count; begin += headDim) {
@@ -252,52 +238,24 @@ void expectStored(const KVCacheQuantize& op, const OperandMemory& memory) {
 
 KVCacheQuantizeRun::KVCacheQuantizeRun(const std::shared_ptr<Device>& device, const KVCacheQuantizeCase& quantize,
                                        Seeded& random)
-    : name_(quantize.name) {
-  std::vector<uint32_t> sequences, positions;
-  for (const auto& [sequence, position] : quantize.write.rows.value_or(std::vector<KVCacheWriteCase::Row>())) {
-    sequences.push_back(sequence);
-    positions.push_back(position);
-  }
+    : GuardedOperands(device), name_(quantize.name) {
   op_ = makeOp(quantize, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
-    const GuardedTensor memory(device, dtype, shape, shift);
+    const Tensor& tensor = make(name, dtype, shape, shift);
+    const uint64_t count = shape.elementCount();
     // Codes, scales and the probe keep their poison.
-    if (name == "keys" || name == "values")
-      memory.set(sourceVectors(random, dtype, shape.elementCount(), shape[shape.rank() - 1]));
-    if (name.ends_with("means")) memory.set(rawBytes(quantizeFactors(random, shape.elementCount(), false)));
-    if (name.ends_with("channel scales")) memory.set(rawBytes(quantizeFactors(random, shape.elementCount(), true)));
-    if (name == "counts") memory.set(rawBytes(std::vector<uint32_t>{1000, UINT32_MAX - 1}));
-    if (name == "sequences") memory.set(rawBytes(sequences));
-    if (name == "positions") memory.set(rawBytes(positions));
-    operands_.emplace(name, Operand{memory, memory.bytes()});
-    return memory.tensor();
+    if (name == "keys" || name == "values") set(name, sourceVectors(random, dtype, count, shape[shape.rank() - 1]));
+    if (name.ends_with("means")) set(name, rawBytes(quantizeFactors(random, count, false)));
+    if (name.ends_with("channel scales")) set(name, rawBytes(quantizeFactors(random, count, true)));
+    if (name == "counts") set(name, rawBytes(std::vector<uint32_t>{1000, UINT32_MAX - 1}));
+    return tensor;
   });
-}
-
-void KVCacheQuantizeRun::expectInputsAsBefore() const {
-  for (const auto& [name, operand] : operands_) {
-    operand.memory.expectBordersIntact(name);
-    if (name == "probe" || name == "counts" || name.ends_with("codes")) continue;
-    if (name == "key scales" || name == "value scales") continue;
-    const bool isSame = operand.memory.bytes() == operand.before;
-    if (!isSame) fail(__FILE__, __LINE__, fmt::format("{}: contents were changed", name));
-  }
+  setRows(*this, quantize.write);
 }
 
 void KVCacheQuantizeRun::expectStored() const {
   const Context context(name_);
-  expectInputsAsBefore();
-  const auto before = [&](const Tensor& tensor) {
-    for (const auto& [name, operand] : operands_) {
-      if (operand.memory.tensor().buffer() == tensor.buffer()) return operand.before;
-    }
-    return std::vector<std::byte>();
-  };
-  const auto now = [](const Tensor& tensor) {
-    std::vector<std::byte> bytes(tensor.byteCount());
-    REQUIRE(tensor.read(bytes));
-    return bytes;
-  };
-  test::expectStored(op_, {before, now});
+  expectAsBefore({"probe", "counts", "codes", "key scales", "value scales"});
+  test::expectStored(op_, memory());
 }
 
 void runOnEveryDevice(const std::vector<KVCacheQuantizeCase>& cases) {

@@ -48,12 +48,7 @@ std::vector<float> vectorsOfEverySize(Seeded& random, uint64_t headDim) {
 }
 
 QuantizedKVPlane planeOf(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t headDim) {
-  const KVCodecSizes row = REQUIRE(sizes(codec, headDim));
-  const Shape scales =
-      row.scales == 1 ? REQUIRE(Shape::make({1, kTokens})) : REQUIRE(Shape::make({1, kTokens, row.scales}));
-  return {.codec = codec,
-          .codes = REQUIRE(Tensor::zeros(device, DType::u8, REQUIRE(Shape::make({1, kTokens, row.codeBytes})))),
-          .scales = REQUIRE(Tensor::zeros(device, codec.scaleType(), scales))};
+  return REQUIRE(QuantizedKVPlane::zeros(device, codec, 1, headDim, kTokens));
 }
 
 std::vector<std::byte> bytesOf(const Tensor& tensor) {

@@ -16,9 +16,9 @@ Shape cacheShape(const KVCacheWriteCase& write, uint64_t headDim) {
   return REQUIRE(Shape::make({write.sequences, outer, inner, headDim}));
 }
 
-RowIndices indices(const KVCacheWriteCase& write, bool isTensor, uint32_t KVCacheWriteCase::Row::*field,
-                   const MakeTensor& makeTensor) {
-  if (isTensor) return makeTensor(DType::u32, REQUIRE(Shape::make({write.rows->size()})), 0);
+RowIndices indices(const KVCacheWriteCase& write, std::string_view name, bool isTensor,
+                   uint32_t KVCacheWriteCase::Row::*field, const MakeNamedTensor& makeTensor) {
+  if (isTensor) return makeTensor(name, DType::u32, REQUIRE(Shape::make({write.rows->size()})), 0);
   std::vector<uint32_t> list;
   for (const auto& row : *write.rows) list.push_back(row.*field);
   return list;
@@ -84,23 +84,24 @@ KVSources makeSources(const KVCacheWriteCase& write,
   return sources;
 }
 
-std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeTensor& makeTensor) {
+std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor) {
   using Row = KVCacheWriteCase::Row;
   if (!write.rows) return std::nullopt;
-  auto sequences = indices(write, write.areSequencesTensor, &Row::sequence, makeTensor);
-  auto positions = indices(write, write.arePositionsTensor, &Row::position, makeTensor);
+  auto sequences = indices(write, "sequences", write.areSequencesTensor, &Row::sequence, makeTensor);
+  auto positions = indices(write, "positions", write.arePositionsTensor, &Row::position, makeTensor);
   return KVCacheWrite::Rows{std::move(sequences), std::move(positions)};
 }
 
-KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor) {
+KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor) {
   KVCacheWrite op;
-  const KVSources sources = makeSources(
-      write, [&](std::string_view, const Shape& shape) { return makeTensor(write.source, shape, write.sourceShift); });
+  const KVSources sources = makeSources(write, [&](std::string_view name, const Shape& shape) {
+    return makeTensor(name, write.source, shape, write.sourceShift);
+  });
   op.keys = sources.keys;
   op.values = sources.values;
-  op.into.keys = makeTensor(write.cache, cacheShape(write, write.headDim), write.cacheShift);
+  op.into.keys = makeTensor("key cache", write.cache, cacheShape(write, write.headDim), write.cacheShift);
   if (write.valueHeadDim) {
-    op.into.values = makeTensor(write.cache, cacheShape(write, write.valueHeadDim), write.cacheShift);
+    op.into.values = makeTensor("value cache", write.cache, cacheShape(write, write.valueHeadDim), write.cacheShift);
   }
   op.into.layout = write.cacheLayout;
   op.into.wrap = write.wrap;

@@ -1,5 +1,4 @@
-// One write as a name and a few numbers. Lists of them cover what the op promises; the same lists run on every device
-// and through the plan.
+// One write as a name and a few numbers. Those that are drawn run on every device, through the plan and in the fuzzer.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 
 namespace mnk::test {
@@ -60,25 +60,17 @@ struct KVCacheWriteCase {
   bool arePositionsTensor = false;
 };
 
-// All nine pairs of f32, f16 and bf16, and the equal pairs of the other dtypes.
-std::vector<std::pair<DType, DType>> dtypePairs();
+// Valid cases of every kind, with head dims of a few elements.
+KVCacheWriteCase drawnWrite(Seeded& random);
+inline constexpr uint64_t kDrawnWrites = 4000;  // which together reach every kernel
+std::vector<KVCacheWriteCase> drawnWrites(uint64_t count);
+std::vector<KVCacheWriteCase> writeEdges();  // what a draw would rarely hit
 
-std::vector<KVCacheWriteCase> dtypeCases();      // dtypes x layouts x keys alone, with values, with other values
-std::vector<KVCacheWriteCase> extentCases();     // head dims, heads, sequences, offsets, rank 2
-std::vector<KVCacheWriteCase> wrapCases();       // every phase of small rings, every place of small linear caches
-std::vector<KVCacheWriteCase> pinnedCases();     // writes before, across and after pinned slots
-std::vector<KVCacheWriteCase> farCases();        // positions around 2^31, 2^32, 2^63
-std::vector<KVCacheWriteCase> linearizeCases();  // source rings at every phase
-std::vector<KVCacheWriteCase> alignmentCases();  // memory that wide loads and stores cannot use
-std::vector<KVCacheWriteCase> rowCases();        // rows from lists and tensors, repeated and out of range
-std::vector<KVCacheWriteCase> sourceCases();     // sources with sequences, and views of a part of a tensor
-std::vector<KVCacheWriteCase> allCases();
+using MakeNamedTensor = std::function<Tensor(std::string_view name, DType dtype, const Shape& shape, uint64_t shift)>;
 
-using MakeTensor = std::function<Tensor(DType dtype, const Shape& shape, uint64_t shift)>;
-
-// The op of a case on tensors of the caller's making: keys, values unless they are fused with the keys, key cache,
-// value cache, sequences, positions, in this order, those that the case has.
-KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor);
+// The op of a case on tensors of the caller's making, those that the case has: "keys", "values" unless they are fused
+// with the keys, "key cache", "value cache", "sequences", "positions".
+KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor);
 
 // The parts that ops with the same sources, slots and rows share.
 struct KVSources {
@@ -88,6 +80,6 @@ struct KVSources {
 };
 KVSources makeSources(const KVCacheWriteCase& write,
                       const std::function<Tensor(std::string_view name, const Shape& shape)>& makeTensor);
-std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeTensor& makeTensor);
+std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor);
 
 }  // namespace mnk::test

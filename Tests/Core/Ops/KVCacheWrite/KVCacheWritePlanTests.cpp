@@ -17,8 +17,14 @@ namespace {
 
 using Case = KVCacheWriteCase;
 
+constexpr std::pair<DType, DType> kConversions[] = {{DType::f32, DType::f16},  {DType::f32, DType::bf16},
+                                                    {DType::f16, DType::f32},  {DType::f16, DType::bf16},
+                                                    {DType::bf16, DType::f32}, {DType::bf16, DType::f16}};
+
 KVCacheWrite planOp(const Case& write) {
-  return makeOp(write, [](DType dtype, const Shape& shape, uint64_t shift) { return planTensor(dtype, shape, shift); });
+  return makeOp(write, [](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
+    return planTensor(dtype, shape, shift);
+  });
 }
 
 Dispatch onlyDispatch(const Case& write) {
@@ -45,8 +51,9 @@ uint64_t countOf(const std::vector<bool>& bytes) {
   return static_cast<uint64_t>(std::count(bytes.begin(), bytes.end(), true));
 }
 
-void expectPlane(std::string_view name, const Dispatch& dispatch, const HeadsView& source, const Tensor& cache,
-                 const std::vector<bool>& read, const ExpectedPlane& written) {
+void expectPlane(std::string_view name, const Dispatch& dispatch, const Case& write, const HeadsView& source,
+                 const Tensor& cache, const std::vector<bool>& read, const ExpectedPlane& written) {
+  if (cache.byteCount() == 0) return;  // vectors without elements lie anywhere
   const Binding* from = sourceBindingOf(dispatch, name == "keys" ? kKVCacheWriteKeys : kKVCacheWriteValues, source);
   const Binding* to = bindingOf(dispatch, cache);
   if (!from || !to) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
@@ -54,7 +61,7 @@ void expectPlane(std::string_view name, const Dispatch& dispatch, const HeadsVie
   EXPECT_EQ(to->length, cache.byteCount());
   EXPECT(from->writes.empty());
   EXPECT(to->reads.empty());
-  expectCovers(fmt::format("{} read", name), from->reads, boundPart(*from, source, read));
+  if (!write.rows) expectCovers(fmt::format("{} read", name), from->reads, boundPart(*from, source, read));
   expectCovers(fmt::format("{} written", name), to->writes, written.isWritten);
 }
 
@@ -66,8 +73,9 @@ constexpr GoldenText kPlans{
 }  // namespace
 
 TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
-  for (const Case& write : allCases()) {
-    if (write.rows) continue;
+  for (const Case& write : drawnWrites(kDrawnWrites)) {
+    // Where rows of tensors go is known to the kernel alone.
+    if (write.areSequencesTensor || write.arePositionsTensor) continue;
     const Context context(write.name);
     const KVCacheWrite op = planOp(write);
     const Plan planned = REQUIRE(plan(op));
@@ -75,16 +83,17 @@ TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
     const uint64_t written = countOf(expected.keyCache.isWritten) + countOf(expected.valueCache.isWritten);
     EXPECT_EQ(planned.dispatches.size(), written == 0 ? 0u : 1u);
     for (const Dispatch& dispatch : planned.dispatches) {
-      EXPECT_EQ(dispatch.countedBytesRead(), countOf(expected.keysRead) + countOf(expected.valuesRead));
       EXPECT_EQ(dispatch.countedBytesWritten(), written);
       EXPECT_EQ(dispatch.grid.extent[1], write.heads);
-      EXPECT_EQ(dispatch.grid.extent[2], expected.storedTokens);
-      expectPlane("keys", dispatch, op.keys, op.into.keys, expected.keysRead, expected.keyCache);
+      expectPlane("keys", dispatch, write, op.keys, op.into.keys, expected.keysRead, expected.keyCache);
       if (op.values) {
-        expectPlane("values", dispatch, *op.values, *op.into.values, expected.valuesRead, expected.valueCache);
+        expectPlane("values", dispatch, write, *op.values, *op.into.values, expected.valuesRead, expected.valueCache);
       } else {
         EXPECT_EQ(dispatch.buffers.size(), 2u);
       }
+      if (write.rows) continue;  // a row may name a source token that another replaces
+      EXPECT_EQ(dispatch.countedBytesRead(), countOf(expected.keysRead) + countOf(expected.valuesRead));
+      EXPECT_EQ(dispatch.grid.extent[2], expected.storedTokens);
     }
   }
 }
@@ -92,7 +101,7 @@ TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
 // A kernel that only some of the cases reach could be wrong unseen: together they reach all of them.
 TEST(KVCacheWritePlan, CasesReachEveryKernel) {
   std::map<std::string, int> reached;
-  for (const Case& write : allCases()) {
+  for (const Case& write : drawnWrites(kDrawnWrites)) {
     for (const Dispatch& dispatch : REQUIRE(plan(planOp(write))).dispatches) ++reached[dispatch.kernel.text()];
   }
   const auto expect = [&](const std::string& kernel) {
@@ -108,8 +117,7 @@ TEST(KVCacheWritePlan, CasesReachEveryKernel) {
     for (const char* bytes : {"16", "4", "2", "1"}) {
       expect(fmt::format("kvCacheMove_{}{}", bytes, hasValues ? " {hasValues}" : ""));
     }
-    for (const auto& [source, cache] : dtypePairs()) {
-      if (source == cache) continue;
+    for (const auto& [source, cache] : kConversions) {
       const std::string converting = fmt::format("kvCacheConvert_{}_{}", name(source), name(cache));
       expect(converting + (hasValues ? " {hasValues}" : ""));
       expect(converting + (hasValues ? " {hasValues, isVectorized}" : " {isVectorized}"));
@@ -118,54 +126,43 @@ TEST(KVCacheWritePlan, CasesReachEveryKernel) {
 }
 
 TEST(KVCacheWritePlan, MovesAreAsWideAsAlignmentAllows) {
-  struct Expected {
-    std::string_view name;
-    Case write;
-    std::string_view function;
+  const struct {
+    const char* name;
+    void (*change)(Case& c);
+    const char* function;
     uint32_t threads;
+  } cases[] = {
+      {"aligned", [](Case&) {}, "kvCacheMove_16", 8},
+      {"a source 8 bytes off", [](Case& c) { c.sourceShift = 8; }, "kvCacheMove_4", 32},
+      {"a cache 8 bytes off", [](Case& c) { c.cacheShift = 8; }, "kvCacheMove_4", 32},
+      {"a source 4 bytes off", [](Case& c) { c.sourceShift = 4; }, "kvCacheMove_4", 32},
+      {"a cache 2 bytes off", [](Case& c) { c.cacheShift = 2; }, "kvCacheMove_2", 64},
+      {"both 16 bytes off", [](Case& c) { c.sourceShift = c.cacheShift = 16; }, "kvCacheMove_16", 8},
+      {"rows of 12 bytes", [](Case& c) { c.headDim = 6; }, "kvCacheMove_4", 3},
+      {"rows of 10 bytes", [](Case& c) { c.headDim = 5; }, "kvCacheMove_2", 5},
+      {"narrow values hold wide keys back", [](Case& c) { c.valueHeadDim = 3; }, "kvCacheMove_2", 67},
+      {"wide values", [](Case& c) { c.valueHeadDim = 128; }, "kvCacheMove_16", 24},
+      {"no keys", [](Case& c) { c.headDim = 0, c.valueHeadDim = 16; }, "kvCacheMove_16", 2},
+      {"an odd byte", [](Case& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }, "kvCacheMove_1", 64},
+      {"f32", [](Case& c) { c.source = c.cache = DType::f32; }, "kvCacheMove_16", 16},
+      {"columns", [](Case& c) { c.fused = Case::Fused{.lead = 128, .tail = 64}; }, "kvCacheMove_16", 8},
+      {"columns 4 bytes off", [](Case& c) { c.fused = Case::Fused{.lead = 2}; }, "kvCacheMove_4", 32},
+      {"odd columns, one token", [](Case& c) { c.fused = Case::Fused{.tail = 1}; }, "kvCacheMove_16", 8},
+      {"odd columns", [](Case& c) { c.fused = Case::Fused{.tail = 1}, c.sourceTokens = 2; }, "kvCacheMove_2", 64},
+      {"odd values", [](Case& c) { c.fused = Case::Fused{.between = 1}, c.valueHeadDim = 64; }, "kvCacheMove_2", 128},
   };
-  const Case base{.name = "move", .source = DType::f16, .cache = DType::f16, .headDim = 64, .valueHeadDim = 0};
-  const auto with = [&](auto change) {
-    Case changed = base;
-    change(changed);
-    return changed;
-  };
-  const Expected cases[] = {
-      {"aligned", base, "kvCacheMove_16", 8},
-      {"a source 8 bytes off", with([](Case& c) { c.sourceShift = 8; }), "kvCacheMove_4", 32},
-      {"a cache 8 bytes off", with([](Case& c) { c.cacheShift = 8; }), "kvCacheMove_4", 32},
-      {"a source 4 bytes off", with([](Case& c) { c.sourceShift = 4; }), "kvCacheMove_4", 32},
-      {"a cache 2 bytes off", with([](Case& c) { c.cacheShift = 2; }), "kvCacheMove_2", 64},
-      {"both 16 bytes off", with([](Case& c) { c.sourceShift = c.cacheShift = 16; }), "kvCacheMove_16", 8},
-      {"rows of 12 bytes", with([](Case& c) { c.headDim = 6; }), "kvCacheMove_4", 3},
-      {"rows of 10 bytes", with([](Case& c) { c.headDim = 5; }), "kvCacheMove_2", 5},
-      {"narrow values hold wide keys back", with([](Case& c) { c.valueHeadDim = 3; }), "kvCacheMove_2", 67},
-      {"wide values", with([](Case& c) { c.valueHeadDim = 128; }), "kvCacheMove_16", 24},
-      {"no keys", with([](Case& c) { c.headDim = 0, c.valueHeadDim = 16; }), "kvCacheMove_16", 2},
-      {"bytes at an odd address", with([](Case& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }),
-       "kvCacheMove_1", 64},
-      {"f32", with([](Case& c) { c.source = c.cache = DType::f32; }), "kvCacheMove_16", 16},
-      {"columns", with([](Case& c) { c.fused = Case::Fused{.lead = 128, .tail = 64}; }), "kvCacheMove_16", 8},
-      {"columns at an odd multiple of 4 bytes", with([](Case& c) { c.fused = Case::Fused{.lead = 2}; }),
-       "kvCacheMove_4", 32},
-      {"columns of an odd width, one token", with([](Case& c) { c.fused = Case::Fused{.tail = 1}; }), "kvCacheMove_16",
-       8},
-      {"columns of an odd width", with([](Case& c) { c.fused = Case::Fused{.tail = 1}, c.sourceTokens = 2; }),
-       "kvCacheMove_2", 64},
-      {"values at an odd column", with([](Case& c) { c.fused = Case::Fused{.between = 1}, c.valueHeadDim = 64; }),
-       "kvCacheMove_2", 128},
-  };
-  for (const Expected& expected : cases) {
-    const Context context{std::string(expected.name)};
-    const Dispatch dispatch = onlyDispatch(expected.write);
-    EXPECT_EQ(dispatch.kernel.function, expected.function);
-    EXPECT_EQ(dispatch.grid.extent[0], expected.threads);
+  for (const auto& [name, change, function, threads] : cases) {
+    const Context context(name);
+    Case write{.source = DType::f16, .cache = DType::f16, .headDim = 64, .valueHeadDim = 0};
+    change(write);
+    const Dispatch dispatch = onlyDispatch(write);
+    EXPECT_EQ(dispatch.kernel.function, function);
+    EXPECT_EQ(dispatch.grid.extent[0], threads);
   }
 }
 
 TEST(KVCacheWritePlan, ConversionsTakeFourElementsWhereAlignmentAllows) {
-  for (const auto& [source, cache] : dtypePairs()) {
-    if (source == cache) continue;
+  for (const auto& [source, cache] : kConversions) {
     for (uint64_t headDim : {64, 6}) {
       for (uint64_t sourceShift = 0; sourceShift <= 16; sourceShift += byteSize(source)) {
         for (uint64_t cacheShift = 0; cacheShift <= 16; cacheShift += byteSize(cache)) {
@@ -208,24 +205,6 @@ TEST(KVCacheWritePlan, OnlySequencesApartNeedADivision) {
   EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 1, .sourceSequences = 6}), 6u);
   EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = Case::Fused{Form::columns, 4, 0, 0}}), 6u);
   EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = Case::Fused{Form::apart, 4, 0, 0}}), 3u);
-}
-
-// Where rows go is known to the kernel alone, so all of the cache may be written; the count says what is.
-TEST(KVCacheWritePlan, ListedRowsDeclareTheSlotsThatTheyName) {
-  uint32_t tried = 0;
-  for (const Case& write : allCases()) {
-    if (!write.rows || write.areSequencesTensor || write.arePositionsTensor) continue;
-    const Context context(write.name);
-    const KVCacheWrite op = planOp(write);
-    const KVCacheWriteOutcome expected = outcomeOf(write, op);
-    for (const Dispatch& dispatch : REQUIRE(plan(op)).dispatches) {
-      expectCovers("key cache", bindingOf(dispatch, op.into.keys)->writes, expected.keyCache.isWritten);
-      if (op.values)
-        expectCovers("value cache", bindingOf(dispatch, *op.into.values)->writes, expected.valueCache.isWritten);
-      ++tried;
-    }
-  }
-  EXPECT(tried > 10);
 }
 
 // Nothing in a plan needs the memory, so sizes may be those of the largest models.

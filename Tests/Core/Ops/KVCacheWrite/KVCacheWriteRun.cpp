@@ -1,8 +1,6 @@
 #include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 
-#include <algorithm>
 #include <cstring>
-#include <deque>
 
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
@@ -10,84 +8,67 @@
 
 namespace mnk::test {
 
+std::vector<uint32_t> indicesOf(const RowIndices& indices, const OperandMemory& memory) {
+  if (const auto* list = std::get_if<std::vector<uint32_t>>(&indices)) return *list;
+  const auto bytes = memory.before(std::get<Tensor>(indices));
+  std::vector<uint32_t> numbers(bytes.size() / sizeof(uint32_t));
+  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+KVCacheWriteOutcome expectWritten(const KVCacheWrite& op, const OperandMemory& memory) {
+  KVCacheWriteBytes bytes{.keys = memory.before(op.keys.tensor), .keyCache = memory.before(op.into.keys)};
+  if (op.values) {
+    bytes.values = memory.before(op.values->tensor);
+    bytes.valueCache = memory.before(*op.into.values);
+  }
+  if (op.rows) {
+    bytes.sequences = indicesOf(op.rows->sequences, memory);
+    bytes.positions = indicesOf(op.rows->positions, memory);
+  }
+  KVCacheWriteOutcome expected = reference(op, bytes);
+  expectPlane("key cache", op.into, op.into.keys, memory.now(op.into.keys), expected.keyCache);
+  if (op.values) {
+    expectPlane("value cache", op.into, *op.into.values, memory.now(*op.into.values), expected.valueCache);
+  }
+  return expected;
+}
+
+void setRows(GuardedOperands& operands, const KVCacheWriteCase& write) {
+  std::vector<uint32_t> sequences, positions;
+  for (const auto& [sequence, position] : write.rows.value_or(std::vector<KVCacheWriteCase::Row>())) {
+    sequences.push_back(sequence);
+    positions.push_back(position);
+  }
+  operands.set("sequences", rawBytes(sequences));
+  operands.set("positions", rawBytes(positions));
+}
+
 KVCacheWriteRun::KVCacheWriteRun(const std::shared_ptr<Device>& device, const KVCacheWriteCase& write, Seeded& random)
-    : name_(write.name) {
-  if (write.rows) {
-    for (const auto& row : *write.rows) {
-      sequences_.push_back(row.sequence);
-      positions_.push_back(row.position);
-    }
-  }
-  std::vector<std::string_view> names{"keys"};
-  if (write.valueHeadDim && !write.fused) names.push_back("values");
-  names.push_back("key cache");
-  if (write.valueHeadDim) names.push_back("value cache");
-  if (write.areSequencesTensor) names.push_back("sequences");
-  if (write.arePositionsTensor) names.push_back("positions");
-
-  op_ = makeOp(write, [&](DType dtype, const Shape& shape, uint64_t shift) {
-    const std::string_view name = names[operands_.size()];
-    const GuardedTensor memory(device, dtype, shape, shift);
+    : GuardedOperands(device), name_(write.name) {
+  op_ = makeOp(write, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
+    const Tensor& tensor = make(name, dtype, shape, shift);
     // A cache keeps its poison.
-    if (name == "keys" || name == "values") memory.set(random.elements(dtype, shape.elementCount()));
-    if (name == "sequences") memory.set(rawBytes(sequences_));
-    if (name == "positions") memory.set(rawBytes(positions_));
-    operands_.push_back({name, memory, memory.bytes()});
-    return memory.tensor();
+    if (name == "keys" || name == "values") set(name, random.elements(dtype, shape.elementCount()));
+    return tensor;
   });
-}
-
-void KVCacheWriteRun::setKeys(std::span<const std::byte> bytes) {
-  operands_[0].memory.set(bytes);
-  operands_[0].before.assign(bytes.begin(), bytes.end());
-}
-
-const KVCacheWriteRun::Operand* KVCacheWriteRun::find(std::string_view name) const {
-  const auto found =
-      std::find_if(operands_.begin(), operands_.end(), [&](const Operand& operand) { return operand.name == name; });
-  return found == operands_.end() ? nullptr : &*found;
-}
-
-std::vector<std::byte> KVCacheWriteRun::before(std::string_view name) const {
-  const Operand* operand = find(name);
-  return operand ? operand->before : std::vector<std::byte>{};
-}
-
-void KVCacheWriteRun::expectAsBefore(bool includingCaches) const {
-  for (const Operand& operand : operands_) {
-    operand.memory.expectBordersIntact(operand.name);
-    const bool isCache = operand.name == "key cache" || operand.name == "value cache";
-    if (isCache && !includingCaches) continue;
-    const bool isSame = operand.memory.bytes() == operand.before;
-    if (!isSame) fail(__FILE__, __LINE__, fmt::format("{}: contents were changed", operand.name));
-  }
-}
-
-void KVCacheWriteRun::expectUntouched() const {
-  const Context context(name_);
-  expectAsBefore(true);
+  setRows(*this, write);
 }
 
 void KVCacheWriteRun::expectWritten() const {
   const Context context(name_);
-  expectAsBefore(false);
-  const KVCacheWriteOutcome expected = reference(op_, {.keys = before("keys"),
-                                                       .values = find("values") ? before("values") : before("keys"),
-                                                       .keyCache = before("key cache"),
-                                                       .valueCache = before("value cache"),
-                                                       .sequences = sequences_,
-                                                       .positions = positions_});
-  expectPlane("key cache", op_.into, op_.into.keys, find("key cache")->memory.bytes(), expected.keyCache);
-  if (!op_.into.values) return;
-  expectPlane("value cache", op_.into, *op_.into.values, find("value cache")->memory.bytes(), expected.valueCache);
+  expectAsBefore({"cache"});
+  test::expectWritten(op_, memory());
+}
+
+void run(const std::shared_ptr<Device>& device, const KVCacheWrite& op) {
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(op));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
 }
 
 void runOnEveryDevice(const std::vector<KVCacheWriteCase>& cases) {
   runCases(cases, &KVCacheWriteRun::expectWritten);
-}
-
-void runOnEveryDevice(const KVCacheWriteCase& write) {
-  runOnEveryDevice(std::vector{write});
 }
 
 }  // namespace mnk::test

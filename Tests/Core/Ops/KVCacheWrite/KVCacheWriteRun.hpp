@@ -1,49 +1,41 @@
 // A case on a device: operands with known contents between guards, and the check of what became of them.
 #pragma once
 #include <memory>
-#include <span>
+#include <string>
 #include <vector>
 
-#include "Harness/GuardedTensor.hpp"
 #include "Harness/Seeded.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 namespace mnk::test {
 
-class KVCacheWriteRun {
+// The cache of a call that broke no rule holds what the reference says. Returns what that is.
+KVCacheWriteOutcome expectWritten(const KVCacheWrite& op, const OperandMemory& memory);
+// Indices of rows, wherever they are.
+std::vector<uint32_t> indicesOf(const RowIndices& indices, const OperandMemory& memory);
+
+// Sets the rows of a case, where they are tensors.
+void setRows(GuardedOperands& operands, const KVCacheWriteCase& write);
+
+// Operands have the names of makeOp.
+class KVCacheWriteRun : public GuardedOperands {
  public:
   KVCacheWriteRun(const std::shared_ptr<Device>& device, const KVCacheWriteCase& write, Seeded& random);
 
-  const std::string& name() const { return name_; }
   const KVCacheWrite& op() const { return op_; }
-  // Source contents of the test's own choosing, in place of random ones.
-  void setKeys(std::span<const std::byte> bytes);
-
   // The cache holds what the reference says; everything else is as it was.
   void expectWritten() const;
-  void expectUntouched() const;
 
  private:
-  struct Operand {
-    std::string_view name;
-    GuardedTensor memory;
-    std::vector<std::byte> before;
-  };
-  const Operand* find(std::string_view name) const;
-  std::vector<std::byte> before(std::string_view name) const;
-  void expectAsBefore(bool includingCaches) const;
-
   std::string name_;
-  std::vector<Operand> operands_;
   KVCacheWrite op_;
-  std::vector<uint32_t> sequences_;
-  std::vector<uint32_t> positions_;
 };
 
+// Encodes an op by itself on a device, and waits for it.
+void run(const std::shared_ptr<Device>& device, const KVCacheWrite& op);
 // Encodes each case on every device, many to a submission, and checks each.
 void runOnEveryDevice(const std::vector<KVCacheWriteCase>& cases);
-// Runs one case on every device.
-void runOnEveryDevice(const KVCacheWriteCase& write);
 
 }  // namespace mnk::test

@@ -125,10 +125,6 @@ std::vector<int32_t> narrowed(const std::vector<int64_t>& numbers) {
   return list;
 }
 
-bool isSectioned(RotaryLayout layout) {
-  return layout == RotaryLayout::mrope || layout == RotaryLayout::imrope || layout == RotaryLayout::vision;
-}
-
 DType dtypeOf(RopeNumbers numbers) {
   return numbers == RopeNumbers::u32 ? DType::u32 : DType::i32;
 }
@@ -190,41 +186,8 @@ MultiRoPE makeOp(const MultiRoPECase& rope, const MakeRopeTensor& makeTensor) {
 
 namespace rope {
 
-std::string_view text(RotaryLayout layout) {
-  switch (layout) {
-    case RotaryLayout::interleavedPairs:
-      return "interleaved";
-    case RotaryLayout::halfSplit:
-      return "half-split";
-    case RotaryLayout::mrope:
-      return "mrope";
-    case RotaryLayout::vision:
-      return "vision";
-    case RotaryLayout::imrope:
-      return "imrope";
-  }
-  return "?";
-}
-
-std::string_view text(RopeMemory memory) {
-  constexpr std::string_view names[] = {"token-major", "head-major",          "one token",       "columns",
-                                        "token gaps",  "head-major and gaps", "sequences inside"};
-  return names[static_cast<size_t>(memory)];
-}
-
-std::string_view text(RopePlacing placing) {
-  constexpr std::string_view names[] = {"in place", "in place by name", "apart", "beside", "keys stay", "queries stay"};
-  return names[static_cast<size_t>(placing)];
-}
-
-std::string_view text(RopeNumbers numbers) {
-  constexpr std::string_view names[] = {"none", "a first number", "a list", "i32", "u32"};
-  return names[static_cast<size_t>(numbers)];
-}
-
-std::string_view text(RotaryPairing pairing) {
-  if (pairing == RotaryPairing::neighbors) return "neighbors";
-  return pairing == RotaryPairing::halfOfHeadDim ? "half of the head" : "half of what turns";
+bool isSectioned(RotaryLayout layout) {
+  return layout == RotaryLayout::mrope || layout == RotaryLayout::imrope || layout == RotaryLayout::vision;
 }
 
 RotaryEmbedding rotaryOf(RotaryLayout layout, uint64_t pairs) {

@@ -1,5 +1,5 @@
-// One rotation as a name and a few numbers. Lists of them cover what the op promises; the same lists run on every
-// device and through the plan.
+// One rotation as a name and a few numbers. Those that are drawn run on every device, through the plan and in the
+// fuzzer.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 
 namespace mnk::test {
@@ -75,27 +76,19 @@ inline constexpr RotaryPairing kPairings[] = {RotaryPairing::halfOfRopeDim, Rota
                                               RotaryPairing::neighbors};
 inline constexpr RotaryOtherAxis kOtherAxes[] = {RotaryOtherAxis::axis0, RotaryOtherAxis::axis3};
 
-std::string_view text(RotaryLayout layout);
-std::string_view text(RotaryPairing pairing);
-std::string_view text(RopeMemory memory);
-std::string_view text(RopePlacing placing);
-std::string_view text(RopeNumbers numbers);
+bool isSectioned(RotaryLayout layout);
 
 // Sections that share out the pairs unequally, all of them used where there are enough pairs.
 RotaryEmbedding rotaryOf(RotaryLayout layout, uint64_t pairs);
 // A case with another position on each axis, where the layout has them.
 MultiRoPECase rotated(std::string name, uint64_t headDim, RotaryEmbedding rotary);
 
-std::vector<MultiRoPECase> dtypeCases();     // dtypes x memory x placing, queries alone and with keys
-std::vector<MultiRoPECase> extentCases();    // every layout x head dims
-std::vector<MultiRoPECase> partialCases();   // rope dims below the head dim, both pairings
-std::vector<MultiRoPECase> sectionCases();   // sections that models use, and others
-std::vector<MultiRoPECase> positionCases();  // positions and offsets from everywhere, on 1 to 4 axes
-std::vector<MultiRoPECase> memoryCases();    // strides, gaps, alignment, mixed layouts, sequences
-std::vector<MultiRoPECase> scalingCases();   // scale, frequency factors, YaRN, and their inverses
-std::vector<MultiRoPECase> headCases();      // heads and tokens around what a thread takes
-std::vector<MultiRoPECase> crossedCases();   // all of it crossed, on small tensors
-std::vector<MultiRoPECase> allCases();
+// Valid cases of every kind, with at most a few thousand elements.
+MultiRoPECase drawnCase(Seeded& random);
+inline constexpr uint64_t kDraws = 3000;  // which together reach every kernel
+std::vector<MultiRoPECase> drawnCases(uint64_t count);
+std::vector<MultiRoPECase> edgeCases();  // what a draw would rarely hit
+int64_t drawPosition(Seeded& random);    // any that i32 holds, often one of the ends
 
 }  // namespace rope
 

@@ -1,7 +1,8 @@
+// Cases drawn at random, which the op's own tests and the fuzzer share, and cases that a draw would rarely hit.
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
-#include "Harness/Check.hpp"
 #include "Ops/MultiRoPE/MultiRoPECase.hpp"
 
 namespace mnk::test::rope {
@@ -9,291 +10,234 @@ namespace mnk::test::rope {
 namespace {
 
 using Case = MultiRoPECase;
-using enum RopeMemory;
-using Placing = RopePlacing;
-using Numbers = RopeNumbers;
 using Layout = RotaryLayout;
 
-constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::bf16};
-// Those that hold sequences, and those that hold any number of tokens.
-constexpr RopeMemory kSequenceMemories[] = {tokenMajor, headMajor, tokenMajorGaps, headMajorGaps, sequencesInside};
-constexpr RopeMemory kMemories[] = {tokenMajor, headMajor, columns, tokenMajorGaps, headMajorGaps};
-// An alignment that vectors can use, and one that they cannot.
-constexpr uint64_t kGaps[] = {4, 3};
+constexpr int64_t kFirstPosition = std::numeric_limits<int32_t>::min();
+constexpr int64_t kLastPosition = std::numeric_limits<int32_t>::max();
 
-}  // namespace
-
-std::vector<Case> dtypeCases() {
-  std::vector<Case> cases;
-  const auto add = [&](Case rope) {
-    rope.keyHeads = cases.size() % 2;
-    rope.rotary.ropeDim = cases.size() % 4 < 2 ? 16 : 8;
-    rope.name =
-        fmt::format("{} {} to {} {} {}, {} key heads, {} of 16 turn", text(rope.fromMemory), name(rope.from),
-                    name(rope.into), text(rope.intoMemory), text(rope.placing), rope.keyHeads, *rope.rotary.ropeDim);
-    cases.push_back(std::move(rope));
-  };
-  const auto twice = [&](const Case& rope) { add(rope), add(rope); };
-  for (DType from : kDTypes) {
-    for (RopeMemory memory : kMemories) {
-      for (uint64_t gap : kGaps) {
-        const Case base{.from = from, .into = from, .fromMemory = memory, .fromGap = gap, .intoGap = gap};
-        for (Placing placing : {Placing::inPlace, Placing::inPlaceByName, Placing::beside}) {
-          Case rope = base;
-          rope.placing = placing;
-          if (placing != Placing::beside || memory == columns) twice(rope), twice(rope);
-        }
-        for (DType into : kDTypes) {
-          for (RopeMemory target : kMemories) {
-            Case rope = base;
-            rope.into = into;
-            rope.placing = Placing::apart;
-            rope.intoMemory = target;
-            add(rope);
-          }
-        }
-      }
-    }
-  }
-  for (Placing placing : {Placing::keysStay, Placing::queriesStay}) {
-    for (DType dtype : kDTypes) {
-      for (uint64_t ropeDim : {16, 8, 6}) {
-        Case rope{.name = fmt::format("{} {}, {} of 16 turn", name(dtype), text(placing), ropeDim),
-                  .from = dtype,
-                  .into = dtype,
-                  .placing = placing,
-                  .intoMemory = headMajor};
-        rope.rotary.ropeDim = ropeDim;
-        cases.push_back(rope);
-      }
-    }
-  }
-  return cases;
+double between(Seeded& random, double least, double most) {
+  return least + (most - least) * static_cast<double>(random.below(1 << 20)) / (1 << 20);
 }
 
-std::vector<Case> positionCases() {
-  std::vector<Case> cases;
-  constexpr int64_t kTop = int64_t{1} << 31;
-  // Layouts by how many axes they use.
-  const std::pair<uint64_t, RotaryEmbedding> forms[] = {
-      {1, {.layout = Layout::mrope, .sections = {3, 2, 2, 1}}},
-      {2, {.layout = Layout::mrope, .sections = {3, 5}}},
-      {3, {.layout = Layout::imrope, .sections = {3, 3, 2}}},
-      {4, {.layout = Layout::mrope, .sections = {3, 2, 2, 1}}},
-      {2, {.layout = Layout::vision, .sections = {4, 4}}},
-      {3, {.layout = Layout::halfSplit}},
+void drawExtents(Case& rope, Seeded& random) {
+  rope.sequences = oneOf<uint64_t>(random, {0, 0, 1, 2, 3});
+  rope.tokens = coin(random, 1, 4) ? 1 : 1 + random.below(6);
+  rope.heads = 1 + random.below(4);
+  rope.keyHeads = coin(random, 2, 3) ? 1 + random.below(3) : 0;
+  rope.headDim = oneOf<uint64_t>(random, {2, 4, 6, 8, 8, 10, 16, 16, 24, 32});
+  // A few without tokens: valid, and there is nothing to do.
+  if (coin(random, 1, 40)) rope.tokens = 0;
+  // Many tokens share heads among threads in another way, and long heads have many pairs.
+  if (coin(random, 1, 30)) {
+    rope.tokens = oneOf<uint64_t>(random, {30, 60, 125, 250}) + random.below(12);
+    rope.heads = 1 + random.below(10), rope.headDim = 2, rope.sequences = random.below(3);
+    if (rope.tokens < 72) rope.heads = 1 + random.below(3), rope.headDim = 8;
+  }
+  if (coin(random, 1, 30)) {
+    rope.sequences = 0, rope.tokens = rope.heads = rope.keyHeads = 1;
+    rope.headDim = oneOf<uint64_t>(random, {64, 128, 256, 512, 1024, 1030, 1030, 1030});
+  }
+  // Many vectors at distances that do not fit together are not declared one by one.
+  if (coin(random, 1, 60)) rope.sequences = rope.heads = 9, rope.tokens = 9 + random.below(3), rope.headDim = 2;
+}
+
+void drawMemory(Case& rope, Seeded& random) {
+  const auto real = [&] { return oneOf(random, {DType::f32, DType::f16, DType::bf16}); };
+  const auto memory = [&] {
+    using enum RopeMemory;
+    std::vector<RopeMemory> all{tokenMajor, headMajor, tokenMajorGaps, headMajorGaps, sequencesInside};
+    if (rope.tokens == 1 && rope.sequences == 0) all.push_back(oneToken);
+    if (rope.sequences == 0) all.insert(all.end(), {columns, columns});
+    return all[random.below(all.size())];
   };
-  for (const auto& [axes, rotary] : forms) {
-    for (Numbers positions : {Numbers::first, Numbers::list, Numbers::i32, Numbers::u32}) {
-      if (positions == Numbers::first && axes != 1) continue;
-      for (Numbers offsets : {Numbers::none, Numbers::list, Numbers::i32, Numbers::u32}) {
-        for (uint64_t sequences : {0, 3}) {
-          for (int64_t first : {int64_t{5}, int64_t{-100}, kTop - 400, -kTop, kTop + 1000}) {
-            if (positions == Numbers::u32 ? first < 0 : first > kTop) continue;
-            if (offsets == Numbers::list && first == -kTop) continue;  // refused: positions known now stay in range
-            cases.push_back(
-                {.name = fmt::format("{} sequences at {} on {} axes from {}, offsets from {}, {}", sequences, first,
-                                     axes, text(positions), text(offsets), text(rotary.layout)),
-                 .sequences = sequences,
-                 .tokens = sequences == 0 ? 5u : 2u,
-                 .heads = 1,
-                 .rotary = rotary,
-                 .positions = positions,
-                 .axes = axes,
-                 .firstPosition = first,
-                 .offsets = offsets,
-                 .firstOffset = offsets == Numbers::u32 ? 4 : -6});
-          }
-        }
+  rope.fromMemory = memory(), rope.intoMemory = memory();
+  // Half of them at addresses that vectors can use.
+  const uint64_t unit = coin(random, 1, 2) ? 4 : 1;
+  rope.fromGap = unit * random.below(9 / unit), rope.intoGap = unit * random.below(9 / unit);
+  if (unit == 1) rope.fromShift = random.below(5), rope.intoShift = random.below(5);
+  using enum RopePlacing;
+  std::vector<RopePlacing> all{apart, apart, inPlace, inPlace, inPlaceByName};
+  const bool isFused = rope.fromMemory == RopeMemory::columns;
+  if (isFused) all.insert(all.end(), {beside, beside});
+  if (rope.keyHeads != 0 && rope.intoMemory != RopeMemory::columns) all.insert(all.end(), {keysStay, queriesStay});
+  rope.placing = all[random.below(all.size())];
+  rope.from = real();
+  rope.into = rope.placing == apart && coin(random, 3, 4) ? real() : rope.from;
+}
+
+void drawSections(RotaryEmbedding& rotary, Seeded& random, uint64_t pairs) {
+  if (rotary.layout == Layout::interleavedPairs || rotary.layout == Layout::halfSplit) return;
+  for (uint32_t& section : rotary.sections) {
+    if (coin(random, 3, 4)) section = static_cast<uint32_t>(random.below(pairs + 2));
+    if (coin(random, 1, 16)) section = static_cast<uint32_t>(edge(random, {UINT32_MAX, UINT32_MAX / 3}));
+  }
+  if (rotary.layout == Layout::vision) {  // the last two are not read
+    rotary.sections[0] = static_cast<uint32_t>(random.below(pairs + 1));
+    rotary.sections[1] = static_cast<uint32_t>(pairs - rotary.sections[0]);
+  }
+  if (rotary.sections == decltype(rotary.sections){}) rotary.sections[random.below(3)] = 1;
+}
+
+void drawYaRN(RotaryEmbedding& rotary, Seeded& random) {
+  rotary.yarn = YaRN{.originalContext = 1 + random.below(1 << 17),
+                     .extensionFactor = oneOf<float>(random, {1, 1, 1, 0, 0.5f, 1.5f, -0.25f}),
+                     .attentionFactor = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.1, 3)),
+                     .betaFast = coin(random, 1, 2) ? 32 : static_cast<float>(between(random, 0.01, 64)),
+                     .betaSlow = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.01, 64)),
+                     .roundsCorners = coin(random, 3, 4)};
+  if (rotary.layout == Layout::vision || rotary.base <= 1) rotary.yarn->extensionFactor = 0;
+}
+
+void drawRotary(RotaryEmbedding& rotary, Seeded& random, uint64_t headDim) {
+  rotary.layout = kLayouts[random.below(std::size(kLayouts))];
+  // Vision turns whole heads, and no longer ones can turn.
+  if (headDim > MultiRoPE::kMaxRopeDim) rotary.layout = Layout::mrope;
+  rotary.pairing = kPairings[random.below(std::size(kPairings))];
+  rotary.otherAxis = kOtherAxes[random.below(std::size(kOtherAxes))];
+  const bool isVision = rotary.layout == Layout::vision;
+  if (coin(random, 2, 5) || headDim > MultiRoPE::kMaxRopeDim) {
+    rotary.ropeDim = 2 + 2 * random.below(std::min<uint64_t>(headDim, MultiRoPE::kMaxRopeDim) / 2);
+    if (coin(random, 1, 2)) rotary.ropeDim = std::max<uint64_t>(*rotary.ropeDim / 8 * 8, 2);
+  }
+  if (isVision) rotary.ropeDim = headDim;
+  const uint64_t pairs = rotary.ropeDim.value_or(headDim) / 2;
+  drawSections(rotary, random, pairs);
+  rotary.base = oneOf<double>(random, {10'000, 10'000, 500'000, 1e6, 2, 1, 0.25, between(random, 0.1, 100)});
+  rotary.scale = oneOf<double>(random, {1, 1, 1, 0.25, 0.125, 4, between(random, 1e-4, 8)});
+  if (coin(random, 1, 3)) {
+    for (uint64_t pair = 0; pair < pairs; ++pair) {
+      rotary.frequencyFactors.push_back(static_cast<float>(between(random, 0.25, 64)));
+      if (coin(random, 1, 10)) rotary.frequencyFactors.back() = std::numeric_limits<float>::infinity();
+    }
+  }
+  if (coin(random, 1, 3)) drawYaRN(rotary, random);
+  rotary.isInverse = coin(random, 1, 4);
+}
+
+// Positions that can be counted, with their offsets and without.
+void drawNumbers(Case& rope, Seeded& random) {
+  const bool hasAxes = isSectioned(rope.rotary.layout);
+  using enum RopeNumbers;
+  rope.positions = oneOf(random, {first, list, i32, u32});
+  if (4 * rope.totalTokens() > MultiRoPE::kMaxListed && rope.positions == list) rope.positions = i32;
+  rope.axes = rope.positions == first || coin(random, 1, 3) ? 1 : (hasAxes ? 4 : 1 + random.below(4));
+  rope.spread = 1 + random.below(300);
+  const auto span = static_cast<int64_t>(std::max(rope.spread, rope.tokens));
+  rope.firstPosition = std::min(drawPosition(random), kLastPosition - span);
+  rope.offsets = oneOf(random, {none, none, list, i32, u32});
+  rope.offsetStep = static_cast<int64_t>(random.below(9));
+  const int64_t steps = rope.offsetStep * static_cast<int64_t>(rope.sequences);
+  const int64_t least = std::max(kFirstPosition, kFirstPosition - rope.firstPosition);
+  const int64_t most = std::min(kLastPosition, kLastPosition - rope.firstPosition - span) - steps;
+  rope.firstOffset = std::clamp(drawPosition(random), std::min(least, most), most);
+}
+
+// Sections that models use.
+void addModels(std::vector<Case>& cases) {
+  struct Model {
+    const char* name;
+    uint64_t headDim;
+    RotaryEmbedding rotary;
+  };
+  const Model models[] = {
+      {"Qwen2-VL", 128, {.layout = Layout::mrope, .sections = {16, 24, 24}, .base = 1e6}},
+      {"Qwen3-VL", 128, {.layout = Layout::imrope, .sections = {24, 20, 20}, .base = 5e6}},
+      {"Qwen3.5", 256, {.layout = Layout::imrope, .sections = {11, 11, 10}, .base = 1e7, .ropeDim = 64}},
+      {"GLM-4V", 128, {.layout = Layout::mrope, .sections = {8, 12, 12}, .ropeDim = 64}},
+      {"an image", 72, {.layout = Layout::vision, .sections = {18, 18}}},
+  };
+  for (const Model& model : models) {
+    for (RotaryOtherAxis otherAxis : kOtherAxes) {
+      for (RotaryPairing pairing : kPairings) {
+        cases.push_back(rotated(model.name, model.headDim, model.rotary));
+        cases.back().rotary.otherAxis = otherAxis;
+        cases.back().rotary.pairing = pairing;
       }
     }
   }
-  const auto far = [&](std::string name, Numbers numbers, int64_t position, int64_t offset) {
-    cases.push_back({.name = std::move(name),
+}
+
+// Positions and offsets in tensors are taken modulo 2^32.
+void addFar(std::vector<Case>& cases) {
+  constexpr int64_t kTop = int64_t{1} << 31;
+  const auto add = [&](const char* name, RopeNumbers numbers, int64_t position, int64_t offset) {
+    cases.push_back({.name = name,
                      .positions = numbers,
                      .firstPosition = position,
                      .spread = 1,
                      .offsets = numbers,
                      .firstOffset = offset});
   };
-  far("as far backwards as i32 reaches twice: 2^32, which counts as 0", Numbers::i32, -kTop, -kTop);
-  far("as far as u32 reaches twice: modulo 2^32", Numbers::u32, 2 * kTop - 1, 2 * kTop - 1);
-  far("just below 2^32", Numbers::u32, 2 * kTop - 2, 1);
-  far("a u32 offset that i32 does not hold", Numbers::u32, 3, kTop + 5);
-  far("from u32 back to where i32 would be negative", Numbers::u32, kTop, 0);
+  add("as far backwards as i32 reaches twice: 2^32, which counts as 0", RopeNumbers::i32, -kTop, -kTop);
+  add("as far as u32 reaches twice: modulo 2^32", RopeNumbers::u32, 2 * kTop - 1, 2 * kTop - 1);
+  add("just below 2^32", RopeNumbers::u32, 2 * kTop - 2, 1);
+  add("a u32 offset that i32 does not hold", RopeNumbers::u32, 3, kTop + 5);
+  add("from u32 back to where i32 would be negative", RopeNumbers::u32, kTop, 0);
   cases.push_back({.name = "the last positions that can be counted", .tokens = 2, .firstPosition = kTop - 2});
+}
+
+}  // namespace
+
+int64_t drawPosition(Seeded& random) {
+  switch (random.below(8)) {
+    case 0:
+      return static_cast<int32_t>(random.next());
+    case 1:
+      return oneOf<int64_t>(random, {kFirstPosition, kFirstPosition + 1, kLastPosition, kLastPosition - 1, -1, 0});
+    case 2:
+      return static_cast<int64_t>(random.below(1 << 20));
+    case 3:
+      return -static_cast<int64_t>(random.below(1 << 12));
+    default:
+      return static_cast<int64_t>(random.below(300));
+  }
+}
+
+Case drawnCase(Seeded& random) {
+  Case rope{.name = "drawn"};
+  drawExtents(rope, random);
+  drawMemory(rope, random);
+  drawRotary(rope.rotary, random, rope.headDim);
+  drawNumbers(rope, random);
+  return rope;
+}
+
+std::vector<Case> drawnCases(uint64_t count) {
+  Seeded random(1, 1);  // the same every time: together they reach every kernel
+  std::vector<Case> cases;
+  for (uint64_t i = 0; i < count; ++i) {
+    Case& rope = cases.emplace_back(drawnCase(random));
+    rope.name = fmt::format("case {}: mode {}, {} to {}, {} x {} tokens, {} and {} heads of {}", i,
+                            static_cast<int>(rope.rotary.layout), name(rope.from), name(rope.into), rope.sequences,
+                            rope.tokens, rope.heads, rope.keyHeads, rope.headDim);
+  }
+  return cases;
+}
+
+std::vector<Case> edgeCases() {
+  std::vector<Case> cases;
+  addModels(cases);
+  addFar(cases);
+  for (Layout layout : kLayouts) {
+    for (uint64_t headDim : {80, 96, 512}) {
+      cases.push_back(rotated(fmt::format("mode {}, heads of {}", static_cast<int>(layout), headDim), headDim,
+                              rotaryOf(layout, headDim / 2)));
+    }
+  }
   cases.push_back({.name = "as many positions as a list holds",
                    .tokens = 256,
                    .heads = 1,
                    .keyHeads = 0,
                    .headDim = 8,
                    .rotary = {.layout = Layout::mrope, .sections = {1, 1, 1, 1}},
-                   .positions = Numbers::list,
+                   .positions = RopeNumbers::list,
                    .axes = 4});
+  const YaRN late{.originalContext = 1000000, .betaFast = 60000};
+  cases.push_back(
+      rotated("YaRN whose ramp would end behind the last element", 32, {.base = 50, .scale = 0.25, .yarn = late}));
+  const YaRN alone{.extensionFactor = 0, .attentionFactor = 1.19f, .roundsCorners = false};
+  cases.push_back(rotated("a factor alone", 32, {.base = 150000, .scale = 0.5, .yarn = alone}));
   return cases;
-}
-
-std::vector<Case> memoryCases() {
-  std::vector<Case> cases;
-  // Sequences, in and out of every memory.
-  for (RopeMemory from : kSequenceMemories) {
-    for (RopeMemory into : kSequenceMemories) {
-      for (uint64_t gap : kGaps) {
-        Case rope{.name = fmt::format("2 sequences from {} to {}, gaps of {} and 4", text(from), text(into), gap),
-                  .placing = from == into && gap == 3 ? Placing::inPlace : Placing::apart,
-                  .fromMemory = from,
-                  .intoMemory = into,
-                  .fromGap = gap,
-                  .intoGap = 4,
-                  .sequences = 2,
-                  .positions = Numbers::list,
-                  .offsets = Numbers::list};
-        rope.rotary.ropeDim = gap == 4 ? 16 : 8;
-        cases.push_back(rope);
-      }
-    }
-  }
-  // Addresses that vectors cannot use, on one side and on both.
-  for (DType from : kDTypes) {
-    for (DType into : kDTypes) {
-      for (uint64_t shift = 1; shift < 25; ++shift) {
-        cases.push_back(
-            {.name = fmt::format("{} shifted by {} to {} shifted by {}", name(from), shift / 5, name(into), shift % 5),
-             .from = from,
-             .into = into,
-             .placing = Placing::apart,
-             .fromShift = shift / 5,
-             .intoShift = shift % 5,
-             .tokens = 2,
-             .headDim = 8});
-      }
-    }
-  }
-  for (uint64_t gap = 0; gap <= 8; ++gap) {
-    for (RopeMemory memory : {columns, tokenMajorGaps, headMajorGaps, sequencesInside}) {
-      cases.push_back({.name = fmt::format("{} with gaps of {}, in place", text(memory), gap),
-                       .fromMemory = memory,
-                       .fromGap = gap,
-                       .headDim = 8});
-    }
-  }
-  for (uint64_t heads : {1, 4}) {
-    cases.push_back({.name = fmt::format("{} heads without a token axis", heads),
-                     .fromMemory = oneToken,
-                     .tokens = 1,
-                     .heads = heads});
-  }
-  return cases;
-}
-
-std::vector<Case> headCases() {
-  std::vector<Case> cases;
-  for (uint64_t group : {1, 3, 5, 8, 16}) {
-    for (uint64_t keyHeads : {1, 2, 3}) {
-      // A thread takes one head of a few tokens, and several heads of many.
-      for (uint64_t tokens : {2, 63, 64, 65}) {
-        if (tokens > 2 && keyHeads * group > 10) continue;
-        cases.push_back({.name = fmt::format("{} tokens, {} query heads for each of {}", tokens, group, keyHeads),
-                         .placing = group % 2 == 0 ? Placing::inPlace : Placing::apart,
-                         .tokens = tokens,
-                         .heads = group * keyHeads,
-                         .keyHeads = keyHeads,
-                         .headDim = tokens == 65 ? 4u : 8u});
-      }
-    }
-  }
-  // The last thread of a token may have fewer heads than the others.
-  for (uint64_t tokens : {127, 128, 200, 255, 256, 300}) {
-    cases.push_back({.name = fmt::format("{} tokens, 9 query heads for 2", tokens),
-                     .placing = tokens % 2 == 0 ? Placing::inPlace : Placing::apart,
-                     .tokens = tokens,
-                     .heads = 9,
-                     .keyHeads = 2,
-                     .headDim = tokens % 3 == 0 ? 8u : 4u});
-  }
-  for (uint64_t tokens : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 64, 130}) {
-    for (uint64_t sequences : {0, 1, 2}) {
-      for (uint64_t keyHeads : {0, 1}) {
-        cases.push_back({.name = fmt::format("{} x {} tokens, one head, {} key heads", sequences, tokens, keyHeads),
-                         .fromMemory = keyHeads ? tokenMajor : headMajor,
-                         .sequences = sequences,
-                         .tokens = tokens,
-                         .heads = 1,
-                         .keyHeads = keyHeads,
-                         .headDim = 8});
-      }
-    }
-  }
-  for (Layout layout : kLayouts) {
-    for (uint64_t shift : {0, 1}) {
-      Case rope = rotated(fmt::format("many tokens and heads, {}, shifted by {}", text(layout), shift), 16,
-                          rotaryOf(layout, 8));
-      rope.fromShift = shift;
-      rope.sequences = 2;
-      rope.tokens = 33;
-      rope.heads = 6;
-      rope.keyHeads = 5;
-      cases.push_back(rope);
-    }
-  }
-  return cases;
-}
-
-std::vector<Case> crossedCases() {
-  std::vector<Case> cases;
-  // What is not crossed is drawn by lot, the same way every time.
-  uint64_t state = 1;
-  const auto draw = [&](uint64_t end) {
-    state = state * 6364136223846793005 + 1442695040888963407;
-    return (state >> 33) % end;
-  };
-  for (Layout layout : kLayouts) {
-    for (RotaryPairing pairing : kPairings) {
-      for (RopeMemory memory : kSequenceMemories) {
-        for (Numbers positions : {Numbers::first, Numbers::list, Numbers::i32, Numbers::u32}) {
-          for (Placing placing : {Placing::inPlace, Placing::apart}) {
-            const DType dtype = kDTypes[draw(3)];
-            const uint64_t headDim = 8 + 4 * draw(3);
-            const uint64_t ropeDim = layout == Layout::vision || draw(2) ? headDim : std::max<uint64_t>(4, headDim - 8);
-            Case rope{.from = dtype,
-                      .into = placing == Placing::inPlace ? dtype : kDTypes[draw(3)],
-                      .placing = placing,
-                      .fromMemory = memory,
-                      .intoMemory = kSequenceMemories[draw(std::size(kSequenceMemories))],
-                      .fromGap = draw(2) ? 4 : draw(8),
-                      .intoGap = draw(2) ? 4 : draw(8),
-                      .sequences = 1 + draw(2),
-                      .tokens = 1 + draw(3),
-                      .heads = 1 + draw(4),
-                      .keyHeads = draw(3),
-                      .headDim = headDim,
-                      .rotary = rotaryOf(layout, ropeDim / 2),
-                      .positions = positions,
-                      .axes = positions == Numbers::first || draw(6) == 0 ? 1u : 4u,
-                      .offsets = draw(2) ? Numbers::none : static_cast<Numbers>(2 + draw(3))};
-            rope.rotary.ropeDim = ropeDim;
-            rope.rotary.pairing = pairing;
-            rope.rotary.isInverse = draw(4) == 0;
-            rope.rotary.otherAxis = kOtherAxes[draw(2)];
-            rope.name = fmt::format("{}: {} {} {}, {}, {} of {} turn, positions from {}", cases.size(), text(layout),
-                                    name(dtype), text(memory), text(placing), ropeDim, headDim, text(positions));
-            cases.push_back(rope);
-          }
-        }
-      }
-    }
-  }
-  return cases;
-}
-
-std::vector<Case> allCases() {
-  std::vector<Case> all;
-  for (auto make : {dtypeCases, extentCases, partialCases, sectionCases, positionCases, memoryCases, scalingCases,
-                    headCases, crossedCases}) {
-    const auto cases = make();
-    all.insert(all.end(), cases.begin(), cases.end());
-  }
-  return all;
 }
 
 }  // namespace mnk::test::rope

@@ -35,27 +35,6 @@ bool staysInPlace(const Case& rope, RopePlacing alone) {
   return rope.placing == RopePlacing::inPlace || rope.placing == RopePlacing::inPlaceByName || rope.placing == alone;
 }
 
-// Fails unless the regions cover exactly these elements of the tensor, each once.
-void expectCoversElements(std::string_view name, const Binding& binding, const std::vector<Region>& regions,
-                          const Tensor& tensor, const std::vector<uint64_t>& elements) {
-  const uint64_t size = byteSize(tensor.dtype());
-  std::vector<uint32_t> times(tensor.byteCount());
-  for (const Region& region : regions) {
-    for (uint64_t row = 0; row < region.rows; ++row) {
-      const uint64_t begin = binding.offset - tensor.byteOffset() + region.offset + row * region.rowStride;
-      for (uint64_t byte = 0; byte < region.rowBytes; ++byte) ++times.at(begin + byte);
-    }
-  }
-  for (uint64_t element : elements) {
-    for (uint64_t byte = 0; byte < size; ++byte) --times.at(element * size + byte);
-  }
-  const auto wrong = std::find_if(times.begin(), times.end(), [](uint32_t count) { return count != 0; });
-  if (wrong == times.end()) return;
-  fail(__FILE__, __LINE__,
-       fmt::format("{}: byte {} is declared {} times too often", name, wrong - times.begin(),
-                   static_cast<int32_t>(*wrong)));
-}
-
 // In place, elements that do not turn are left alone, and the rest is read where it is written: Metal does not allow
 // that buffers of two arguments alias.
 void expectOperand(std::string_view name, const Dispatch& dispatch, uint32_t index, const HeadsView& from,
@@ -72,8 +51,13 @@ void expectOperand(std::string_view name, const Dispatch& dispatch, uint32_t ind
   EXPECT_EQ(target.reads.empty(), !isInPlace);
   const auto isBound = [&](const Binding& binding) { return binding.index == index; };
   EXPECT_EQ(std::any_of(dispatch.buffers.begin(), dispatch.buffers.end(), isBound), !isInPlace);
-  expectCoversElements(fmt::format("{} read", name), source, source.reads, from.tensor, read);
-  expectCoversElements(fmt::format("{} written", name), target, target.writes, into.tensor, written);
+  const auto expectElements = [&](std::string_view how, const Binding& binding, const std::vector<Region>& regions,
+                                  const HeadsView& view, const std::vector<uint64_t>& touched) {
+    const auto bytes = marked(view.tensor, byteSize(view.tensor.dtype()), touched);
+    expectCovers(fmt::format("{} {}", name, how), regions, boundPart(binding, view, bytes));
+  };
+  expectElements("read", source, source.reads, from, read);
+  expectElements("written", target, target.writes, into, written);
 }
 
 std::vector<RotaryFrequency> boundFrequencies(const Dispatch& dispatch) {
@@ -94,7 +78,8 @@ constexpr GoldenText kPlans{
 }  // namespace
 
 TEST(MultiRoPEPlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
-  for (const Case& rope : rope::allCases()) {
+  uint32_t wholes = 0;
+  for (const Case& rope : rope::drawnCases(rope::kDraws)) {
     const Context context(rope.name);
     const MultiRoPE op = planOp(rope);
     const auto bytes = [](const Tensor& tensor) { return std::vector<std::byte>(tensor.byteCount()); };
@@ -109,24 +94,26 @@ TEST(MultiRoPEPlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
     const bool isSplit = op.keys && queriesStay != keysStay;
     EXPECT_EQ(planned.dispatches.size(), rope.totalTokens() == 0 ? 0u : (isSplit ? 2u : 1u));
     if (planned.dispatches.empty()) continue;
+    for (const Dispatch& dispatch : planned.dispatches) EXPECT_EQ(dispatch.grid.extent[2], rope.totalTokens());
+    // Many vectors that lie scattered are declared as a whole.
+    const auto isCounted = [](const Dispatch& dispatch) { return dispatch.bytesRead || dispatch.bytesWritten; };
+    const bool isWhole = std::any_of(planned.dispatches.begin(), planned.dispatches.end(), isCounted);
+    wholes += isWhole;
+    if (isWhole) continue;
     expectOperand("queries", planned.dispatches.front(), kMultiRoPEQueries, op.queries,
                   op.rotatedQueries ? *op.rotatedQueries : op.queries, expected.queries, queriesStay);
-    if (op.keys) {
-      expectOperand("keys", planned.dispatches.back(), isSplit ? kMultiRoPEQueries : kMultiRoPEKeys, *op.keys,
-                    op.rotatedKeys ? *op.rotatedKeys : *op.keys, expected.keys, keysStay);
-    }
-    for (const Dispatch& dispatch : planned.dispatches) {
-      EXPECT_EQ(dispatch.grid.extent[2], rope.totalTokens());
-      EXPECT(!dispatch.bytesRead && !dispatch.bytesWritten);
-    }
+    if (!op.keys) continue;
+    expectOperand("keys", planned.dispatches.back(), isSplit ? kMultiRoPEQueries : kMultiRoPEKeys, *op.keys,
+                  op.rotatedKeys ? *op.rotatedKeys : *op.keys, expected.keys, keysStay);
   }
+  EXPECT(wholes < rope::kDraws / 50);
 }
 
 // A kernel that only some of the cases reach could be wrong unseen: together they reach all of them, with each of its
 // constants both ways.
 TEST(MultiRoPEPlan, CasesReachEveryKernel) {
   std::map<std::string, int> reached;
-  for (const Case& rope : rope::allCases()) {
+  for (const Case& rope : rope::drawnCases(rope::kDraws)) {
     for (const Dispatch& dispatch : REQUIRE(plan(planOp(rope))).dispatches) {
       for (const FunctionConstant& constant : dispatch.kernel.constants) {
         ++reached[fmt::format("{} {}: {}", dispatch.kernel.function, constant.index, constant.bits)];

@@ -56,11 +56,41 @@ uint32_t axisOf(const RotaryEmbedding& rotary, uint64_t pair) {
   return rotary.otherAxis == RotaryOtherAxis::axis0 ? 0 : 3;
 }
 
+// By how many roundings of itself each pair's frequency may be wrong beside those that every frequency has. YaRN
+// subtracts one part of it from another where its extension factor is not between 0 and 1. Where the corners of its
+// blend are not rounded to whole pairs, what is wrong with them counts as often as the blend is steep.
+std::vector<double> conditionOf(const RotaryEmbedding& rotary, uint64_t headDim) {
+  std::vector<double> conditions(rotary.ropeDim.value_or(headDim) / 2, 1);
+  if (!rotary.yarn || rotary.yarn->extensionFactor == 0) return conditions;
+  const YaRN& yarn = *rotary.yarn;
+  RotaryEmbedding plain = rotary;
+  plain.yarn.reset();
+  const long double dims = 2 * conditions.size(), share = std::abs(yarn.extensionFactor);
+  const auto corner = [&](long double turns) {
+    const long double all = yarn.originalContext / (2 * std::numbers::pi_v<long double> * turns);
+    return dims * std::log(all) / (2 * std::log(static_cast<long double>(rotary.base)));
+  };
+  const long double fast = corner(yarn.betaFast), slow = corner(yarn.betaSlow);
+  const long double width = std::max(0.001L, std::min(slow, dims - 1) - std::max(fast, 0.0L));
+  for (uint64_t pair = 0; pair < conditions.size(); ++pair) {
+    const long double scaled = referenceFrequency(plain, headDim, pair);
+    const long double kept = scaled / rotary.scale;
+    const bool isSum = yarn.extensionFactor > 0 && share <= 1;
+    long double parts = isSum ? 0 : scaled * (1 + share) + kept * share;
+    const long double far = std::abs(fast) + std::abs(slow) + pair;
+    if (!yarn.roundsCorners) parts += (scaled + kept) * share * far / width;
+    const long double sum = std::abs(referenceFrequency(rotary, headDim, pair));
+    if (sum > 0) conditions[pair] = static_cast<double>(std::clamp(parts / sum, 1.0L, 0x1p60L));
+  }
+  return conditions;
+}
+
 struct Pair {
   uint64_t first;
   uint64_t second;
   uint32_t axis;
   long double frequency;
+  double uncertainty;  // of the frequency, relative
 };
 
 std::vector<Pair> pairsOf(const RotaryEmbedding& rotary, uint64_t headDim) {
@@ -68,12 +98,14 @@ std::vector<Pair> pairsOf(const RotaryEmbedding& rotary, uint64_t headDim) {
   const uint64_t half = (rotary.pairing == RotaryPairing::halfOfHeadDim ? headDim : ropeDim) / 2;
   const bool isInterleaved =
       rotary.layout == RotaryLayout::interleavedPairs || rotary.pairing == RotaryPairing::neighbors;
+  const std::vector<double> conditions = conditionOf(rotary, headDim);
   std::vector<Pair> pairs;
   for (uint64_t p = 0; p < ropeDim / 2; ++p) {
     pairs.push_back({.first = isInterleaved ? 2 * p : p,
                      .second = isInterleaved ? 2 * p + 1 : p + half,
                      .axis = axisOf(rotary, p),
-                     .frequency = referenceFrequency(rotary, headDim, p)});
+                     .frequency = referenceFrequency(rotary, headDim, p),
+                     .uncertainty = (2 * static_cast<double>(p) + 8) * 0x1p-53 * conditions[p]});
   }
   return pairs;
 }
@@ -114,7 +146,7 @@ int64_t positionAt(const MultiRoPE& op, const MultiRoPEContents& before, const S
 struct Rotation {
   uint64_t first;
   uint64_t second;
-  long double radians;
+  double uncertainty;  // of the angle, in radians
   long double cosine;
   long double sine;
 };
@@ -131,7 +163,8 @@ std::vector<std::vector<Rotation>> rotationsOf(const MultiRoPE& op, const MultiR
         const int64_t position = positionAt(op, before, places, sequence, token, pair.axis);
         const long double radians =
             (op.rotary.isInverse ? -1 : 1) * static_cast<long double>(position) * pair.frequency;
-        rotations.push_back({pair.first, pair.second, radians, std::cos(radians), std::sin(radians)});
+        const double uncertainty = static_cast<double>(std::abs(radians)) * pair.uncertainty;
+        rotations.push_back({pair.first, pair.second, uncertainty, std::cos(radians), std::sin(radians)});
       }
     }
   }
@@ -140,8 +173,7 @@ std::vector<std::vector<Rotation>> rotationsOf(const MultiRoPE& op, const MultiR
 
 void turn(std::span<TurnedElement> vector, std::span<const double> input, const std::vector<Rotation>& rotations,
           long double magnitude) {
-  for (uint64_t pair = 0; pair < rotations.size(); ++pair) {
-    const Rotation& rotation = rotations[pair];
+  for (const Rotation& rotation : rotations) {
     const long double x = input[rotation.first], y = input[rotation.second];
     TurnedElement& first = vector[rotation.first];
     TurnedElement& second = vector[rotation.second];
@@ -150,8 +182,7 @@ void turn(std::span<TurnedElement> vector, std::span<const double> input, const 
     for (TurnedElement* element : {&first, &second}) {
       element->isTurned = true;
       element->size = static_cast<double>((std::abs(x) + std::abs(y)) * magnitude);
-      element->radians = static_cast<double>(std::abs(rotation.radians));
-      element->pair = pair;
+      element->uncertainty = rotation.uncertainty;
     }
   }
 }

@@ -28,10 +28,11 @@ struct TurnedElement {
   bool isTurned = false;
   uint64_t bits = 0;  // of an element that is kept, in the result's dtype
 
-  double value = 0;    // of an element that is turned; not finite where one of its pair is not
-  double size = 0;     // of its pair: (|x| + |y|) times the magnitude
-  double radians = 0;  // how far its pair is turned, whole turns included
-  uint64_t pair = 0;
+  double value = 0;  // of an element that is turned; not finite where one of its pair is not
+  double size = 0;   // of its pair: (|x| + |y|) times the magnitude
+  // By how much its angle may be wrong. Frequencies are powers by repeated multiplication in double, so that of pair p
+  // may be wrong by (2p + 8) 2^-53 of itself; where YaRN subtracts, by more.
+  double uncertainty = 0;
 };
 
 struct MultiRoPEOutcome {

@@ -1,12 +1,11 @@
 // A case on a device: operands with known contents between guards, and the check of what became of them.
 #pragma once
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "Harness/GuardedTensor.hpp"
 #include "Harness/Seeded.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
 #include "Ops/MultiRoPE/MultiRoPECase.hpp"
 #include "Ops/MultiRoPE/MultiRoPEReference.hpp"
 
@@ -17,9 +16,8 @@ namespace mnk::test {
 //   turned   Between (value - slack) and (value + slack), each rounded to the result's dtype. The slack is 1.5 * 2^-22
 //            of the pair's size: 2^-23 for cosine and sine, as RotaryAngle.h promises, and 2^-24 for each rounding,
 //            which are of the magnitude, of its product with them, of the products with x and y, and of their sum. To
-//            this comes the angle's error: frequencies are powers by repeated multiplication in double, so that of
-//            pair p may be wrong by (2p + 8) 2^-53 of itself. A GPU may flush what is subnormal. Numbers that overflow
-//            on the way, and pairs that are not finite, give no number.
+//            this comes the angle's error. A GPU may flush what is subnormal. Numbers that overflow on the way, and
+//            pairs that are not finite, give no number.
 bool isAllowed(const TurnedElement& expected, DType from, DType into, uint64_t got);
 // How far a turned element may be from its value, apart from its last rounding.
 double slackOf(const TurnedElement& expected);
@@ -30,34 +28,23 @@ std::vector<std::byte> ropeElements(Seeded& random, DType dtype, uint64_t count)
 std::vector<std::byte> plainRopeElements(Seeded& random, DType dtype, uint64_t count);
 double f32At(const std::vector<std::byte>& bytes, uint64_t element);
 
-class MultiRoPERun {
+// What the reference says of an op that breaks no rule.
+MultiRoPEOutcome outcomeOf(const MultiRoPE& op, const OperandMemory& memory);
+// Results are that, which is returned.
+MultiRoPEOutcome expectRotated(const MultiRoPE& op, const OperandMemory& memory);
+
+// Operands are called "queries", "keys", "rotated queries", "rotated keys", "positions" and "offsets".
+class MultiRoPERun : public GuardedOperands {
  public:
   MultiRoPERun(const std::shared_ptr<Device>& device, const MultiRoPECase& rope, Seeded& random);
 
   const MultiRoPE& op() const { return op_; }
-  // Contents of the test's own choosing, in place of random ones: "queries", "keys", "positions" or "offsets".
-  void set(std::string_view name, std::span<const std::byte> bytes);
-  std::vector<std::byte> before(std::string_view name) const;
-  std::vector<std::byte> now(std::string_view name) const;
-  // What was there before is there again.
-  void restore() const;
-
+  MultiRoPEOutcome expected() const { return outcomeOf(op_, memory()); }
   // Results are what the reference says; everything else is as it was.
   void expectRotated() const;
-  void expectUntouched() const;
-  MultiRoPEOutcome expected() const;
 
  private:
-  struct Operand {
-    std::string name;
-    GuardedTensor memory;
-    std::vector<std::byte> before;
-  };
-  const Operand* find(std::string_view name) const;
-  const Operand& holding(const HeadsView& view) const;
-
   std::string name_;
-  std::vector<Operand> operands_;
   MultiRoPE op_;
 };
 
@@ -65,6 +52,5 @@ class MultiRoPERun {
 void run(const std::shared_ptr<Device>& device, const MultiRoPE& op);
 // Encodes each case on every device, many to a submission, and checks each.
 void runOnEveryDevice(const std::vector<MultiRoPECase>& cases);
-void runOnEveryDevice(const MultiRoPECase& rope);
 
 }  // namespace mnk::test
