@@ -6,8 +6,9 @@
 ///
 ///     score[k] = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]
 ///
-/// for each key k that the row at position p sees, where `cap(x) = softcap * tanh(x / softcap)`. Keys are counted from
-/// the oldest that the cache holds: first the pinned positions of a ring, then its newest.
+/// for each key k that the row at position p sees. With a ``softcap``, `cap(x) = softcap * tanh(x / softcap)`; otherwise,
+/// `cap(x) = x`. Keys are counted from the oldest that the cache holds: first the pinned positions of a ring, then its
+/// newest.
 ///
 /// ```swift
 /// let options = AttentionOptions(scale: 0.125, window: 1024, softcap: 50)
@@ -23,8 +24,9 @@ public struct AttentionOptions: Sendable {
 
     /// Which kernel computes.
     public enum Kernel: Sendable, Hashable, CaseIterable {
-        /// The faster one on this device. For more than eight rows on a GPU it may be a third, which attends with all
-        /// of them in one dispatch.
+        /// The fastest on this device: one of the others, or the prefill kernel, which attends with any number of rows
+        /// in one dispatch. The prefill kernel does not merge splits itself, so it is not used with
+        /// ``AttentionOptions/Merge/inKernel``.
         case automatic
         /// Computes in `float32` throughout.
         case vector
@@ -60,7 +62,8 @@ public struct AttentionOptions: Sendable {
         }
     }
 
-    /// Multiplies products of queries and keys; `nil` or 0 means `1 / sqrt(headDim)`.
+    /// Multiplies products of queries and keys, 1e-37 to 1e38; `nil` or 0 means `1 / sqrt(headDim)`. A latent cache
+    /// requires a scale.
     public var scale: Float?
     /// Whether a row sees nothing after its own position.
     public var isCausal: Bool
@@ -72,7 +75,7 @@ public struct AttentionOptions: Sendable {
     public var window: Int?
     /// Whether a row with a window also sees the pinned positions of a ring.
     public var windowSeesPinned: Bool
-    /// Bounds scores to plus and minus this number; `nil` or 0 means none.
+    /// Bounds scores to plus and minus this number, 1e-30 to 1e30; `nil` or 0 means none.
     public var softcap: Float?
     /// Added to scores, of any float type: `[rows, keys]`, `[heads, rows, keys]` or `[sequences, heads, rows, keys]`.
     ///
@@ -80,7 +83,8 @@ public struct AttentionOptions: Sendable {
     public var mask: Tensor?
     /// The slopes of ALiBi, `float32` `[heads]`.
     public var slopes: Tensor?
-    /// A score for each head that takes part in the softmax and adds no value, `float32` `[heads]`.
+    /// A score for each head that takes part in the softmax and adds no value, `float32` `[heads]`. Partial results
+    /// cannot have sinks.
     public var sinks: Tensor?
     /// Parts that the keys of a sequence are divided into.
     public var splits: Splits

@@ -179,10 +179,10 @@ class CStructs {
   }
 
   mnk_attention_options of(const AttentionOptions& options) {
-    mnk_attention_options made{
-        .size = sizeof made, .mask = of(options.mask), .slopes = of(options.slopes), .sinks = of(options.sinks)};
-    for (const NumberOption& option : numberOptions()) option.setInC(made, option.get(options));
-    return made;
+    mnk_attention_options converted{
+        .size = sizeof converted, .mask = of(options.mask), .slopes = of(options.slopes), .sinks = of(options.sinks)};
+    for (const NumberOption& option : numberOptions()) option.setInC(converted, option.get(options));
+    return converted;
   }
   mnk_attention_results of(const AttentionResults& results) {
     return {.size = sizeof(mnk_attention_results),

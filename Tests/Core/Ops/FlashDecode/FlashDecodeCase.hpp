@@ -106,10 +106,10 @@ struct FlashDecodeCase {
   bool mayBePrefilled() const;
 };
 
-// One of the options that are no tensors. Rules, bindings and random cases take their options from a list of all.
+// An option that is not a tensor. Rules, bindings and random cases take such options from one list.
 struct NumberOption {
   const char* name;  // of the property in Objective-C
-  bool isFloat;      // and goes with all other options
+  bool isFloat;      // and can be combined with every other option
   double (*get)(const AttentionOptions&);
   void (*set)(AttentionOptions&, double number);
   void (*setInC)(mnk_attention_options&, double number);
