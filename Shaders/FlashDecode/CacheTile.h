@@ -69,7 +69,7 @@ inline void joinVectors(thread CacheVectors& keys, thread CacheVectors& values, 
 }
 
 // The stored scale of the codes from element `first` on of vector `row`, and the factor for codebook entries that it
-// stands for.
+// encodes.
 inline uint storedScale(CacheVectors from, ulong row, uint first) {
   return storedScale(from.scales, row, from.headDim, first);
 }

@@ -112,7 +112,7 @@ class Arena {
   std::vector<std::byte> pattern_;
   std::vector<test::Owned<mnk_tensor>> tensors_;
   std::vector<Allowance> allowances_;
-  std::vector<std::atomic<int32_t>> alive_;  // wrapped memory of each case that somebody still holds
+  std::vector<std::atomic<int32_t>> alive_;  // wrapped memory of each case that is still in use
   size_t index_ = 0;
   uint32_t home_ = 0;
   uint32_t nextRegion_ = 0;

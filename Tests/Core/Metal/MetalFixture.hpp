@@ -1,4 +1,4 @@
-// The Metal device on the software Metal, for tests: everything starts anew, and at the end nothing may be left alive.
+// The Metal device on the software Metal, for tests: each fixture resets it, and at the end nothing may be left alive.
 // Violations are checked after every test, see MetalFixture.cpp.
 #pragma once
 #include <functional>

@@ -25,7 +25,7 @@ void core_test_choose_device(void);
 int core_test_program(int argumentCount, char** arguments);
 
 // The C++ tests' reference of attention, in double, for tests in other languages: `rows` of queries, which are the
-// newest of `length` positions. A field that is 0 stands for the op's default.
+// newest of `length` positions. A field that is 0 means the op's default.
 typedef struct core_test_attention {
   size_t rows, heads, kv_heads, head_dim, length;
   uint32_t window;

@@ -148,11 +148,11 @@ class ReadPlane {
     }
     if (op_.domain == KVDomain::rotated) return decodedRotated(from_.codec, codes, scales);
     VectorCoding coding{.codec = from_.codec};
-    const auto ofHead = [&](const std::vector<std::byte>& bytes) {
+    const auto headValues = [&](const std::vector<std::byte>& bytes) {
       return std::span(reinterpret_cast<const float*>(bytes.data()) + head * headDim, headDim);
     };
-    if (from_.means) coding.means = ofHead(means_);
-    if (from_.channelScales) coding.channelScales = ofHead(channelScales_);
+    if (from_.means) coding.means = headValues(means_);
+    if (from_.channelScales) coding.channelScales = headValues(channelScales_);
     return decoded(coding, codes, scales);
   }
 

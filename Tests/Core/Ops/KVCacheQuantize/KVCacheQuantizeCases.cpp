@@ -122,7 +122,7 @@ std::vector<Case> codecCases() {
                 .keyCodec = codec,
                 .valueCodec = codec,
                 .options = drawnOptions(random)};
-      // The first dtype is coded byte for byte.
+      // The codes of the first dtype are compared byte for byte.
       if (source == DType::f32) made.options.candidates = 1;
       cases.push_back(made);
     }

@@ -17,7 +17,7 @@ enum class RopeMemory {
   tokenMajor,  // tensors of their own, read by shape
   headMajor,
   oneToken,        // [heads, headDim]
-  columns,         // both in one [tokens, width] tensor, with columns of somebody else before, between and after
+  columns,         // both in one [tokens, width] tensor, with unrelated columns before, between and after
   tokenMajorGaps,  // tensors of their own with strides that leave gaps
   headMajorGaps,
   sequencesInside,  // the sequences of a token side by side
@@ -41,7 +41,7 @@ struct MultiRoPECase {
   RopePlacing placing = RopePlacing::inPlace;
   RopeMemory fromMemory = RopeMemory::tokenMajor;
   RopeMemory intoMemory = RopeMemory::tokenMajor;  // of results that are apart
-  uint64_t fromGap = 3;                            // elements, in memory that has gaps, and columns of somebody else
+  uint64_t fromGap = 3;                            // elements, in memory that has gaps, and unrelated columns
   uint64_t intoGap = 3;
   uint64_t fromShift = 0;  // elements past an aligned address
   uint64_t intoShift = 0;

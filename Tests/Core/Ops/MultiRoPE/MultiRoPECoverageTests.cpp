@@ -110,7 +110,7 @@ void expectClose(const std::vector<double>& got, const std::vector<double>& expe
   }
 }
 
-// Rotates on every device and compares with the documented formula. Again, planned anew, the bytes are the same: there,
+// Rotates on every device and compares with the documented formula. Planned again, the bytes are the same: there,
 // parameters are kept from call to call or not, and here nothing is kept.
 void expectDocumented(const RopeMulti& rope, const Positions& positions, double allowed) {
   onEveryDevice([&](const std::shared_ptr<Device>& device) {

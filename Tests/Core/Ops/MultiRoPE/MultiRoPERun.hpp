@@ -17,7 +17,7 @@ namespace mnk::test {
 //            of the pair's size: 2^-23 for cosine and sine, as RotaryAngle.h promises, and 2^-24 for each rounding,
 //            which are of the magnitude, of its product with them, of the products with x and y, and of their sum. To
 //            this comes the angle's error. A GPU may flush what is subnormal. Numbers that overflow on the way, and
-//            pairs that are not finite, give no number.
+//            pairs that are not finite, give NaN.
 bool isAllowed(const TurnedElement& expected, DType from, DType into, uint64_t got);
 // How far a turned element may be from its value, apart from its last rounding.
 double slackOf(const TurnedElement& expected);
