@@ -116,20 +116,24 @@ void drawRotary(RotaryEmbedding& rotary, Seeded& random, uint64_t headDim) {
 
 // Positions that can be counted, with their offsets and without.
 void drawNumbers(Case& rope, Seeded& random) {
-  const bool hasAxes = isSectioned(rope.rotary.layout);
   using enum RopeNumbers;
   rope.positions = oneOf(random, {first, list, i32, u32});
   if (4 * rope.totalTokens() > MultiRoPE::kMaxListed && rope.positions == list) rope.positions = i32;
-  rope.axes = rope.positions == first || coin(random, 1, 3) ? 1 : (hasAxes ? 4 : 1 + random.below(4));
+  // As many as the sections use, or more; one counts for all.
+  const bool usesAxis3 = rope.rotary.sections[3] != 0 || rope.rotary.otherAxis == RotaryOtherAxis::axis3;
+  const uint64_t least = !isSectioned(rope.rotary.layout)       ? 1
+                         : rope.rotary.layout == Layout::vision ? 2
+                                                                : 3 + usesAxis3;
+  rope.axes = rope.positions == first || coin(random, 1, 3) ? 1 : least + random.below(5 - least);
   rope.spread = 1 + random.below(300);
   const auto span = static_cast<int64_t>(std::max(rope.spread, rope.tokens));
   rope.firstPosition = std::min(drawPosition(random), kLastPosition - span);
   rope.offsets = oneOf(random, {none, none, list, i32, u32});
   rope.offsetStep = static_cast<int64_t>(random.below(9));
   const int64_t steps = rope.offsetStep * static_cast<int64_t>(rope.sequences);
-  const int64_t least = std::max(kFirstPosition, kFirstPosition - rope.firstPosition);
+  const int64_t lowest = std::max(kFirstPosition, kFirstPosition - rope.firstPosition);
   const int64_t most = std::min(kLastPosition, kLastPosition - rope.firstPosition - span) - steps;
-  rope.firstOffset = std::clamp(drawPosition(random), std::min(least, most), most);
+  rope.firstOffset = std::clamp(drawPosition(random), std::min(lowest, most), most);
 }
 
 // Sections that models use.
