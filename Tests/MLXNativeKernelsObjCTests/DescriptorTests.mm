@@ -194,7 +194,7 @@ using namespace mnk::objc_test;
   MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
   NSMutableDictionary *optionChanges = [@{@"mask" : one, @"slopes" : one, @"sinks" : one} mutableCopy];
   for (const mnk::test::NumberOption &option : mnk::test::numberOptions()) {
-    NSString *key = [NSString stringWithUTF8String:option.name];
+    NSString *key = @(option.name);
     optionChanges[key] = @(1 - [[options valueForKey:key] intValue]);
   }
   [self checkDescriptor:options changes:optionChanges];

@@ -92,7 +92,7 @@ MNKKVQuantizeOptions *objectFor(const KVQuantizeOptions &options) {
 MNKAttentionOptions *objectFor(const AttentionOptions &options) {
   MNKAttentionOptions *object = [[MNKAttentionOptions alloc] init];
   for (const test::NumberOption &option : test::numberOptions()) {
-    [object setValue:@(option.get(options)) forKey:[NSString stringWithUTF8String:option.name]];
+    [object setValue:@(option.get(options)) forKey:@(option.name)];
   }
   object.mask = objectOver(options.mask);
   object.slopes = objectOver(options.slopes);

@@ -148,7 +148,7 @@ TEST(KVCacheQuantizeRules, EachHasItsError) {
   expectRules<Op>(errors, kvCacheQuantizeRules(), Op::name, soundOp(), kBroken, [](const Op& op) { return plan(op); });
   expectRules<Op>(errors, kvCacheQuantizeOverlapRules(), Op::name, soundOp(), kOverlaps,
                   [](const Op& op) { return checkRules(kvCacheQuantizeOverlapRules(), op, Op::name); });
-  for (const Break<Op> breakIn : kOfCacheWrites) {
+  for (const Break<Op>& breakIn : kOfCacheWrites) {
     Op op = soundOp();
     breakIn(op);
     const auto planned = plan(op);

@@ -129,7 +129,7 @@ TEST(KVCacheWriteRules, EachHasItsError) {
 TEST(KVCacheWriteRules, ASoundWriteFollowsARefusedOne) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    for (const Break<Op> breakIn : kBroken) {
+    for (const Break<Op>& breakIn : kBroken) {
       const KVCacheWriteRun opRun(device, kSound, random);
       Op op = opRun.op();
       breakIn(op);
