@@ -92,7 +92,8 @@ MNKKVQuantizeOptions *objectFor(const KVQuantizeOptions &options) {
 MNKAttentionOptions *objectFor(const AttentionOptions &options) {
   MNKAttentionOptions *object = [[MNKAttentionOptions alloc] init];
   for (const test::NumberOption &option : test::numberOptions()) {
-    [object setValue:@(option.get(options)) forKey:@(option.name)];
+    NSString *key = @(option.name);
+    [object setValue:@(option.get(options)) forKey:key];
   }
   object.mask = objectOver(options.mask);
   object.slopes = objectOver(options.slopes);
