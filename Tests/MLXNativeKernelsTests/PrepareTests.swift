@@ -28,9 +28,10 @@ final class PrepareTests: AttentionTestCase {
         for storage in [AttentionCache.Storage.dense(.float32), .quantized(.turbo, keys: .bits8, values: .bits8)] {
             let cache = try makeCache(storage)
             let rotary = RotaryEmbedding(frequencyFactors: [Float](repeating: 2, count: headDim / 2))
+            // A mask selects other kernels.
+            let options = AttentionOptions(scale: 0.25, mask: try Tensor.zeros(shape: [1, 64], on: device))
             let ready = try await device.prepare(
-                for: [cache, makeCache()], queryHeads: heads, rows: 5, dtype: .float32,
-                options: AttentionOptions(scale: 0.25), rotary: rotary)
+                for: [cache, makeCache()], queryHeads: heads, rows: 5, dtype: .float32, options: options, rotary: rotary)
             XCTAssertGreaterThanOrEqual(ready.kernels, 3, "\(storage)")
             XCTAssertEqual([ready.measured, ready.known], [0, 0])
             XCTAssertFalse(ready.isKept)
@@ -43,7 +44,7 @@ final class PrepareTests: AttentionTestCase {
             let q = try queries(5)
             let out = try zeros(5)
             try append(tokens, to: cache)
-            try await device.run { try $0.attend(q, over: cache, into: out, .init(scale: 0.25)) }
+            try await device.run { try $0.attend(q, over: cache, into: out, options) }
             try assertClose(
                 out, try attended(q, over: tokens, scale: 0.25), accuracy: storage == .dense(.float32) ? 2e-5 : 0.02,
                 "\(storage)")

@@ -24,9 +24,9 @@ public struct AttentionOptions: Sendable {
 
     /// Which kernel computes.
     public enum Kernel: Sendable, Hashable, CaseIterable {
-        /// The fastest on this device: one of the others, or the prefill kernel, which attends with any number of rows
-        /// in one dispatch. The prefill kernel does not merge splits itself, so it is not used with
-        /// ``AttentionOptions/Merge/inKernel``.
+        /// The fastest on this device, but never the matrix kernel for `float32` queries. On a GPU, it may be the
+        /// prefill kernel, which attends with any number of rows in one dispatch. That kernel does not merge splits
+        /// itself, so it is not used with ``AttentionOptions/Merge/inKernel``.
         case automatic
         /// Computes in `float32` throughout.
         case vector

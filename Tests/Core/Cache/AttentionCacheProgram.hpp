@@ -10,10 +10,9 @@
 
 namespace mnk::test {
 
-inline constexpr uint64_t kProgramHeads = 2;
-inline constexpr uint64_t kKeyDim = 8;
-inline constexpr uint64_t kValueDim = 16;
-inline constexpr uint32_t kSequences = 2;
+inline constexpr uint64_t kProgramHeads = 4;
+inline constexpr uint32_t kProgramKVHeads = 2;
+inline constexpr uint32_t kSequences = 3;
 
 // The position in each slot: the newest of those that map to it.
 struct HeldPositions {
@@ -45,14 +44,15 @@ class AttentionCacheProgram {
   // Appends to sequences, and attends with their newest rows in the same encoder.
   void appendAndAttendRows(const Rows& rows, const RowOptions& options, bool mustSucceed) {
     run([&](CommandEncoder& encoder) {
-      if (append(encoder, rows) && random_.below(8) != 0) attend(encoder, rows, options, mustSucceed);
+      if (append(encoder, rows) && canAttend() && random_.below(8) != 0) attend(encoder, rows, options, mustSucceed);
     });
   }
 
   // Appends in an encoder that is never committed.
   void abandon(uint32_t sequence) {
     CommandEncoder encoder(device_);
-    (void)cache_.append(encoder, view(numbers(1, 1, kKeyDim)), view(numbers(1, 1, kValueDim)), sequence);
+    (void)cache_.append(encoder, view(someKeys(1)), view(someValues(1)), sequence);
+    check();
   }
 
   // Several appends in one encoder.
@@ -64,17 +64,16 @@ class AttentionCacheProgram {
 
   // Attends with rows of earlier appends.
   void attendAgain(uint32_t sequence, const RowOptions& options) {
-    if (next(sequence) == 0) return;
+    if (next(sequence) == 0 || !canAttend()) return;
     const auto rows = static_cast<uint32_t>(1 + random_.below(std::min<uint64_t>(next(sequence), 9)));
     run([&](CommandEncoder& encoder) { attend(encoder, {{sequence}, {rows}}, options, false); });
   }
 
   // Appends and attends with any number of tokens; the results equal those of one token at a time.
   void appendAndAttend(uint32_t sequence, uint64_t tokens, const RowOptions& options) {
-    const Numbers queries = numbers(tokens, kProgramHeads, kKeyDim), keys = numbers(tokens, 1, kKeyDim);
-    const Numbers values = numbers(tokens, 1, kValueDim);
-    const Tensor out =
-        REQUIRE(Tensor::zeros(device_, DType::f32, REQUIRE(Shape::make({tokens, kProgramHeads, kValueDim}))));
+    if (!canAttend()) return;
+    const Numbers queries = someQueries(tokens), keys = someKeys(tokens), values = someValues(tokens);
+    const Tensor out = emptyResults(tokens);
     HeldPositions held = held_[sequence];
     bool isHeld = true;
     std::vector<std::vector<uint64_t>> seen;
@@ -109,12 +108,13 @@ class AttentionCacheProgram {
     const bool isPossible =
         position <= held.next && (position <= descriptor_.pinned || oldest == descriptor_.pinned || position >= oldest);
     EXPECT_EQ(bool(cache_.truncate(position, sequence)), isPossible);
-    if (!isPossible) return;
+    if (!isPossible) return check();
     held_[sequence].next = position;
     history_.truncate(position, sequence);
     if (position <= descriptor_.pinned) {
       std::erase_if(held_[sequence].positionInSlot, [&](const auto& entry) { return entry.second >= position; });
     }
+    check();
   }
 
   void copy(uint32_t source, uint32_t target) {
@@ -152,8 +152,16 @@ class AttentionCacheProgram {
     return descriptor_.pinned + (position - descriptor_.pinned) % ringLength();
   }
 
+  bool canAttend() const { return !descriptor_.isStorageOnly; }
+
   Numbers numbers(uint64_t rows, uint64_t heads, uint64_t dim) {
     return {smallNumbers(random_, rows * heads * dim), heads, dim};
+  }
+  Numbers someQueries(uint64_t rows) { return numbers(rows, kProgramHeads, keyDim_); }
+  Numbers someKeys(uint64_t rows) { return numbers(rows, kProgramKVHeads, keyDim_); }
+  Numbers someValues(uint64_t rows) { return numbers(rows, kProgramKVHeads, valueDim_); }
+  Tensor emptyResults(uint64_t rows) const {
+    return REQUIRE(Tensor::zeros(device_, DType::f32, REQUIRE(Shape::make({rows, kProgramHeads, valueDim_}))));
   }
 
   HeadsView view(const Numbers& numbers) {
@@ -167,10 +175,15 @@ class AttentionCacheProgram {
   // Returns false if the rows do not fit.
   bool append(CommandEncoder& encoder, const Rows& rows) {
     const uint64_t total = std::accumulate(rows.counts.begin(), rows.counts.end(), uint64_t{0});
-    const Numbers keys = numbers(total, 1, kKeyDim), values = numbers(total, 1, kValueDim);
-    const bool isOne = rows.sequences.size() == 1 && random_.below(2) == 0;
-    const auto appended = isOne ? cache_.append(encoder, view(keys), view(values), rows.sequences[0])
-                                : cache_.append(encoder, view(keys), view(values), rows.sequences, rows.counts);
+    const Numbers keys = someKeys(total), values = someValues(total);
+    const bool isShort = random_.below(2) == 0, isOne = isShort && rows.sequences.size() == 1;
+    // Without counts, each listed sequence has one row.
+    const bool hasCounts =
+        !isShort || std::any_of(rows.counts.begin(), rows.counts.end(), [](auto n) { return n != 1; });
+    const auto appended =
+        isOne ? cache_.append(encoder, view(keys), view(values), rows.sequences[0])
+              : cache_.append(encoder, view(keys), view(values), rows.sequences,
+                              hasCounts ? std::span<const uint32_t>(rows.counts) : std::span<const uint32_t>());
     const bool fits = hasRoom(rows);
     EXPECT_EQ(bool(appended), fits);
     if (!fits) return false;
@@ -196,7 +209,8 @@ class AttentionCacheProgram {
   }
   void store(const Numbers& keys, const Numbers& values, uint64_t row, uint32_t sequence) {
     const auto token = [&](const Numbers& all) {
-      return std::vector<float>(all.elements.begin() + row * all.dim, all.elements.begin() + (row + 1) * all.dim);
+      const auto begin = all.elements.begin() + row * all.heads * all.dim;
+      return std::vector<float>(begin, begin + all.heads * all.dim);
     };
     storeIn(held_[sequence]);
     history_.append(token(keys), token(values), sequence);
@@ -222,9 +236,8 @@ class AttentionCacheProgram {
   void attend(CommandEncoder& encoder, const Rows& of, const RowOptions& options, bool mustSucceed) {
     const auto& [sequences, rowCounts] = of;
     const uint64_t rows = std::accumulate(rowCounts.begin(), rowCounts.end(), uint64_t{0});
-    const Numbers queries = numbers(rows, kProgramHeads, kKeyDim);
-    const Tensor out =
-        REQUIRE(Tensor::zeros(device_, DType::f32, REQUIRE(Shape::make({rows, kProgramHeads, kValueDim}))));
+    const Numbers queries = someQueries(rows);
+    const Tensor out = emptyResults(rows);
     std::vector<Expected> expected;
     bool isHeld = true;
     uint64_t firstRow = 0;
@@ -233,9 +246,9 @@ class AttentionCacheProgram {
       for (size_t later = i + 1; later < sequences.size(); ++later) {
         if (sequences[later] == sequences[i]) behind += rowCounts[later];
       }
-      const auto begin = queries.elements.begin() + firstRow * kProgramHeads * kKeyDim;
+      const auto begin = queries.elements.begin() + firstRow * kProgramHeads * keyDim_;
       Expected& part = expected.emplace_back(
-          Expected{out, firstRow, {begin, begin + rowCounts[i] * kProgramHeads * kKeyDim}, {}, sequences[i]});
+          Expected{out, firstRow, {begin, begin + rowCounts[i] * kProgramHeads * keyDim_}, {}, sequences[i]});
       for (uint64_t row = 0; row < rowCounts[i]; ++row) {
         const uint64_t position = next(sequences[i]) - behind - rowCounts[i] + row;
         isHeld = see(held_[sequences[i]], position, options, part.seen.emplace_back()) && isHeld;
@@ -255,8 +268,8 @@ class AttentionCacheProgram {
   void check() {
     for (const Expected& part : expected_) {
       const std::vector<float> all = floatsOf(part.out);
-      const auto begin = all.begin() + part.firstRow * kProgramHeads * kValueDim;
-      const std::vector<float> got(begin, begin + part.seen.size() * kProgramHeads * kValueDim);
+      const auto begin = all.begin() + part.firstRow * kProgramHeads * valueDim_;
+      const std::vector<float> got(begin, begin + part.seen.size() * kProgramHeads * valueDim_);
       EXPECT(largestDifference(got, history_.attended(part.queries, part.seen, part.sequence)) < kF32Sums);
     }
     expected_.clear();
@@ -267,15 +280,19 @@ class AttentionCacheProgram {
     const HeldPositions& held = held_[sequence];
     const std::vector<float> keys = floatsOf(cache_.view().keys), values = floatsOf(*cache_.view().values);
     const auto inSlot = [&](const std::vector<float>& plane, uint64_t dim, uint64_t slot) {
-      const auto begin = plane.begin() + static_cast<ptrdiff_t>((sequence * descriptor_.capacity + slot) * dim);
-      return std::vector<float>(begin, begin + static_cast<ptrdiff_t>(dim));
+      std::vector<float> token;
+      for (uint64_t head = sequence * kProgramKVHeads; head < (sequence + 1) * kProgramKVHeads; ++head) {
+        const auto begin = plane.begin() + static_cast<ptrdiff_t>((head * descriptor_.capacity + slot) * dim);
+        token.insert(token.end(), begin, begin + static_cast<ptrdiff_t>(dim));
+      }
+      return token;
     };
     uint64_t count = 0;
     for (const auto& [slot, position] : held.positionInSlot) {
       if (position >= held.next) continue;
       ++count;
       const auto [key, value] = history_.token(position, sequence);
-      EXPECT(inSlot(keys, kKeyDim, slot) == key && inSlot(values, kValueDim, slot) == value);
+      EXPECT(inSlot(keys, keyDim_, slot) == key && inSlot(values, valueDim_, slot) == value);
     }
     EXPECT_EQ(cache_.count(sequence), count);
     EXPECT_EQ(cache_.nextPosition(sequence), held.next);
@@ -284,9 +301,10 @@ class AttentionCacheProgram {
   std::shared_ptr<Device> device_;
   AttentionCache cache_;
   AttentionCacheDescriptor descriptor_;
+  uint64_t keyDim_ = descriptor_.headDim, valueDim_ = descriptor_.valueHeadDim;
   Seeded& random_;
   HeldPositions held_[kSequences];
-  AttentionHistory history_{kProgramHeads, 1, kKeyDim, kValueDim};
+  AttentionHistory history_{kProgramHeads, kProgramKVHeads, keyDim_, valueDim_};
   std::vector<Expected> expected_;
 };
 

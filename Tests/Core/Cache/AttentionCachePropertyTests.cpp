@@ -17,15 +17,16 @@ uint64_t programCount() {
 
 AttentionCacheDescriptor descriptor(Seeded& random) {
   const auto pinned = static_cast<uint32_t>(random.below(2) * random.below(4));
-  const bool isRing = random.below(5) != 0;
-  return {.kvHeads = 1,
-          .headDim = kKeyDim,
-          .valueHeadDim = kValueDim,
+  const bool isRing = random.below(5) != 0, isStorageOnly = random.below(6) == 0;
+  return {.kvHeads = kProgramKVHeads,
+          .headDim = isStorageOnly ? 3u : 8u,
+          .valueHeadDim = isStorageOnly ? 5u : 16u,
           .capacity = static_cast<uint32_t>(pinned + 1 + random.below(isRing ? 9 : 30)),
           .sequences = kSequences,
           .dtype = DType::f32,
           .whenFull = isRing ? KVWrap::ring : KVWrap::linear,
-          .pinned = isRing ? pinned : 0};
+          .pinned = isRing ? pinned : 0,
+          .isStorageOnly = isStorageOnly};
 }
 
 RowOptions rowOptions(Seeded& random) {
@@ -33,10 +34,11 @@ RowOptions rowOptions(Seeded& random) {
 }
 
 Rows anyRows(Seeded& random, uint32_t sequence) {
-  Rows rows{{sequence}, {static_cast<uint32_t>(random.below(9))}};
+  const bool isOneEach = random.below(4) == 0;
+  Rows rows{{sequence}, {isOneEach ? 1 : static_cast<uint32_t>(random.below(9))}};
   while (random.below(3) == 0) {
     rows.sequences.push_back(static_cast<uint32_t>(random.below(kSequences)));
-    rows.counts.push_back(static_cast<uint32_t>(random.below(5)));
+    rows.counts.push_back(isOneEach ? 1 : static_cast<uint32_t>(random.below(5)));
   }
   return rows;
 }
@@ -77,9 +79,9 @@ void runSlidingWindow(const std::shared_ptr<Device>& device, Seeded& random) {
                               .maxDraft = static_cast<uint32_t>(random.below(6))};
   const auto pinned = static_cast<uint32_t>(random.below(3));
   AttentionCacheProgram program(device,
-                                {.kvHeads = 1,
-                                 .headDim = kKeyDim,
-                                 .valueHeadDim = kValueDim,
+                                {.kvHeads = kProgramKVHeads,
+                                 .headDim = 8,
+                                 .valueHeadDim = 16,
                                  .sequences = kSequences,
                                  .dtype = DType::f32,
                                  .pinned = pinned,

@@ -76,7 +76,7 @@ struct AttentionOptions {
   FlashDecodeKernel kernel = FlashDecodeKernel::automatic;
   FlashDecodeMerge merge = FlashDecodeMerge::automatic;
 };
-// All options but the tensors. A new option does not compile until it is listed here.
+// All options but the tensors: plans depend on every one. This does not compile until it names a new field.
 inline auto numbersOf(const AttentionOptions& options) {
   const auto& [scale, isCausal, window, seesPinned, softcap, mask, slopes, sinks, splits, kernel, merge] = options;
   return std::tuple(scale, isCausal, window, seesPinned, softcap, splits, kernel, merge);
