@@ -31,7 +31,8 @@ final class PrepareTests: AttentionTestCase {
             // A mask selects other kernels.
             let options = AttentionOptions(scale: 0.25, mask: try Tensor.zeros(shape: [1, 64], on: device))
             let ready = try await device.prepare(
-                for: [cache, makeCache()], queryHeads: heads, rows: 5, dtype: .float32, options: options, rotary: rotary)
+                for: [cache, makeCache()], queryHeads: heads, rows: 5, dtype: .float32, options: options, rotary: rotary
+            )
             XCTAssertGreaterThanOrEqual(ready.kernels, 3, "\(storage)")
             XCTAssertEqual([ready.measured, ready.known], [0, 0])
             XCTAssertFalse(ready.isKept)
