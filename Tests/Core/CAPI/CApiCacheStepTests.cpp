@@ -73,7 +73,7 @@ struct StepFixture {
     EXPECT(tensorBytes(output->tensor) != std::vector<std::byte>(output->tensor.byteCount()));
     EXPECT(tensorBytes(cache->cache.view().keys) == tensorBytes(twin->cache.view().keys));
     for (uint32_t sequence : {0, 1}) {
-      EXPECT_EQ(mnk_cache_next_position(cache.get(), sequence), twin->cache.nextPosition(sequence));
+      EXPECT_EQ(mnk_cache_next_position(cache.get(), sequence), *twin->cache.nextPosition(sequence));
       EXPECT_EQ(mnk_cache_count(cache.get(), sequence), twin->cache.count(sequence));
     }
   }

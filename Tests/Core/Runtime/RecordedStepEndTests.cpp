@@ -116,7 +116,7 @@ TEST(RecordedStep, LimitsUnevenRowsCountedFromANumber) {
   more.rotary->positions.reset();
   const RecordedStep following = REQUIRE(s.record(more));
   REQUIRE(following.run());
-  EXPECT_EQ(s.cache.nextPosition(0), 4000u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 4000u);
 }
 
 // A run that fails on the device still counts.

@@ -101,7 +101,7 @@ struct Layers {
     for (Layer& layer : all) {
       for (const Tensor* tensor : {&layer.queries, &layer.keys, &layer.values}) fill(*tensor, random);
       for (const uint32_t sequence : of.sequences.empty() ? std::vector{1u} : of.sequences) {
-        const uint64_t next = layer.cache.nextPosition(sequence);
+        const uint64_t next = *layer.cache.nextPosition(sequence);
         if (next >= position) continue;
         const Tensor skipped =
             REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({position - next, kKVHeads, kHeadDim}))));
@@ -171,7 +171,7 @@ std::vector<std::byte> bytesOf(const Tensor& tensor) {
 void expectSameCaches(const Layers& got, const Layers& expected) {
   for (uint32_t i = 0; i < kLayers; ++i) {
     const AttentionCache &one = got.all[i].cache, &other = expected.all[i].cache;
-    for (const uint32_t sequence : {0u, 1u}) EXPECT_EQ(one.nextPosition(sequence), other.nextPosition(sequence));
+    for (const uint32_t sequence : {0u, 1u}) EXPECT_EQ(*one.nextPosition(sequence), *other.nextPosition(sequence));
     EXPECT(bytesOf(one.view().keys) == bytesOf(other.view().keys));
     EXPECT(bytesOf(*one.view().values) == bytesOf(*other.view().values));
     const auto quantized = one.quantizedView(), fresh = other.quantizedView();

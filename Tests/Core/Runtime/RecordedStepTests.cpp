@@ -58,7 +58,7 @@ int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t index = 0) {
 TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
   Fixture s;
   const RecordedStep step = s.both();
-  EXPECT_EQ(s.cache.nextPosition(), 0u);
+  EXPECT_EQ(*s.cache.nextPosition(), 0u);
   EXPECT_EQ(s.device->tried(Call::commit), 0u);
   EXPECT_EQ(s.device->droppedSubmissions(), 1u);
   EXPECT_EQ(step.runs(), 0u);
@@ -68,7 +68,7 @@ TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
   appendNow(s.cache, s.device, 1);
   REQUIRE(s.cache.truncate(0));
   REQUIRE(step.run());
-  EXPECT_EQ(s.cache.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(), 1u);
 }
 
 TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
@@ -100,20 +100,20 @@ TEST(RecordedStep, CachesAdvanceWithEveryRunUntilFull) {
   for (uint64_t run = 1; run <= 4; ++run) {
     REQUIRE(step.run());
     EXPECT_EQ(s.device->committed().back().dispatches.size(), 2u);
-    EXPECT_EQ(s.cache.nextPosition(), run);
-    EXPECT_EQ(s.other.nextPosition(), run);
+    EXPECT_EQ(*s.cache.nextPosition(), run);
+    EXPECT_EQ(*s.other.nextPosition(), run);
   }
   EXPECT_ERROR(step.run(), (kFull));
   EXPECT_EQ(step.runs(), 4u);
   // A run advances all caches or none: only the first has space.
   REQUIRE(s.cache.truncate(1));
   EXPECT_ERROR(step.run(), (kFull));
-  EXPECT_EQ(s.cache.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(), 1u);
   EXPECT_EQ(s.device->committed().size(), 4u);
   REQUIRE(s.other.truncate(2));
   REQUIRE(step.run());
-  EXPECT_EQ(s.cache.nextPosition(), 2u);
-  EXPECT_EQ(s.other.nextPosition(), 3u);
+  EXPECT_EQ(*s.cache.nextPosition(), 2u);
+  EXPECT_EQ(*s.other.nextPosition(), 3u);
 }
 
 TEST(RecordedStep, RecordsAllCallsOfCaches) {
@@ -144,12 +144,12 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
   const RecordedStep step = record(device, body);
   REQUIRE(step.run());
   const std::string trace = device->committed().back().trace;
-  EXPECT_EQ(cache.nextPosition(0), 3u);
-  EXPECT_EQ(cache.nextPosition(1), 1u);
-  EXPECT_EQ(cache.nextPosition(2), 2u);
+  EXPECT_EQ(*cache.nextPosition(0), 3u);
+  EXPECT_EQ(*cache.nextPosition(1), 1u);
+  EXPECT_EQ(*cache.nextPosition(2), 2u);
   REQUIRE(step.run());
-  EXPECT_EQ(cache.nextPosition(0), 6u);
-  EXPECT_EQ(cache.nextPosition(2), 5u);
+  EXPECT_EQ(*cache.nextPosition(0), 6u);
+  EXPECT_EQ(*cache.nextPosition(2), 5u);
   cache.reset();
   CommandEncoder fresh(device);
   REQUIRE(body(fresh));
@@ -238,8 +238,8 @@ TEST(RecordedStep, JoinsOtherWork) {
   REQUIRE(s.other.append(encoder, s.token, s.token));
   REQUIRE(step.encode(encoder));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(s.cache.nextPosition(), 3u);
-  EXPECT_EQ(s.other.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(), 3u);
+  EXPECT_EQ(*s.other.nextPosition(), 1u);
   EXPECT_EQ(firstPosition(s.device->committed()[0], 0), 0);
   EXPECT_EQ(firstPosition(s.device->committed()[0], 2), 1);
   EXPECT_EQ(firstPosition(s.device->committed()[1], 1), 2);
@@ -261,8 +261,8 @@ TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {
   REQUIRE(append(s.cache, encoder, 3));
   EXPECT_ERROR(step.encode(encoder), (kFull));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(s.cache.nextPosition(), 4u);
-  EXPECT_EQ(s.other.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(), 4u);
+  EXPECT_EQ(*s.other.nextPosition(), 1u);
 }
 
 TEST(RecordedStep, IsRefusedIfACacheOrTheStepAdvanced) {
@@ -274,7 +274,7 @@ TEST(RecordedStep, IsRefusedIfACacheOrTheStepAdvanced) {
   const auto refused = encoder.commit();
   EXPECT_ERROR(refused, {.op = "AttentionCache", .what = "the cache was changed while this encoder recorded"});
   EXPECT(!refused && refused.error().retryable);
-  EXPECT_EQ(s.cache.nextPosition(), 0u);
+  EXPECT_EQ(*s.cache.nextPosition(), 0u);
   EXPECT_EQ(step.runs(), 0u);
 
   const RecordedStep alone = record(s.device, [](CommandEncoder& next) { return next.dispatch(fakeDispatch("A")); });
@@ -303,7 +303,7 @@ TEST(RecordedStep, FailingCallsAreNotRecorded) {
     return s.cache.append(encoder, s.token, s.token);
   });
   REQUIRE(step.run());
-  EXPECT_EQ(s.cache.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(), 1u);
   EXPECT_EQ(s.device->committed().back().dispatches.size(), 1u);
 }
 
@@ -375,7 +375,7 @@ TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
   const Completion again = REQUIRE(step.run());
   EXPECT(s.device->finishNext({}));
   REQUIRE(again.wait());
-  EXPECT_EQ(s.cache.nextPosition(), 2u);
+  EXPECT_EQ(*s.cache.nextPosition(), 2u);
 }
 
 }  // namespace mnk::test

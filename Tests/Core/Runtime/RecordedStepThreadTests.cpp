@@ -35,7 +35,7 @@ TEST(RecordedStep, ThreadsShareAStep) {
     REQUIRE(CommandEncoder::run(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
     EXPECT(!isBad);
     EXPECT_EQ(step.runs(), uint64_t{kThreads * kRuns});
-    EXPECT_EQ(cache.nextPosition(), uint64_t{kThreads * kRuns});
+    EXPECT_EQ(*cache.nextPosition(), uint64_t{kThreads * kRuns});
     EXPECT_EQ(finished.load(), kThreads * kRuns);
   });
 }
@@ -55,7 +55,7 @@ TEST(RecordedStep, HandlersRunTheNextStep) {
     };
     REQUIRE(step.run(next));
     all.wait();
-    EXPECT_EQ(cache.nextPosition(), 10u);
+    EXPECT_EQ(*cache.nextPosition(), 10u);
   });
 }
 
