@@ -256,12 +256,14 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
             given.rotary && given.rotary->positions ? given.rotary->positions->follows() : nullptr;
         if (source) {
           resolved = given;
-          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries));
+          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries, given.sequences.size() > 1));
         }
         const AppendAndAttend& step = resolved ? *resolved : given;
         const bool isOne = step.sequences.empty();
         uint32_t only = 0;
-        if (isOne) MNK_TRY(only, state_->cursors.numberOf(step.sequence));
+        if (isOne) {
+          MNK_TRY(only, state_->cursors.numberOf(step.sequence));
+        }
         const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(step.sequences);
         MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
         Cursors cursors;

@@ -18,11 +18,13 @@ class NextPositions final : public PositionSource {
   NextPositions(std::shared_ptr<CacheCursors> cursors, std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts)
       : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
 
-  Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens) const override {
+  Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens, bool asList) const override {
     return guardedAs(kCall, [&]() -> Result<RotaryPositions> {
       const uint32_t first = sequences_.empty() ? kOnlySequence : sequences_.front();
       uint32_t only = 0;
-      if (sequences_.size() < 2) MNK_TRY(only, cursors_->numberOf(first));
+      if (sequences_.size() < 2) {
+        MNK_TRY(only, cursors_->numberOf(first));
+      }
       const std::span<const uint32_t> listed = sequences_.size() < 2 ? std::span(&only, 1) : std::span(sequences_);
       MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
       CacheCursors::Recording* recording = nullptr;
@@ -41,7 +43,7 @@ class NextPositions final : public PositionSource {
         uint64_t& position = next[sequence];
         MNK_TRY(checkPositions(sequence, position + rows));
         if (recording) recording->rotate(position, position + rows, sequence);
-        if (entries.size() == 1) return RotaryPositions(position);
+        if (entries.size() == 1 && !asList) return RotaryPositions(position);
         if (numbers.size() + rows > MultiRoPE::kMaxListed) return tooMany(entries);
         for (uint64_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(position++));
       }
@@ -73,8 +75,8 @@ class NextPositions final : public PositionSource {
 }  // namespace
 
 RotaryPositions AttentionCache::nextPositions(std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts) const {
-  return RotaryPositions(std::make_shared<const NextPositions>(
-      std::shared_ptr<CacheCursors>(state_, &state_->cursors), std::move(sequences), std::move(rowCounts)));
+  return RotaryPositions(std::make_shared<const NextPositions>(std::shared_ptr<CacheCursors>(state_, &state_->cursors),
+                                                               std::move(sequences), std::move(rowCounts)));
 }
 
 }  // namespace mnk
