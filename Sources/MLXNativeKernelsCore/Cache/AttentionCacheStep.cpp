@@ -261,7 +261,9 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         const AppendAndAttend& step = resolved ? *resolved : given;
         const bool isOne = step.sequences.empty();
         uint32_t only = 0;
-        if (isOne) MNK_TRY(only, state_->cursors.numberOf(step.sequence));
+        if (isOne) {
+          MNK_TRY(only, state_->cursors.numberOf(step.sequence));
+        }
         const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(step.sequences);
         MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
         Cursors cursors;

@@ -22,7 +22,9 @@ class NextPositions final : public PositionSource {
     return guardedAs(kCall, [&]() -> Result<RotaryPositions> {
       const uint32_t first = sequences_.empty() ? kOnlySequence : sequences_.front();
       uint32_t only = 0;
-      if (sequences_.size() < 2) MNK_TRY(only, cursors_->numberOf(first));
+      if (sequences_.size() < 2) {
+        MNK_TRY(only, cursors_->numberOf(first));
+      }
       const std::span<const uint32_t> listed = sequences_.size() < 2 ? std::span(&only, 1) : std::span(sequences_);
       MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
       CacheCursors::Recording* recording = nullptr;
