@@ -251,8 +251,7 @@ mnk_tensor* mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out er
   return makeScales(cache, true, error);
 }
 
-bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state,
-                            mnk_error_out error) {
+bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state, mnk_error_out error) {
   return c::run(error, {{cache, "cache"}, {state, "state"}}, [&]() -> Result<void> {
     MNK_TRY(const uint64_t next, cache->cache.nextPosition(sequence));
     MNK_TRY(const uint64_t count, cache->cache.count(sequence));

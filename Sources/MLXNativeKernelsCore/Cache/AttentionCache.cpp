@@ -211,40 +211,41 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     };
   };
   const bool isOne = sequences.size() == 1 && rowCounts.empty();
-  return cacheCall(encoder, kAppend, again, [&]() -> Result<void> {
-    if (isOne) return append(encoder, keys, values, sequences[0]);
-    uint32_t only = 0;
-    if (sequences.size() == 1) {
-      MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
-      sequences = {&only, 1};
-    }
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
-    std::map<uint32_t, uint64_t> next;
-    for (const uint32_t sequence : sequences) {
-      if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
-      MNK_TRY(auto cursor, recording->toAppend(sequence));
-      next.emplace(sequence, cursor.next);
-    }
-    // Before rows are counted and listed one by one.
-    const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
-    MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
-    MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
-    if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
-    MNK_TRY(auto rows, state_->rowSlots(entries, next));
-    MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
-    MNK_TRY(encoder.encode(planned));
-    encoder.noteAppend();
-    for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
-    return {};
-  }, isOne);
+  return cacheCall(
+      encoder, kAppend, again,
+      [&]() -> Result<void> {
+        if (isOne) return append(encoder, keys, values, sequences[0]);
+        uint32_t only = 0;
+        if (sequences.size() == 1) {
+          MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
+          sequences = {&only, 1};
+        }
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+        std::map<uint32_t, uint64_t> next;
+        for (const uint32_t sequence : sequences) {
+          if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
+          MNK_TRY(auto cursor, recording->toAppend(sequence));
+          next.emplace(sequence, cursor.next);
+        }
+        // Before rows are counted and listed one by one.
+        const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
+        MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
+        MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
+        if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
+        MNK_TRY(auto rows, state_->rowSlots(entries, next));
+        MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
+        MNK_TRY(encoder.encode(planned));
+        encoder.noteAppend();
+        for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
+        return {};
+      },
+      isOne);
 }
 
 Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint32_t target) {
   constexpr std::string_view kCopy = "AttentionCache.copy";
   const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, source, target](CommandEncoder& next) mutable {
-      return cache.copy(next, source, target);
-    };
+    return [cache = *this, source, target](CommandEncoder& next) mutable { return cache.copy(next, source, target); };
   };
   return cacheCall(encoder, kCopy, again, [&]() -> Result<void> {
     MNK_TRY(state_->cursors.checkKnown(target));

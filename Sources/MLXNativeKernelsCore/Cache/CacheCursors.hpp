@@ -132,8 +132,8 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     uint64_t readEnd = 0;
     uint64_t cutAt = UINT64_MAX;  // lowest position to which others have truncated the sequence since
     bool isAppended = false;
-    bool isAttendedFirst = false;         // causal attention read it before anything was appended
-    uint64_t rotatedBegin = UINT64_MAX;   // positions by which tokens were rotated
+    bool isAttendedFirst = false;        // causal attention read it before anything was appended
+    uint64_t rotatedBegin = UINT64_MAX;  // positions by which tokens were rotated
     uint64_t rotatedEnd = 0;
 
     bool isWritten() const { return before != after || isReplaced; }

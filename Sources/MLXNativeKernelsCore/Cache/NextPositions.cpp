@@ -11,7 +11,7 @@ namespace mnk {
 
 namespace {
 
-constexpr std::string_view kCall = "AttentionCache.nextPositions";
+constexpr std::string_view kNextPositions = "AttentionCache.nextPositions";
 
 class NextPositions final : public PositionSource {
  public:
@@ -19,7 +19,7 @@ class NextPositions final : public PositionSource {
       : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
 
   Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens) const override {
-    return guardedAs(kCall, [&]() -> Result<RotaryPositions> {
+    return guardedAs(kNextPositions, [&]() -> Result<RotaryPositions> {
       const uint32_t first = sequences_.empty() ? kOnlySequence : sequences_.front();
       uint32_t only = 0;
       if (sequences_.size() < 2) {
@@ -61,7 +61,7 @@ class NextPositions final : public PositionSource {
   static Error tooMany(std::span<const SequenceRows> entries) {
     uint64_t tokens = 0;
     for (const SequenceRows& entry : entries) tokens += entry.rows;
-    return {.op = std::string(kCall),
+    return {.op = std::string(kNextPositions),
             .what = "there are too many tokens of several sequences",
             .got = countText(tokens, "token"),
             .expected = fmt::format("at most {}", countText(MultiRoPE::kMaxListed, "token")),
@@ -75,8 +75,8 @@ class NextPositions final : public PositionSource {
 }  // namespace
 
 RotaryPositions AttentionCache::nextPositions(std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts) const {
-  return RotaryPositions(std::make_shared<const NextPositions>(
-      std::shared_ptr<CacheCursors>(state_, &state_->cursors), std::move(sequences), std::move(rowCounts)));
+  return RotaryPositions(std::make_shared<const NextPositions>(std::shared_ptr<CacheCursors>(state_, &state_->cursors),
+                                                               std::move(sequences), std::move(rowCounts)));
 }
 
 }  // namespace mnk

@@ -242,9 +242,7 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<S
 CommandEncoder::~CommandEncoder() = default;
 
 Result<void> CommandEncoder::encode(const Plan& plan) {
-  const auto again = [&]() -> Call {
-    return [plan](CommandEncoder& encoder) { return encoder.encode(plan); };
-  };
+  const auto again = [&]() -> Call { return [plan](CommandEncoder& encoder) { return encoder.encode(plan); }; };
   return remembering(again, [&] {
     return guarded(plan.op, [&]() -> Result<void> {
       const Impl::ReadyScope scope{*impl_};
@@ -298,12 +296,6 @@ void CommandEncoder::fail(const Error& error) noexcept {
   impl_->submission.reset();
   impl_->scratch.reset();
   impl_->zeroed.reset();
-}
-void CommandEncoder::noteFixedPositions() noexcept {
-  impl_->hasFixedPositions = true;
-}
-void CommandEncoder::noteAppend() noexcept {
-  impl_->hasAppend = true;
 }
 const std::string& CommandEncoder::label() const {
   return impl_->label;

@@ -1,6 +1,6 @@
 #include "MLXNativeKernels/RecordedStep.hpp"
 
-#include "Runtime/CommandEncoderImpl.hpp"
+#include "Runtime/RepeatedOp.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
 
@@ -16,14 +16,6 @@ Error emptyStep() {
           .got = "a step that was moved from, or never recorded",
           .expected = "a recorded step",
           .fix = "Record a step, and run it where it was moved to."};
-}
-
-Error fixedPositions() {
-  return {.op = std::string(kStepName),
-          .what = "rotary positions stay as recorded, while the cache advances with every run",
-          .got = "positions given as numbers, and an append to a cache",
-          .expected = "positions that follow the cache, or a tensor of positions that is written before each run",
-          .fix = "Use the next positions of the cache, or pass `rotary` without positions to appendAndAttend."};
 }
 
 }  // namespace
@@ -72,11 +64,7 @@ Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
                    .expected = "an encoder of a recording",
                    .fix = "Make an encoder that records, and one step of it."};
     }
-    for (const auto& joined : encoder.impl_->participants) {
-      std::lock_guard lock(EncodingParticipant::mutex());
-      MNK_TRY(joined.participant->check());
-    }
-    if (encoder.impl_->hasFixedPositions && encoder.impl_->hasAppend) return fixedPositions();
+    MNK_TRY(encoder.checkRecorded());
     auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label());
     state->summary = encoder.summary();
     encoder.fail(CommandEncoder::neverRuns("it is used after its step was made"));

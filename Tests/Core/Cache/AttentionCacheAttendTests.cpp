@@ -193,7 +193,7 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
         EXPECT(largestDifference(fixture.attendNow(queries, masked), fixture.expected(queries, rows, held())) <
                kF32Sums);
       };
-      expectHeld(10);       // the first rows see nothing, or only pinned positions
+      expectHeld(10);          // the first rows see nothing, or only pinned positions
       fixture.truncate(8, 0);  // tokens overwritten by the truncated ones stay lost
       EXPECT_EQ(*fixture.cache.count(0), held().size());
       expectHeld(1);
@@ -313,9 +313,11 @@ TEST(AttentionCacheAttend, PartsOfTwoCachesMerge) {
     };
     CommandEncoder encoder(device);
     REQUIRE(whole.cache.append(encoder, early, early, 0));
-    REQUIRE(whole.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 0), part(stats, 0)}}, {}, 0));
+    REQUIRE(
+        whole.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 0), part(stats, 0)}}, {}, 0));
     REQUIRE(second.cache.append(encoder, late, late, 0));
-    REQUIRE(second.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 1), part(stats, 1)}}, {}, 0));
+    REQUIRE(
+        second.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 1), part(stats, 1)}}, {}, 0));
     REQUIRE(encoder.encode(
         MergePartials{.partials = {.sums = sums, .stats = stats}, .results = {.into = out, .logSumExp = logs}}));
     REQUIRE(whole.cache.append(encoder, late, late, 0));

@@ -279,10 +279,10 @@ TEST(AttentionCache, OverwrittenPositionsStayLost) {
   REQUIRE(cache.truncate(8, 0));
   EXPECT_EQ(*cache.count(0), 2u);  // 6 and 7; 4 and 5 were overwritten
   EXPECT_ERROR(cache.truncate(5, 0), {.op = "AttentionCache",
-                                   .what = "the sequence cannot be cut there",
-                                   .got = "position 5",
-                                   .expected = "6 to 8",
-                                   .fix = "Cut at a position whose predecessors the cache still holds, or reset"});
+                                      .what = "the sequence cannot be cut there",
+                                      .got = "position 5",
+                                      .expected = "6 to 8",
+                                      .fix = "Cut at a position whose predecessors the cache still holds, or reset"});
   EXPECT_EQ(*cache.nextPosition(0), 8u);
   appendNow(cache, device, 1);
   EXPECT_EQ(*cache.count(0), 3u);

@@ -128,9 +128,9 @@ class AttentionCache {
   bool isSuspect(uint32_t sequence) const;  // also true of a sequence that the cache does not have
   bool isSuspect() const;                   // any sequence
 
-  // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have the
-  // meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by them
-  // must then append these tokens, or it cannot be committed.
+  // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have
+  // the meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by
+  // them must then append these tokens, or it cannot be committed.
   RotaryPositions nextPositions(std::vector<uint32_t> sequences = {}, std::vector<uint32_t> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
   std::string text() const;
@@ -147,9 +147,10 @@ class AttentionCache {
   // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
   // headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees what the same encoder has
   // appended, so append the queries' own keys and values first: a sequence without tokens is an error, and so is an
-  // append after causal attention over a sequence to which the encoder had not appended. With a window, a row that would see a position that a ring has overwritten is an error. Without one a row
-  // sees what the ring holds up to its own position, which never fails; several rows in one step then see less than the
-  // same rows one at a time, because all of their keys are stored before the first attends.
+  // append after causal attention over a sequence to which the encoder had not appended. With a window, a row that
+  // would see a position that a ring has overwritten is an error. Without one a row sees what the ring holds up to its
+  // own position, which never fails; several rows in one step then see less than the same rows one at a time, because
+  // all of their keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;
   // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows

@@ -152,6 +152,7 @@ class CommandEncoder {
   };
   Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body, bool hasOneForm);
   static Error neverRuns(std::string_view got);  // of the encoder of a recording
+  Result<void> checkRecorded() const;            // whether all that was recorded can run
   // From now on nothing can be recorded or committed. Releases what was recorded.
   void fail(const Error& error) noexcept;
   const std::string& label() const;
