@@ -120,8 +120,6 @@ class CppSession final : public Session {
   Status runStep(std::atomic<int>& finished) override {
     return keep(CALL(step_.run([&finished](const Result<Summary>&) { ++finished; })), completion_);
   }
-  uint64_t runs() override { return step_.runs(); }
-  void setRuns(uint64_t runs) override { step_.setRuns(runs); }
 
   Status makeCache(bool isQuantized) override {
     AttentionCacheDescriptor descriptor{
@@ -153,11 +151,17 @@ class CppSession final : public Session {
     const HeadsView queries(tensors_[kRowQueries]);
     return statusOf(CALL(cache_->attend(*encoder_, queries, {.into = tensors_[kRowAttended]}, {}, sequences)));
   }
-  Status appendAndAttend(uint32_t sequence, bool isRotated) override {
+  Status appendAndAttend(uint32_t sequence, Rotation rotation) override {
+    std::optional<RotaryStep> rotary;
+    if (rotation != Rotation::none) rotary.emplace();
+    if (rotation == Rotation::listed) {
+      const Status made = nextPositions({sequence}, {kTokens}, rotary->positions);
+      if (!made.succeeded) return made;
+    }
     const AppendAndAttend step{.queries = HeadsView(tensors_[kQueries]),
                                .keys = HeadsView(tensors_[kKeys]),
                                .values = HeadsView(tensors_[kValues]),
-                               .rotary = isRotated ? std::optional(RotaryStep{}) : std::nullopt,
+                               .rotary = rotary,
                                .results = {.into = tensors_[kAttended]},
                                .sequence = sequence};
     return statusOf(CALL(cache_->appendAndAttend(*encoder_, step)));
@@ -209,6 +213,10 @@ class CppSession final : public Session {
                              }),
                 tensors_[name]);
   }
+  Status nextPositions(std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts,
+                       std::optional<RotaryPositions>& into) {
+    return callForValue("AttentionCache::nextPositions", [&] { into = cache_->nextPositions(sequences, rowCounts); });
+  }
   KVCacheView dense() const { return {.keys = tensors_[kDenseKeys], .values = tensors_[kDenseValues]}; }
   QuantizedKVCacheView quantized() const {
     return {.keys = {.codes = tensors_[kKeyCodes], .scales = tensors_[kKeyScales]},
@@ -249,6 +257,16 @@ class CppSession final : public Session {
                               .rotatedQueries = HeadsView(tensors_[kRotatedQueries]),
                               .rotatedKeys = HeadsView(tensors_[kRotatedKeys]),
                               .positions = RotaryPositions(7)});
+      case Op::ropeNext: {
+        std::optional<RotaryPositions> next;
+        const Status made = nextPositions({1, 1}, {1, kTokens - 1}, next);
+        if (!made.succeeded) return made;
+        return body(MultiRoPE{.queries = HeadsView(tensors_[kQueries]),
+                              .keys = keys,
+                              .rotatedQueries = HeadsView(tensors_[kRotatedQueries]),
+                              .rotatedKeys = HeadsView(tensors_[kRotatedKeys]),
+                              .positions = *next});
+      }
       case Op::broken:
         return body(KVCacheWrite{.keys = keys, .values = values, .into = dense(), .position = kCapacity});
     }

@@ -100,7 +100,7 @@ class Scenario {
     submit({[&] { return session_.appendRows(kRows); }, [&] { return session_.attendRows(kRows); }});
     moveTo({4, 1, 0});
     compare(of + ", rows of several sequences", kRowAttended);
-    submit({[&] { return session_.appendAndAttend(0, false); }});
+    submit({[&] { return session_.appendAndAttend(0, Rotation::none); }});
     moveTo({7, 1, 0});
     compare(of + ", appendAndAttend", kAttended);
     submit({[&] { return session_.copy(0, 2); }, [&] { return session_.attend(2); }});
@@ -115,6 +115,11 @@ class Scenario {
     }
     submit({[&] { return session_.attend(0); }});
     compare(of + ", truncated", kAttended);
+    submit({[&] { return session_.appendAndAttend(0, Rotation::listed); }});
+    moveTo({7, 1, 7});
+    compare(of + ", rotated by listed positions", kAttended);
+    require([&] { return session_.truncate(4, 0); });
+    moveTo({4, 1, 7});
     require([&] { return session_.text(); });
     useStep(of);
 
@@ -129,12 +134,13 @@ class Scenario {
     hasCache_ = false;
   }
 
-  // A recorded step with a rotation at numbered positions and a call that rotates, appends and attends.
+  // A recorded step with a rotation by the next positions and a call that rotates, appends and attends.
   void useStep(const std::string& of) {
-    record({[&] { return session_.encode(Op::rope); }, [&] { return session_.appendAndAttend(1, true); }});
+    record({[&] { return session_.encode(Op::ropeNext); },
+            [&] { return session_.appendAndAttend(1, Rotation::ofCache); }});
     checkPositions();
     const auto compareRun = [&](const std::string& run) {
-      moveTo({4, positions_[1] + kTokens, 7}, runs_ + 1);
+      moveTo({4, positions_[1] + kTokens, 7});
       for (const Name name : {kAttended, kRotatedQueries, kRotatedKeys}) compare(of + run, name);
     };
     submit({[&] { return session_.encodeStep(); }});
@@ -142,12 +148,11 @@ class Scenario {
     runStep();
     compareRun(", recorded step run again");
     require([&] { return session_.truncate(1, 1); });
-    session_.setRuns(0);
-    moveTo({4, 1, 7}, 0);
+    moveTo({4, 1, 7});
     runStep();
     compareRun(", recorded step");  // from its first position
     require([&] { return session_.truncate(1, 1); });
-    moveTo({4, 1, 7}, 1);
+    moveTo({4, 1, 7});
   }
 
   // Requires that a call ends as expected, at the latest once memory is available.
@@ -274,17 +279,14 @@ class Scenario {
       if (session_.position(sequence) == positions_[sequence] && !session_.isSuspect(sequence)) continue;
       require([&] { return session_.truncate(positions_[sequence], sequence); });
     }
-    session_.setRuns(runs_);
     checkPositions();
   }
 
-  void moveTo(const std::array<uint64_t, kSequences>& positions, uint64_t runs = 0) {
+  void moveTo(const std::array<uint64_t, kSequences>& positions) {
     positions_ = positions;
-    runs_ = runs;
     checkPositions();
   }
   void checkPositions() {
-    if (session_.runs() != runs_) throw Wrong(fmt::format("the step has {} runs, expected {}", session_.runs(), runs_));
     for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
       const uint64_t position = session_.position(sequence);
       if (position == positions_[sequence] && !session_.isSuspect(sequence)) continue;
@@ -328,7 +330,6 @@ class Scenario {
   int commits_ = 0, wraps_ = 0;
   bool hasCache_ = false;
   std::array<uint64_t, kSequences> positions_ = {};
-  uint64_t runs_ = 0;  // of the recorded step
 };
 
 }  // namespace

@@ -124,11 +124,17 @@ using namespace mnk::objc_test;
 - (void)testListsOfNumbers {
   MNKTensor *one = [self zeros:@[ @1 ]];
   NSMutableArray<NSNumber *> *list = [NSMutableArray arrayWithObject:@1];
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc]
+      initWithDevice:self.device
+          descriptor:[MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4]
+               error:nil];
   NSArray *different = @[
     [MNKIntegers integersWithList:list], [MNKIntegers integersWithList:@[ @2 ]], [MNKIntegers integersWithTensor:one],
     [MNKRotaryPositions positionsStartingAt:0], [MNKRotaryPositions positionsStartingAt:1],
     [MNKRotaryPositions positionsPerAxis:@[ @[ @1 ] ]], [MNKRotaryPositions positionsPerAxis:@[ @[ @1 ], @[ @1 ] ]],
-    [MNKRotaryPositions positionsWithTensor:one]
+    [MNKRotaryPositions positionsWithTensor:one], [MNKRotaryPositions nextPositionsOfCache:cache],
+    [MNKRotaryPositions nextPositionsOfCache:cache sequences:list rowCounts:nil],
+    [MNKRotaryPositions nextPositionsOfCache:cache sequences:@[ @1 ] rowCounts:list]
   ];
   [list addObject:@2];
   for (MNKDescriptor *each in different) {
@@ -136,6 +142,8 @@ using namespace mnk::objc_test;
     for (MNKDescriptor *other in different) XCTAssertEqual([each isEqual:other], each == other);
   }
   XCTAssertEqualObjects([different[0] list], @[ @1 ]);
+  XCTAssertEqualObjects([different[9] sequences], @[ @1 ]);
+  XCTAssertEqualObjects([different[10] rowCounts], @[ @1 ]);
   XCTAssertEqualObjects([MNKIntegers integersWithList:@[ @1 ]], different[0]);
   XCTAssertEqual([MNKIntegers integersWithList:@[ @1 ]].hash, [different[0] hash]);
   XCTAssertEqualObjects([MNKRotaryPositions positionsWithTensor:one], different[7]);

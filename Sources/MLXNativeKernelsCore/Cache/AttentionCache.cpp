@@ -252,7 +252,7 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1}));
     MNK_TRY(auto cursor, recording->known(source));
     if (source == target) return {};
-    (void)recording->after(target);  // reserves memory, so that `replace` cannot fail
+    MNK_TRY(recording->toReplace(target));
     const uint64_t oldest = state_->cursors.slots().oldestKept(cursor);
     MNK_TRY(auto planned, state_->storage.planCopy(source, target, cursor.next, oldest));
     MNK_TRY(encoder.encode(planned));

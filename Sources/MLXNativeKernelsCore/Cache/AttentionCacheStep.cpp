@@ -256,7 +256,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
             given.rotary && given.rotary->positions ? given.rotary->positions->follows() : nullptr;
         if (source) {
           resolved = given;
-          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries));
+          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries, given.sequences.size() > 1));
         }
         const AppendAndAttend& step = resolved ? *resolved : given;
         const bool isOne = step.sequences.empty();

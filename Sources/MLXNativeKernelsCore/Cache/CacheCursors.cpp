@@ -254,6 +254,11 @@ Result<CacheCursor> CacheCursors::Recording::toAppend(uint32_t sequence) {
                .fix = "Append first, then attend; or append in another step."};
 }
 
+Result<void> CacheCursors::Recording::toReplace(uint32_t sequence) {
+  (void)after(sequence);
+  return checkRotated(change(sequence));
+}
+
 void CacheCursors::Recording::advanceTo(uint64_t next, uint32_t sequence) {
   Change& change = this->change(sequence);
   change.isAppended = change.isAppended || next != change.after.next;
@@ -292,6 +297,7 @@ void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) 
   Change& change = this->change(sequence);
   change.after = by;
   change.isReplaced = true;
+  change.rotatedBegin = UINT64_MAX, change.rotatedEnd = 0;  // what was rotated has been appended and is replaced
 }
 
 Result<void> CacheCursors::Recording::check() {
@@ -299,17 +305,20 @@ Result<void> CacheCursors::Recording::check() {
   return {};
 }
 
+Result<void> CacheCursors::Recording::checkRotated(const Change& change) {
+  if (change.rotatedEnd <= change.after.next) return {};
+  return Error{.op = std::string(kCacheName),
+               .what = "the step rotates tokens by the cache's next positions and does not append them",
+               .got = fmt::format("rotation up to position {}, and {} of sequence {}", change.rotatedEnd,
+                                  countText(change.after.next, "position"), change.sequence),
+               .expected = "an append of the rotated tokens, after their rotation and in the same step",
+               .fix = "Rotate queries and keys before the append, or pass their positions as numbers."};
+}
+
 Result<void> CacheCursors::Recording::check(const Change& change) const {
   const uint32_t sequence = change.sequence;
   const CacheCursor& now = cursors_->cursors_[sequence];
-  if (change.rotatedEnd > change.after.next) {
-    return Error{.op = std::string(kCacheName),
-                 .what = "the step rotates tokens by the cache's next positions and does not append them",
-                 .got = fmt::format("rotation up to position {}, and {} of sequence {}", change.rotatedEnd,
-                                    countText(change.after.next, "position"), sequence),
-                 .expected = "an append of the rotated tokens, after their rotation and in the same step",
-                 .fix = "Rotate queries and keys before the append, or pass their positions as numbers."};
-  }
+  MNK_TRY(checkRotated(change));
   if (!change.isWritten() && change.readEnd == 0) return {};  // for example after a rejected append
   // Tokens that were rotated before others appended have other positions now.
   const bool isRotatedElsewhere = !change.isReplaced && change.rotatedBegin < change.before.next;

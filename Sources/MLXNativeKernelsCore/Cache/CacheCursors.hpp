@@ -106,6 +106,8 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   Result<CacheCursor> known(uint32_t sequence);
   // The same, but also an error if this encoder's attention has read the sequence without these tokens.
   Result<CacheCursor> toAppend(uint32_t sequence);
+  // An error if this encoder has rotated tokens by the sequence's next positions and not appended them.
+  Result<void> toReplace(uint32_t sequence);
   void advanceTo(uint64_t next, uint32_t sequence);
   // Positions from `begin` up to `end`, and pinned ones before them, are read.
   void read(uint64_t begin, uint64_t end, uint32_t sequence, bool isCausalAttention = false);
@@ -142,6 +144,7 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   Change& change(uint32_t sequence) { return *find(sequence); }
   Change& changeOf(uint32_t sequence);
   Result<void> check(const Change& change) const;
+  static Result<void> checkRotated(const Change& change);
   void enter(const std::shared_ptr<CacheCursors>& cursors) noexcept;
   void leave() noexcept;
 

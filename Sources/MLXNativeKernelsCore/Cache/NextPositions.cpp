@@ -18,7 +18,7 @@ class NextPositions final : public PositionSource {
   NextPositions(std::shared_ptr<CacheCursors> cursors, std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts)
       : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
 
-  Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens) const override {
+  Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens, bool asList) const override {
     return guardedAs(kNextPositions, [&]() -> Result<RotaryPositions> {
       const uint32_t first = sequences_.empty() ? kOnlySequence : sequences_.front();
       uint32_t only = 0;
@@ -43,7 +43,7 @@ class NextPositions final : public PositionSource {
         uint64_t& position = next[sequence];
         MNK_TRY(checkPositions(sequence, position + rows));
         if (recording) recording->rotate(position, position + rows, sequence);
-        if (entries.size() == 1) return RotaryPositions(position);
+        if (entries.size() == 1 && !asList) return RotaryPositions(position);
         if (numbers.size() + rows > MultiRoPE::kMaxListed) return tooMany(entries);
         for (uint64_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(position++));
       }

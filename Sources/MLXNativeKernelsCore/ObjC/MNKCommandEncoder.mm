@@ -16,7 +16,10 @@ namespace mnk::objc {
 SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<NSNumber *> *rowCounts) {
   const bool isOnly = sequences.count == 1 && [sequences[0] isEqual:@(MNKOnlySequence)];
   SequenceList list{.sequences = {kOnlySequence}, .rowCounts = {}};
-  if (!isOnly) list.sequences = reading.integers<uint32_t>(sequences, "a sequence");
+  if (!isOnly) {
+    list.sequences = reading.integers<uint32_t>(sequences, "a sequence");
+    for (uint32_t &sequence : list.sequences) sequence = sequenceNumber(sequence);
+  }
   if (!rowCounts) return list;
   list.rowCounts = reading.integers<uint32_t>(rowCounts, "a row count");
   // To the core, an empty list means no list.

@@ -28,6 +28,7 @@ constexpr std::string_view kChannelShape = "means or channel scales do not match
 constexpr std::string_view kTooLarge = "the shape holds more elements than 64-bit sizes can count";
 constexpr std::string_view kNoMemory = "no memory for a buffer";
 constexpr std::string_view kSequence = "the sequence is not in the cache";
+constexpr std::string_view kUnnamed = "the call does not say which sequence of the cache it is for";
 constexpr std::string_view kCut = "the sequence cannot be cut there";
 
 class AttentionCacheCase final : public Case {
@@ -93,9 +94,14 @@ class AttentionCacheCase final : public Case {
       return verdict;
     }
     const bool isCut = mnk_cache_truncate(cache.get(), position_, sequence_, caught.out());
-    verdict = checkResult(caught, isCut, sequence_ >= d.sequences ? kSequence : (position_ == 0 ? "" : kCut));
+    const bool isUnnamed = sequence_ == MNK_ONLY_SEQUENCE;
+    const bool isKnown = isUnnamed ? d.sequences == 1 : sequence_ < d.sequences;
+    const std::string_view unknown = isUnnamed ? kUnnamed : kSequence;
+    verdict = checkResult(caught, isCut, !isKnown ? unknown : (position_ == 0 ? "" : kCut));
     for (uint32_t sequence = 0; sequence < std::min(d.sequences, 4u); ++sequence) {
-      if (mnk_cache_next_position(cache.get(), sequence) == 0 && mnk_cache_count(cache.get(), sequence) == 0) continue;
+      mnk_sequence_state state{};
+      const bool isThere = mnk_cache_get_sequence(cache.get(), sequence, &state, nullptr);
+      if (isThere && state.next_position == 0 && state.count == 0) continue;
       verdict.failure = "an empty sequence has positions";
     }
     return verdict;
