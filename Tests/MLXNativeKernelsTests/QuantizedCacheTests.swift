@@ -76,7 +76,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         var result: AttentionCache?
         try device.encode { result = try $0.quantize(dense, as: storage, calibration: calibration) }.wait()
         let quantized = try XCTUnwrap(result)
-        XCTAssertEqual(quantized.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(try quantized.nextPosition(ofSequence: 1), 6)
         XCTAssertEqual(quantized.storage, storage)
         XCTAssertEqual(try contents(quantized), try contents(expected))
         let wrongs: [(AttentionCache.Storage, what: String)] = [
@@ -113,8 +113,8 @@ final class QuantizedCacheTests: DeviceTestCase {
         op.options = KVQuantizeOptions(candidates: .one, keyScale: .leastSquares)
         try device.encode { try $0.encode(op) }.wait()
         XCTAssertEqual(try contents(cache), try contents(other))
-        XCTAssertEqual(cache.nextPosition(ofSequence: 1), 6)
-        XCTAssertEqual(cache.count(ofSequence: 1), 4)
+        XCTAssertEqual(try cache.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(try cache.count(ofSequence: 1), 4)
     }
 
     func testDequantizeReadsHeldPositions() throws {
