@@ -40,7 +40,9 @@ final class AttentionCacheTests: DeviceTestCase {
             { try $0.append(keys: token, values: token, to: $1, sequence: $2) },
             { try $0.attend(token, over: $1, into: output, sequence: $2) },
             { try $0.attend(token, over: $1, intoPartials: partials, sequence: $2) },
-            { try $0.appendAndAttend(queries: token, keys: token, values: token, over: $1, into: output, sequence: $2) },
+            {
+                try $0.appendAndAttend(queries: token, keys: token, values: token, over: $1, into: output, sequence: $2)
+            },
             { try $0.dequantize($1, from: 0, sequence: $2, keys: output) },
             { step, cache, sequence in
                 try step.rotate(token, positions: .next(of: cache, sequences: sequence.map { [$0] }), with: rotary)
@@ -48,7 +50,8 @@ final class AttentionCacheTests: DeviceTestCase {
             },
         ]
         let calls: [(AttentionCache, Int?) throws -> Void] =
-            encoded.map { call in { cache, sequence in try self.device.encode { try call($0, cache, sequence) }.wait() } }
+            encoded.map { call in { cache, sequence in try self.device.encode { try call($0, cache, sequence) }.wait() }
+            }
             + [
                 { _ = try $1.map($0.nextPosition(ofSequence:)) ?? $0.nextPosition },
                 { _ = try $1.map($0.count(ofSequence:)) ?? $0.count },
@@ -68,7 +71,9 @@ final class AttentionCacheTests: DeviceTestCase {
             ) { try call(cache, nil) }
             XCTAssertNoThrow(try call(cache, 1), "call \(index)")
             XCTAssertNoThrow(try call(only, nil), "call \(index)")
-            for each in [cache, only] { for sequence in 0..<each.dimensions.sequences { try each.truncate(to: 2, sequence: sequence) } }
+            for each in [cache, only] {
+                for sequence in 0..<each.dimensions.sequences { try each.truncate(to: 2, sequence: sequence) }
+            }
         }
         // No number means the only sequence, and none is shortened to another.
         for sequence in [-1, 2, 7, Int(UInt32.max), Int(UInt32.max) + 1, .max] {

@@ -144,7 +144,8 @@ final class CacheModelTests: DeviceTestCase {
             let stored = try tensor.array(of: Float.self)
             for (sequence, model) in models.enumerated() {
                 XCTAssertEqual(try cache.nextPosition(ofSequence: sequence), model.next, context)
-                XCTAssertEqual(try cache.count(ofSequence: sequence), model.kept.count, "\(context), sequence \(sequence)")
+                XCTAssertEqual(
+                    try cache.count(ofSequence: sequence), model.kept.count, "\(context), sequence \(sequence)")
                 for (slot, position, token) in model.kept {
                     XCTAssertEqual(cache.slot(ofPosition: position), slot, context)
                     for head in 0..<dimensions.kvHeads {
