@@ -51,7 +51,7 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPas
         const KeyRange seen = keysSeen(op, keys, attended, row, rows);
         pass.sequences.push_back({.sequence = static_cast<uint32_t>(attended.sequence),
                                   .hidden = static_cast<uint32_t>(keys.hidden),
-                                  .length = static_cast<uint32_t>(attended.length),
+                                  .rowsEnd = static_cast<int32_t>(firstPosition(op, attended) + static_cast<int64_t>(rowsOf(op, attended))),
                                   .skipped = static_cast<uint32_t>(keys.skipped),
                                   .start = static_cast<uint32_t>(keys.start),
                                   .firstKey = static_cast<uint32_t>(seen.first),

@@ -126,7 +126,25 @@ bool needsPositions(const Op& op) {
 const AttendedSequence* firstTooShort(const Op& op) {
   if (!needsPositions(op)) return nullptr;
   for (const AttendedSequence& sequence : op.sequences) {
-    if (sequence.length != 0 && sequence.length < rowsOf(op, sequence)) return &sequence;
+    if (!sequence.position && sequence.length != 0 && sequence.length < rowsOf(op, sequence)) return &sequence;
+  }
+  return nullptr;
+}
+
+// The rows are fewer than 2^31 already.
+const AttendedSequence* firstTooFar(const Op& op) {
+  constexpr auto kEnd = static_cast<int64_t>(kMaxKVExtent);
+  for (const AttendedSequence& sequence : op.sequences) {
+    const int64_t first = sequence.position.value_or(0);
+    if (first <= -kEnd || first >= kEnd - static_cast<int64_t>(rowsOf(op, sequence))) return &sequence;
+  }
+  return nullptr;
+}
+
+const AttendedSequence* firstWithoutPosition(const Op& op) {
+  if (!op.results.partials) return nullptr;
+  for (const AttendedSequence& sequence : op.sequences) {
+    if (!sequence.position) return &sequence;
   }
   return nullptr;
 }
@@ -146,12 +164,14 @@ std::optional<LostPosition> firstLost(const Op& op) {
   for (const AttendedSequence& sequence : op.sequences) {
     const uint64_t rows = rowsOf(op, sequence);
     const AttendedKeys keys(slotsOf(op), sequence);
-    if (keys.skipped == 0 || sequence.length == 0) continue;
+    if (keys.skipped == 0 || sequence.length == 0 || rows == 0) continue;
     // Rows at pinned positions reach no overwritten position. Of the other rows, the first one reaches furthest back.
-    const uint64_t first = std::max(sequence.length - std::min(rows, sequence.length), keys.pinned);
+    const int64_t firstRow = firstPosition(op, sequence), past = firstRow + static_cast<int64_t>(rows);
+    const uint64_t first = std::max(endOfRow(op, sequence, 0), keys.pinned + 1) - 1;
     const uint64_t begin = std::max(first + 1 - std::min<uint64_t>(first + 1, op.options.window), keys.pinned);
-    if (first >= sequence.length || begin >= keys.oldest()) continue;
-    return LostPosition{sequence, first + rows - sequence.length, begin, keys};
+    const bool hasRow = static_cast<int64_t>(first) < past;
+    if (!hasRow || begin >= std::min(keys.oldest(), sequence.length)) continue;
+    return LostPosition{sequence, first - static_cast<uint64_t>(firstRow), begin, keys};
   }
   return std::nullopt;
 }
@@ -275,6 +295,17 @@ constexpr Rule<Op> kSequenceRules[] = {
                fmt::format("a length of {} and {} rows", firstTooShort(op)->length, rowsOf(op, *firstTooShort(op))),
                "a length that counts the rows of the queries, or 0",
                "Append keys and values of the queries' tokens first, or count them in."),
+
+    INVALID_IF(firstTooFar(op), "the position of a row is out of range",
+               fmt::format("position {} and {}", firstTooFar(op)->position.value_or(0),
+                           countText(rowsOf(op, *firstTooFar(op)), "row")),
+               "positions between -2^31 and 2^31", "Start the sequence again; kernels count positions up to there."),
+
+    INVALID_IF(firstWithoutPosition(op), "partials do not say where their rows are",
+               fmt::format("sequence {} without a position", firstWithoutPosition(op)->sequence),
+               "the position of the first row, counted from the first key of the part",
+               "Pass length - rows if the rows are the newest tokens of the part. Pass length + n if n tokens, which are "
+               "in other parts, come between the end of the part and the first row."),
 };
 
 // Times log2(e), these limits are still finite and normal; GPUs flush smaller numbers to 0.
