@@ -81,7 +81,8 @@ void drawSequences(FlashDecodeCase& attend, Seeded& random) {
       attended.highest = std::min(length + random.below(most - length + 1), kLast);
     }
     if (isRagged) attended.rows = rows;
-    if (coin(random, 1, 4)) attended.position = static_cast<int64_t>(random.below(std::min(length, kLast / 2) + 20)) - 5;
+    if (coin(random, 1, 4))
+      attended.position = static_cast<int64_t>(random.below(std::min(length, kLast / 2) + 20)) - 5;
     attend.sequences.push_back(attended);
   }
   const uint64_t axis = attend.querySequences();

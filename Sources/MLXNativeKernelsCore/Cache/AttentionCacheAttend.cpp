@@ -84,6 +84,17 @@ Result<void> checkResults(std::string_view call, const AttentionResults& results
                .fix = "Give results the axes of the queries and the head dim of values."};
 }
 
+Result<void> checkTarget(std::string_view call, const AttentionResults& results) {
+  if (!results.partials) return {};
+  return Error{.op = std::string(call),
+               .what = "attention over a cache does not give partials",
+               .got = "partials as the target",
+               .expected = "a tensor for results",
+               .fix =
+                   "Pass caches with earlier tokens as prefixes. To merge parts yourself, use FlashDecode over the "
+                   "cache's view, which takes the position of rows."};
+}
+
 Result<void> checkOverlap(std::string_view call, const std::vector<NamedRange>& sources,
                           const AttentionResults& results, std::vector<NamedRange> targets) {
   addTargets(targets, results);
@@ -171,6 +182,12 @@ FlashDecode AttentionCache::State::attention(const HeadsView& queries, const Att
                  .results = results,
                  .options = options};
   op.options.window = windowOf(options);
+  if (!results.partials) return op;
+  // The part of the rows' own cache, beside those of prefixes.
+  for (AttendedSequence& each : op.sequences) {
+    const uint64_t rows = each.rows != 0 ? each.rows : queries.resolved().tokens;
+    if (!each.position) each.position = static_cast<int64_t>(each.length - rows);
+  }
   return op;
 }
 
@@ -224,6 +241,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
   return cacheCall(
       encoder, kAttend, again,
       [&]() -> Result<void> {
+        MNK_TRY(checkTarget(kAttend, results));
         MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
         MNK_TRY(auto cursor, recording->known(sequence));
         const AttendedSequence attended = attendedBy(sequence, cursor);
@@ -244,6 +262,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     };
   };
   return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
+    MNK_TRY(checkTarget(kAttend, results));
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
     // All of the queries, before they are divided.
     MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));

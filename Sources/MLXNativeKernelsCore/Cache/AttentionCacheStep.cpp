@@ -302,6 +302,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
       encoder, kCall, again,
       [&]() -> Result<void> {
         if (isRecorded) MNK_TRY(checkRecorded(step));
+        MNK_TRY(checkTarget(kCall, step.results));
         const bool isOne = step.sequences.empty();
         const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
         MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
@@ -315,7 +316,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           return {};
         };
         const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
-        if (isOne && step.rowCounts.empty()) {
+        if (isOne && step.rowCounts.empty() && step.after.empty()) {
           MNK_TRY(auto cursor, recording->known(step.sequence));
           const uint64_t tokens = step.keys.resolved().totalTokens(), window = state_->windowOf(step.options);
           const bool isWhole = tokens < kMaxKVExtent && cursor.next + tokens < kMaxKVExtent &&
@@ -331,29 +332,29 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           }
         }
         MNK_TRY(look());
-        MNK_TRY(encoder.encode(planned()));
+        MNK_TRY(step.after.empty() ? encoder.encode(planned()) : state_->encodeStepAfter(encoder, step, cursors));
         for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
         return {};
       },
       true);
 }
 
-// All of a call.
-Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
-                                             std::map<uint32_t, CacheCursor>& cursors) const {
-  const bool isOne = step.sequences.empty();
-  const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
-  // All of them, before they are divided.
+Result<std::vector<SequenceRows>> AttentionCache::State::checkedEntries(const AppendAndAttend& step) const {
   const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = storage.view()};
   MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
   MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
   MNK_TRY(checkTokens(step));
   if (step.rotary && descriptor.latentDim != 0) return latentRotationError(descriptor.latentDim);
-  std::vector<SequenceRows> entries{{step.sequence, step.keys.resolved().totalTokens()}};
-  if (!isOne || !step.rowCounts.empty()) {
-    MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));
-    entries = std::move(rows);
-  }
+  const bool isOne = step.sequences.empty();
+  if (isOne && step.rowCounts.empty())
+    return std::vector{SequenceRows{step.sequence, step.keys.resolved().totalTokens()}};
+  return sequenceRows(step.keys, isOne ? std::span(&step.sequence, 1) : std::span(step.sequences), step.rowCounts);
+}
+
+// All of a call.
+Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                             std::map<uint32_t, CacheCursor>& cursors) const {
+  MNK_TRY(const auto entries, checkedEntries(step));
   const CallRows call = CallRows::of(entries);
   std::vector<NamedRange> sources{
       {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};

@@ -10,6 +10,9 @@
 #include <tuple>
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Host/HostTestSupport.hpp"
+#include <limits>
+#include "Harness/Check.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 #include <cstdlib>
 #include "Cache/AttentionCacheProgram.hpp"
 #include "Cache/QuantizedStorageRules.hpp"
@@ -28,15 +31,14 @@
 #include "Cache/KilledSave.hpp"
 #include "Support/TemporaryFile.hpp"
 #include "Harness/HeldWork.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include <latch>
-#include "Harness/Check.hpp"
 #include "Cache/AttentionCacheAttendTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
 #include "Cache/AttentionCacheOutcomeTests.cpp"
+#include "Cache/AttentionCachePrefixTests.cpp"
 #include "Cache/AttentionCachePropertyTests.cpp"
 #include "Cache/AttentionCacheQuantizedRuleTests.cpp"
 #include "Cache/AttentionCacheQuantizedTests.cpp"

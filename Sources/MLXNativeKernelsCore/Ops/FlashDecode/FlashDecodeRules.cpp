@@ -301,11 +301,12 @@ constexpr Rule<Op> kSequenceRules[] = {
                            countText(rowsOf(op, *firstTooFar(op)), "row")),
                "positions between -2^31 and 2^31", "Start the sequence again; kernels count positions up to there."),
 
-    INVALID_IF(firstWithoutPosition(op), "partials do not say where their rows are",
-               fmt::format("sequence {} without a position", firstWithoutPosition(op)->sequence),
-               "the position of the first row, counted from the first key of the part",
-               "Pass length - rows if the rows are the newest tokens of the part. Pass length + n if n tokens, which are "
-               "in other parts, come between the end of the part and the first row."),
+    INVALID_IF(
+        firstWithoutPosition(op), "partials do not say where their rows are",
+        fmt::format("sequence {} without a position", firstWithoutPosition(op)->sequence),
+        "the position of the first row, counted from the first key of the part",
+        "Pass length - rows if the rows are the newest tokens of the part. Pass length + n if n tokens, which are "
+        "in other parts, come between the end of the part and the first row."),
 };
 
 // Times log2(e), these limits are still finite and normal; GPUs flush smaller numbers to 0.

@@ -32,9 +32,9 @@ NS_ASSUME_NONNULL_BEGIN
 /// How many rows of the queries are of the sequence; 0 means the same number for each sequence, by the queries' shape.
 /// With row counts, for all sequences or for none, queries and results are one list of all rows, and there is no mask.
 @property(nonatomic, readonly) NSUInteger rows;
-/// The position of the first row, counted from the cache's first key: `length` + n if n tokens, which are in other caches,
-/// come between the end of this one and the first row. It is below 0 if this one begins after the row. `nil` means that
-/// the rows are the newest tokens; results that are partials need a position.
+/// The position of the first row, counted from the cache's first key: `length` + n if n tokens, which are in other
+/// caches, come between the end of this one and the first row. It is below 0 if this one begins after the row. `nil`
+/// means that the rows are the newest tokens; results that are partials need a position.
 @property(nonatomic, readonly, nullable) NSNumber *position;
 
 @end

@@ -62,8 +62,8 @@ typedef struct mnk_attended_sequence {
   // row counts, for all or for none, queries and results are one list of all rows, and there is no mask.
   uint64_t rows;
   // The position of the first row, counted from the cache's first key: length + n if n tokens, which are in other
-  // caches, come between the end of this one and the first row; below 0 if this one begins after the row. Else length - rows:
-  // the rows are the newest tokens. Partials need it.
+  // caches, come between the end of this one and the first row; below 0 if this one begins after the row. Else length -
+  // rows: the rows are the newest tokens. Partials need it.
   bool has_position;
   int64_t position;
 } mnk_attended_sequence;
