@@ -68,12 +68,17 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
   const auto again = [&]() -> CommandEncoder::Call {
     return [cache = *this, queries, results, options, listed = std::vector(sequences.begin(), sequences.end()),
             rows = std::vector(rowCounts.begin(), rowCounts.end()),
-            prefixes = std::vector(after.begin(), after.end())](CommandEncoder& next, uint64_t) {
+            prefixes = std::vector(after.begin(), after.end())](CommandEncoder& next) {
       return cache.attend(next, queries, results, options, listed, rows, prefixes);
     };
   };
   return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
     MNK_TRY(checkTarget(kAttend, results));
+    uint32_t only = 0;
+    if (sequences.size() == 1) {
+      MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
+      sequences = {&only, 1};
+    }
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
     MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
     MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
@@ -106,7 +111,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
 
 Result<void> AttentionCache::State::encodeStepAfter(CommandEncoder& encoder, const AppendAndAttend& step,
                                                     std::map<uint32_t, CacheCursor>& cursors) const {
-  MNK_TRY(const auto entries, checkedEntries(step));
+  MNK_TRY(const auto entries, checkedEntries(step, cursors));
   const CallRows call = CallRows::of(entries);
   const uint64_t heads = step.queries.resolved().heads;
   MNK_TRY(checkResults(kStep, step.results, call, heads, descriptor.valueHeadDim));

@@ -113,25 +113,26 @@ auto AttentionCache::State::PrefixedAttention::make(std::string_view call, Comma
                                      windowText(state.descriptor)),
                          "one window for all caches", "Pass the window as an option.");
     }
+    MNK_TRY(const uint32_t sequence, other->cursors.numberOf(prefix.sequence));
     const bool isOwn = other.get() == &state && std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
-                         return entry.sequence == prefix.sequence;
+                         return entry.sequence == sequence;
                        });
     const bool isAgain = std::any_of(made.prefixes_.begin(), made.prefixes_.end(), [&](const Prefix& each) {
-      return each.state == other && each.attended.sequence == prefix.sequence;
+      return each.state == other && each.attended.sequence == sequence;
     });
     if (isOwn || isAgain) {
       return prefixError(call, "a sequence comes twice",
-                         fmt::format("sequence {} as a prefix and {}", prefix.sequence,
+                         fmt::format("sequence {} as a prefix and {}", sequence,
                                      isOwn ? "as a sequence of the rows" : "again as a prefix"),
                          "each sequence once", "Leave out the prefix, or pass another sequence.");
     }
-    MNK_TRY(auto recording, CacheCursors::join({other, &other->cursors}, encoder, {&prefix.sequence, 1}));
-    MNK_TRY(auto cursor, recording->known(prefix.sequence));
+    MNK_TRY(auto recording, CacheCursors::join({other, &other->cursors}, encoder, {&sequence, 1}));
+    MNK_TRY(auto cursor, recording->known(sequence));
     if (cursor.next == 0) {
-      return prefixError(call, "a prefix holds no tokens", fmt::format("sequence {} at position 0", prefix.sequence),
+      return prefixError(call, "a prefix holds no tokens", fmt::format("sequence {} at position 0", sequence),
                          "a sequence with tokens", "Append the prefix first, or leave it out.");
     }
-    made.prefixes_.push_back({other, recording, attendedBy(prefix.sequence, cursor)});
+    made.prefixes_.push_back({other, recording, attendedBy(sequence, cursor)});
   }
   made.results_ = results;
   made.options_ = options;
@@ -230,7 +231,7 @@ void AttentionCache::State::PrefixedAttention::noteReads() const {
     const AttendedSequence& attended = prefix.attended;
     const CacheCursor cursor{.next = attended.length, .highest = attended.written()};
     prefix.recording->read(prefix.state->cursors.slots().oldestKept(cursor), attended.length,
-                           static_cast<uint32_t>(attended.sequence));
+                           static_cast<uint32_t>(attended.sequence), options_.isCausal);
   }
 }
 

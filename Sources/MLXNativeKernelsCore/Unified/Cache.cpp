@@ -69,6 +69,9 @@
 #include "Cache/CacheFile.cpp"
 #include "Cache/CacheFileFormat.cpp"
 #include "Cache/CacheStorage.cpp"
+#define kCall kCall_NextPositions
+#include "Cache/NextPositions.cpp"
+#undef kCall
 #include "Cache/PrefixedAttention.cpp"
 #include "Cache/QuantizedStorageRules.cpp"
 #include "Cache/SequenceRows.cpp"

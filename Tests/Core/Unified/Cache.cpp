@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include <cmath>
