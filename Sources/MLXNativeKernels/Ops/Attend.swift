@@ -25,7 +25,7 @@ extension KernelEncoder {
     ///     The heads are a multiple of the cache's.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Receives the results, in any float type: `[rows, heads, valueHeadDim]`, or without the rows for one
-    ///     row, whatever the layout of the queries.
+    ///     row, whatever the layout of the queries. Its memory must not overlap that of the queries.
     ///   - options: How queries attend.
     ///   - sequence: Which of the cache's sequences the queries continue.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
@@ -54,61 +54,24 @@ extension KernelEncoder {
     ///   - sequences: Which of the cache's sequences the queries continue.
     ///   - rowCounts: How many rows each listed sequence has; 0 leaves one out. `nil` means one row for each, or as many
     ///     as `queries` has for each of its sequences.
+    ///   - prefixes: Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt
+    ///     that conversations share (<doc:BatchingSequences>). Causality, windows and slopes are those of one sequence
+    ///     with all tokens.
     ///   - output: Receives the results, in any float type: the axes of token-major queries with the cache's
-    ///     `valueHeadDim`.
-    ///   - options: How queries attend. A mask needs the same number of rows for each sequence.
+    ///     `valueHeadDim`. Its memory must not overlap that of the queries.
+    ///   - options: How queries attend. A mask needs the same number of rows for each sequence, and no prefixes.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
     /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if a window
     ///   reaches positions that a ring has overwritten.
     public func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        into output: Tensor, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
-    ) throws(KernelError) {
-        try attend(
-            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
-            sequences: sequences, rowCounts: rowCounts)
-    }
-
-    /// Attends queries to what a cache holds as a part of all keys; ``MergePartials`` finishes.
-    ///
-    /// - Parameters:
-    ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.
-    ///   - cache: A dense or a quantized cache.
-    ///   - partials: Receives the part.
-    ///   - options: How queries attend; sinks belong to the merge.
-    ///   - sequence: Which of the cache's sequences the queries continue.
-    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, `float32`.
-    /// - Throws: ``KernelError`` as for results.
-    public func attend(
-        _ queries: some HeadsViewConvertible, over cache: AttentionCache, intoPartials partials: AttentionPartials,
-        _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
-    ) throws(KernelError) {
-        try attend(
-            queries, over: cache, AttentionResults(partials: partials, logSumExp: logSumExp), options,
-            sequences: [sequence])
-    }
-
-    /// Attends rows of several sequences to what a cache holds as a part of all keys.
-    ///
-    /// - Parameters:
-    ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
-    ///     with row counts, the rows of all sequences one after another; any float type.
-    ///   - cache: A dense or a quantized cache.
-    ///   - sequences: Which of the cache's sequences the queries continue.
-    ///   - rowCounts: How many rows each listed sequence has; `nil` means the same number for each.
-    ///   - partials: Receives the part.
-    ///   - options: How queries attend; sinks belong to the merge.
-    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, `float32`.
-    /// - Throws: ``KernelError`` as for results.
-    public func attend(
-        _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        intoPartials partials: AttentionPartials, _ options: AttentionOptions = AttentionOptions(),
+        after prefixes: [CachePrefix] = [], into output: Tensor, _ options: AttentionOptions = AttentionOptions(),
         logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
-            queries, over: cache, AttentionResults(partials: partials, logSumExp: logSumExp), options,
-            sequences: sequences, rowCounts: rowCounts)
+            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
+            sequences: sequences, rowCounts: rowCounts, after: prefixes)
     }
 
     /// Appends any number of tokens and attends with their queries, in chunks that a ring can serve.
@@ -138,7 +101,7 @@ extension KernelEncoder {
     ///   - rotary: How queries and keys are rotated; the tensors do not change. `nil` means no rotation.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Receives the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for
-    ///     one.
+    ///     one. Its memory must not overlap that of queries, keys and values.
     ///   - options: How queries attend. A mask, or attention that is not causal, is possible only if the tokens fit
     ///     in one chunk.
     ///   - sequence: Which of the cache's sequences the tokens continue.
@@ -172,8 +135,11 @@ extension KernelEncoder {
     ///   - sequences: Which of the cache's sequences the tokens continue; at least one.
     ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for
     ///     each of its sequences.
+    ///   - prefixes: Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt
+    ///     that conversations share (<doc:BatchingSequences>). Without positions in `rotary`, tokens are rotated by
+    ///     their positions after them.
     ///   - output: Receives the results, in any float type: the axes of token-major queries with the cache's
-    ///     `valueHeadDim`.
+    ///     `valueHeadDim`. Its memory must not overlap that of the queries.
     ///   - options: How queries attend. A mask needs the same number of rows for each sequence, which attend at once.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
@@ -182,12 +148,13 @@ extension KernelEncoder {
     public func appendAndAttend(
         queries: some HeadsViewConvertible, keys: some HeadsViewConvertible, values: some HeadsViewConvertible,
         rotary: RotaryStep? = nil, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        into output: Tensor, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
+        after prefixes: [CachePrefix] = [], into output: Tensor, _ options: AttentionOptions = AttentionOptions(),
+        logSumExp: Tensor? = nil
     ) throws(KernelError) {
         let step = CacheStep(
             queries: queries.headsView, keys: keys.headsView, values: values.headsView, sequences: sequences,
             rowCounts: rowCounts, results: AttentionResults(output: output, logSumExp: logSumExp), options: options,
-            rotary: rotary)
+            rotary: rotary, prefixes: prefixes)
         try appendAndAttend(step, over: cache)
     }
 
@@ -199,10 +166,11 @@ extension KernelEncoder {
 
     private func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, _ results: AttentionResults,
-        _ options: AttentionOptions, sequences: [Int], rowCounts: [Int]? = nil
+        _ options: AttentionOptions, sequences: [Int], rowCounts: [Int]? = nil, after prefixes: [CachePrefix] = []
     ) throws(KernelError) {
         let step = CacheStep(
-            queries: queries.headsView, sequences: sequences, rowCounts: rowCounts, results: results, options: options)
+            queries: queries.headsView, sequences: sequences, rowCounts: rowCounts, results: results, options: options,
+            prefixes: prefixes)
         try record(step, op: "AttentionCache.attend") {
             mnk_encoder_attend_step($0, cache.handle.pointer, $1, $2)
         }

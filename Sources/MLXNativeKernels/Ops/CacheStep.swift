@@ -12,6 +12,7 @@ struct CacheStep {
     var results: AttentionResults?
     var options: AttentionOptions?
     var rotary: RotaryStep?
+    var prefixes: [CachePrefix] = []
 }
 
 extension KernelEncoder {
@@ -36,6 +37,7 @@ private struct Operands {
     private let results: mnk_attention_results?
     private let options: mnk_attention_options?
     private let rotary: RotaryStepOperands?
+    private var prefixes: [mnk_cache_prefix] = []
 
     init(_ step: CacheStep, op: String) throws(KernelError) {
         self.step = step
@@ -50,6 +52,9 @@ private struct Operands {
         results = step.results?.descriptor
         options = try step.options?.descriptor(op: op)
         rotary = if let rotary = step.rotary { try RotaryStepOperands(rotary, op: op) } else { nil }
+        for prefix in step.prefixes {
+            prefixes.append(try prefix.descriptor(op: op))
+        }
         guard let counts = step.rowCounts else {
             rowCounts = nil
             return
@@ -74,15 +79,19 @@ private struct Operands {
     ) -> Value {
         withListPointer(to: sequences) { sequences in
             withListPointer(to: rowCounts) { rowCounts in
-                withOptionalPointer(to: results) { results in
-                    withOptionalPointer(to: options) { options in
-                        var complete = descriptor
-                        complete.sequences = sequences
-                        complete.row_counts = rowCounts
-                        complete.results = results
-                        complete.options = options
-                        complete.rotary = rotary
-                        return withExtendedLifetime(step) { body(&complete) }
+                withListPointer(to: prefixes) { prefixes in
+                    withOptionalPointer(to: results) { results in
+                        withOptionalPointer(to: options) { options in
+                            var complete = descriptor
+                            complete.sequences = sequences
+                            complete.row_counts = rowCounts
+                            complete.prefixes = prefixes
+                            complete.prefix_count = step.prefixes.count
+                            complete.results = results
+                            complete.options = options
+                            complete.rotary = rotary
+                            return withExtendedLifetime(step) { body(&complete) }
+                        }
                     }
                 }
             }

@@ -274,9 +274,9 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
       const std::vector<float> got = run(cache, tokens, queries, sequences, counts, {{prompts, 1}});
       EXPECT(largestDifference(got, {expected.begin(), expected.end()}) < kF32Sums);
     }
-    EXPECT_EQ(cache.nextPosition(1), 4u);
-    EXPECT_EQ(whole.nextPosition(1), 21u);
-    EXPECT_EQ(prompts.nextPosition(1), 17u);
+    EXPECT_EQ(REQUIRE(cache.nextPosition(1)), 4u);
+    EXPECT_EQ(REQUIRE(whole.nextPosition(1)), 21u);
+    EXPECT_EQ(REQUIRE(prompts.nextPosition(1)), 17u);
 
     const Tokens token = someTokens(random, 1);
     const Tensor k = tokenTensor(device, token.keys), v = tokenTensor(device, token.values), query = someQueries(1);

@@ -7,10 +7,10 @@
 #include "Cache/CacheFileFixture.hpp"
 #include <cmath>
 #include <tuple>
-#include "Cache/AttentionCacheFixture.hpp"
-#include "Host/HostTestSupport.hpp"
 #include <limits>
 #include "Harness/Check.hpp"
+#include "Cache/AttentionCacheFixture.hpp"
+#include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/RecordedStep.hpp"
 #include <cstdlib>
 #include "Cache/AttentionCacheProgram.hpp"
@@ -36,6 +36,7 @@
 #include "Cache/AttentionCacheCopyTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
+#include "Cache/AttentionCacheNonFiniteTests.cpp"
 #include "Cache/AttentionCacheOutcomeTests.cpp"
 #include "Cache/AttentionCachePrefixTests.cpp"
 #include "Cache/AttentionCachePropertyTests.cpp"
@@ -48,9 +49,6 @@
 #include "Cache/AttentionCacheRuleTests.cpp"
 #undef kBroken
 #undef kGolden
-#define Numbers Numbers_AttentionCacheStepListTests
-#include "Cache/AttentionCacheStepListTests.cpp"
-#undef Numbers
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
 #include "Cache/CacheFileDamageTests.cpp"

@@ -309,8 +309,12 @@ constexpr Rule<Op> kSequenceRules[] = {
         "in other parts, come between the end of the part and the first row."),
 };
 
-// Times log2(e), these limits are still finite and normal; GPUs flush smaller numbers to 0.
-constexpr float kMinScale = 1e-37f, kMaxScale = 1e38f;
+// Times log2(e), the smallest scale is still normal; GPUs flush smaller numbers to 0. With the largest one, scores of all
+// finite f16 queries and keys stay above those that count as -inf, and far below infinity.
+constexpr float kMinScale = 1e-37f;
+float maxScale(const Op& op) {
+  return 4e19f / static_cast<float>(queryDimOf(op));
+}
 // The kernel divides a score by the softcap and multiplies the result by it. Within these limits, quotients that a
 // device flushes to 0 belong to scores below 1e-7.
 constexpr float kMinSoftcap = 1e-30f, kMaxSoftcap = 1e30f;
@@ -325,8 +329,8 @@ constexpr Rule<Op> kOptionRules[] = {
                firstMisfit(op.results, rowAxes(op), valueDimOf(op))->expected,
                "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values."),
 
-    INVALID_IF(!isUnsetOrWithin(op.options.scale, kMinScale, kMaxScale), "the scale cannot be used",
-               fmt::format("{}", op.options.scale), fmt::format("a number from {} to {}", kMinScale, kMaxScale),
+    INVALID_IF(!isUnsetOrWithin(op.options.scale, kMinScale, maxScale(op)), "the scale cannot be used",
+               fmt::format("{}", op.options.scale), fmt::format("a number from {} to {}", kMinScale, maxScale(op)),
                "Pass a positive scale, or none for 1 / sqrt(headDim)."),
 
     INVALID_IF(latentDimOf(op) != 0 && op.options.scale == 0, "attention over a latent cache has no scale", "none",

@@ -66,7 +66,9 @@ enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
 enum class FlashDecodeMerge : uint32_t { automatic, separate, inKernel };
 
 struct AttentionOptions {
-  float scale = 0;  // 0: 1 / sqrt(headDim). A latent cache does not know the head dim of its model and needs one
+  // At most 4e19 / headDim, so that scores of finite f16 queries and keys are finite; 0: 1 / sqrt(headDim). A latent
+  // cache does not know the head dim of its model and needs one.
+  float scale = 0;
   bool isCausal = true;
   uint32_t window = 0;            // how many newest positions a row sees, including its own; 0: all
   bool windowSeesPinned = false;  // with a window, a row also sees the pinned positions of a ring
