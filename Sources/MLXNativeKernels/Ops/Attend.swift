@@ -97,7 +97,7 @@ extension KernelEncoder {
     ///   - queries: `[tokens, heads, headDim]`, `[heads, headDim]` for one token, or a view of another layout; any float
     ///     type.
     ///   - keys: The same tokens with the cache's heads.
-    ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - values: The same tokens with the cache's heads and `valueHeadDim`, in the element type of the keys.
     ///   - rotary: How queries and keys are rotated; the tensors do not change. `nil` means no rotation.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Receives the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for
@@ -129,7 +129,7 @@ extension KernelEncoder {
     ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
     ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - keys: The same tokens with the cache's heads.
-    ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - values: The same tokens with the cache's heads and `valueHeadDim`, in the element type of the keys.
     ///   - rotary: How queries and keys are rotated. A list entry counts as a sequence of positions and offsets.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the tokens continue; at least one.

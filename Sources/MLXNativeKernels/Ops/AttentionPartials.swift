@@ -14,9 +14,9 @@
 /// let parts = try AttentionPartials.zeros(shape: [2, 32, 128], on: device)      // 2 parts, 32 heads, head dim 128
 /// // The row follows 100 keys in `old` and is the last of 7 in `new`.
 /// let first = FlashDecode(
-///     q, over: .dense(old), sequences: [.init(length: 100, position: 106)], partials: try parts.part(0))
+///     q, over: .dense(old), sequences: [.init(length: 100, position: 106)], intoPartials: try parts.part(0))
 /// let second = FlashDecode(
-///     q, over: .dense(new), sequences: [.init(length: 7, position: 6)], partials: try parts.part(1))
+///     q, over: .dense(new), sequences: [.init(length: 7, position: 6)], intoPartials: try parts.part(1))
 /// let done = try device.encode { step in
 ///     try step.encode(first)
 ///     try step.encode(second)

@@ -86,28 +86,24 @@ public struct FlashDecode: Sendable {
     /// Attention of one sequence's newest rows.
     public init(
         _ queries: some HeadsViewConvertible, over view: KVCacheView, sequence: Int = 0, length: Int,
-        into output: Tensor? = nil,
-        _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
-        logSumExp: Tensor? = nil
+        into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
     ) {
         self.init(
             queries, over: .dense(view), sequences: [AttendedSequence(sequence, length: length)], into: output, options,
-            intoPartials: partials, logSumExp: logSumExp)
+            logSumExp: logSumExp)
     }
 
     /// Attention of one sequence's newest rows over a quantized cache.
     public init(
         _ queries: some HeadsViewConvertible, over view: QuantizedKVCacheView, sequence: Int = 0, length: Int,
-        into output: Tensor? = nil,
-        _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
-        logSumExp: Tensor? = nil
+        into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
     ) {
         self.init(
             queries, over: .quantized(view), sequences: [AttendedSequence(sequence, length: length)], into: output,
-            options, intoPartials: partials, logSumExp: logSumExp)
+            options, logSumExp: logSumExp)
     }
 
-    /// Attention of the newest rows of several sequences.
+    /// Attention of rows of several sequences. Partials need the position of each sequence's rows.
     public init(
         _ queries: some HeadsViewConvertible, over cache: Cache, sequences: [AttendedSequence],
         into output: Tensor? = nil,
