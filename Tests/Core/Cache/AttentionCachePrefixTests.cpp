@@ -282,7 +282,7 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
     const Tensor k = tokenTensor(device, token.keys), v = tokenTensor(device, token.values), query = someQueries(1);
     const Tensor got = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
     const Tensor expected = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
-    AppendAndAttend step{.queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.into = expected}};
+    AppendAndAttend step{.queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.into = expected}, .sequence = 0};
     AppendAndAttend after = step;
     after.results = {.into = got};
     after.after = {{prompts, 1}};
@@ -304,7 +304,7 @@ TEST(AttentionCachePrefix, ReadsASharedPromptOnce) {
   AttentionCache prompt = makeCache(device, attendedDescriptor(64)), cache = makeCache(device, attendedDescriptor(8));
   CommandEncoder first(device);
   REQUIRE(prompt.append(first, tokens(device, 40, kAttendedHeads, kAttendedDim),
-                        tokens(device, 40, kAttendedHeads, kAttendedDim)));
+                        tokens(device, 40, kAttendedHeads, kAttendedDim), uint32_t{0}));
   REQUIRE(first.commit());
   const auto bytesRead = [&](const AttentionOptions& options) {
     CommandEncoder encoder(device);
@@ -334,8 +334,8 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
   AttentionCache sliding = makeCache(device, descriptor);
   CommandEncoder first(device);
   const Tensor token = tokens(device, 1, kAttendedHeads, kAttendedDim);
-  for (AttentionCache* each : {&cache, &prompt, &sliding}) REQUIRE(each->append(first, token, token));
-  REQUIRE(other.append(first, tokens(device, 1, 1, kAttendedDim), tokens(device, 1, 1, kAttendedDim)));
+  for (AttentionCache* each : {&cache, &prompt, &sliding}) REQUIRE(each->append(first, token, token, uint32_t{0}));
+  REQUIRE(other.append(first, tokens(device, 1, 1, kAttendedDim), tokens(device, 1, 1, kAttendedDim), uint32_t{0}));
   REQUIRE(first.commit());
   const Tensor queries = tokens(device, 1, kQueryHeads, kAttendedDim),
                out = tokens(device, 1, kQueryHeads, kAttendedDim);
@@ -369,7 +369,7 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
     EXPECT(!attended && attended.error().op == "AttentionCache.attend");
     const auto appended = cache.appendAndAttend(
         encoder,
-        {.queries = queries, .keys = token, .values = token, .results = results, .options = options, .after = after});
+        {.queries = queries, .keys = token, .values = token, .results = results, .options = options, .sequence = 0, .after = after});
     EXPECT(!appended && appended.error().what == what);
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   }
