@@ -4,14 +4,14 @@
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
+#include "Cache/AttentionCacheFixture.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include <cmath>
 #include <tuple>
 #include <limits>
 #include "Harness/Check.hpp"
-#include "Cache/AttentionCacheFixture.hpp"
 #include "Host/HostTestSupport.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
 #include <cstdlib>
 #include "Cache/AttentionCacheProgram.hpp"
 #include "Cache/QuantizedStorageRules.hpp"
@@ -33,6 +33,7 @@
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include <latch>
 #include "Cache/AttentionCacheAttendTests.cpp"
+#include "Cache/AttentionCacheCallTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
