@@ -49,6 +49,9 @@
 /// ```swift
 /// let latent = try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4096, latentDim: 512), on: device)
 /// ```
+///
+/// Keys and values of one append have the same element type, which may differ from that of the cache.
+/// <doc:NonFiniteNumbers> says what becomes of NaN and of numbers that the storage cannot hold.
 public final class AttentionCache: Sendable {
     /// The extents of a cache.
     public struct Dimensions: Sendable, Hashable {

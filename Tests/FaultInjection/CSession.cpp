@@ -87,7 +87,7 @@ class CSession final : public Session {
         .size = sizeof quantized,
         .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
         .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
-    const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens};
+    const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens, .has_position = true};
     mnk_kv_cache_write write{
         .size = sizeof write, .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = dense};
     const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {

@@ -225,7 +225,7 @@ class CppSession final : public Session {
   FlashDecode decode(std::variant<KVCacheView, QuantizedKVCacheView> over, AttentionResults results) const {
     return {.queries = HeadsView(tensors_[kQueries]),
             .over = std::move(over),
-            .sequences = {{.sequence = 0, .length = kTokens}},
+            .sequences = {{.sequence = 0, .length = kTokens, .position = 0}},
             .results = std::move(results)};
   }
 

@@ -81,6 +81,8 @@ void drawSequences(FlashDecodeCase& attend, Seeded& random) {
       attended.highest = std::min(length + random.below(most - length + 1), kLast);
     }
     if (isRagged) attended.rows = rows;
+    if (coin(random, 1, 4))
+      attended.position = static_cast<int64_t>(random.below(std::min(length, kLast / 2) + 20)) - 5;
     attend.sequences.push_back(attended);
   }
   const uint64_t axis = attend.querySequences();
@@ -96,9 +98,13 @@ bool windowReachesLost(const FlashDecodeCase& attend) {
   for (size_t s = 0; s < attend.sequences.size(); ++s) {
     const uint64_t length = attend.sequences[s].length, written = std::max(length, attend.sequences[s].highest);
     if (written <= attend.capacity) continue;
-    for (uint64_t position = length - std::min(attend.rowsOf(s), length); position < length; ++position) {
+    const uint64_t rows = attend.rowsOf(s);
+    const int64_t first = attend.sequences[s].position.value_or(static_cast<int64_t>(length - std::min(rows, length)));
+    for (uint64_t row = 0; row < rows; ++row) {
+      if (first + static_cast<int64_t>(row) < 0) continue;
+      const uint64_t position = static_cast<uint64_t>(first) + row;
       const uint64_t begin = std::max(position + 1 - std::min(position + 1, window), pinned);
-      if (position >= pinned && begin < written - attend.capacity + pinned) return true;
+      if (position >= pinned && begin < std::min(length, written - attend.capacity + pinned)) return true;
     }
   }
   return false;

@@ -70,6 +70,25 @@ final class CacheFileTests: DeviceTestCase {
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["cache"])
     }
 
+    func testURLsAndTasksSaveAndLoad() async throws {
+        let cache = try AttentionCache(.init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), on: device)
+        try append(0..<3, to: [cache])
+        let url = folder.appendingPathComponent("a cache %41")
+        try cache.save(to: url)
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["a cache %41"])
+        try assertSame(AttentionCache(contentsOf: url, atMost: cache.bytes, on: device), cache)
+        try assertSame(try await AttentionCache.load(contentsOf: url, atMost: cache.bytes, on: device), cache)
+        try await cache.saveWhenFinished(to: url)
+        try assertSame(try await AttentionCache.load(contentsOf: url.path, atMost: cache.bytes, on: device), cache)
+        let remote = try XCTUnwrap(URL(string: "https://example.com/cache"))
+        assertRefused(op: "AttentionCache", what: "the URL names no file", got: "https://example.com/cache") {
+            try cache.save(to: remote)
+        }
+        assertRefused(op: "AttentionCache", what: "the URL names no file") {
+            try AttentionCache(contentsOf: remote, atMost: .max, on: device)
+        }
+    }
+
     func testSavedCachesKeepTheirWindowAndStorageOnly() throws {
         let window = try AttentionCache(
             .init(kvHeads: 2, headDim: 32, sequences: 2), slidingWindow: .init(window: 3, maxRows: 4, maxDraft: 4),

@@ -13,7 +13,7 @@ extension KernelEncoder {
     /// - Parameters:
     ///   - keys: `[tokens, kvHeads, headDim]`, `[kvHeads, headDim]` for one token, or a view of another layout; any float
     ///     type.
-    ///   - values: The same tokens with the cache's `valueHeadDim`.
+    ///   - values: The same tokens with the cache's `valueHeadDim`, in the element type of the keys.
     ///   - cache: Where they go.
     ///   - sequence: Which of its sequences they continue; `nil` means the only one.
     /// - Throws: ``KernelError`` if shapes do not fit the cache, if it is full and does not overwrite, if it has several
@@ -39,7 +39,7 @@ extension KernelEncoder {
     ///   - keys: One token for each listed sequence, `[sequences.count, kvHeads, headDim]`; as many for each,
     ///     `[sequences.count, tokens, kvHeads, headDim]`; or, with row counts, the tokens of all sequences one after
     ///     another. Any float type.
-    ///   - values: The same tokens with the cache's `valueHeadDim`.
+    ///   - values: The same tokens with the cache's `valueHeadDim`, in the element type of the keys.
     ///   - cache: Where they go.
     ///   - sequences: The sequences that tokens continue.
     ///   - rowCounts: How many tokens each listed sequence has; 0 leaves one out. `nil` means one token for each, or as

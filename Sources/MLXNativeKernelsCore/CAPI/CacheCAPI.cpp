@@ -2,6 +2,7 @@
 
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
+#include "MLXNativeKernels/MergePartials.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -60,6 +61,7 @@ struct Step {
   AttentionResults results;
   AttentionOptions options;
   std::optional<RotaryStep> rotary;
+  std::vector<CachePrefix> after;
 };
 enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
 
@@ -104,6 +106,22 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   }
   MNK_TRY(auto options, c::attentionOptions(input.options));
   result.options = std::move(options);
+  if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
+  if (input.prefix_count >= MergePartials::kMaxParts) {
+    return c::tooMany("AttentionCache", "prefixes", input.prefix_count, MergePartials::kMaxParts - 1,
+                      "Put prefixes into one cache.");
+  }
+  for (size_t i = 0; i < input.prefix_count; ++i) {
+    if (!input.prefixes[i].cache) return c::nullArgument("prefixes.cache");
+    result.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
+  }
+  if (!(kinds & kAttends) && !result.after.empty()) {
+    return Error{.op = "AttentionCache.append",
+                 .what = "an append takes no prefixes",
+                 .got = fmt::format("{} prefixes", result.after.size()),
+                 .expected = "none",
+                 .fix = "Pass prefixes where the tokens attend."};
+  }
   if (!input.rotary) return result;
   if (kinds != (kAppends | kAttends)) {
     return Error{.op = "AttentionCache",
@@ -320,7 +338,7 @@ bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const
     MNK_TRY(auto input, stepFrom(step, kAttends));
     MNK_TRY(checkListed(input, input.queries, cache->cache));
     return cache->cache.attend(encoder->encoder, input.queries, input.results, input.options, input.sequences,
-                               input.rowCounts);
+                               input.rowCounts, input.after);
   });
 }
 
@@ -343,7 +361,8 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
                        .results = input.results,
                        .options = input.options,
                        .sequence = input.sequences.front(),
-                       .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()}};
+                       .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()},
+                       .after = std::move(input.after)};
     if (input.sequences.size() > 1) op.sequences.assign(input.sequences.begin(), input.sequences.end());
     return cache->cache.appendAndAttend(encoder->encoder, op);
   });

@@ -56,6 +56,13 @@ struct AttentionCache::State {
                               std::map<uint32_t, CacheCursor>& cursors) const;
   Result<Plan> planEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                            std::span<const SequenceRows> entries, std::map<uint32_t, CacheCursor>& cursors) const;
+  // Checks the operands of appendAndAttend before they are divided, and returns its entries.
+  Result<std::vector<SequenceRows>> checkedEntries(const AppendAndAttend& step,
+                                                   const std::map<uint32_t, CacheCursor>& cursors) const;
+  // appendAndAttend after prefixes. Advances the cursors past what is encoded.
+  class PrefixedAttention;
+  Result<void> encodeStepAfter(CommandEncoder& encoder, const AppendAndAttend& step,
+                               std::map<uint32_t, CacheCursor>& cursors) const;
   // Records that `rows` rows attend to a sequence.
   void noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended, uint64_t rows,
                 const AttentionOptions& options) const;

@@ -51,6 +51,15 @@ Error nonCausalChunksError(uint64_t tokens, uint64_t chunk) {
           .fix = "Make the ring larger, or append and attend to fewer tokens at a time."};
 }
 
+// Positions of a cache do not count the tokens of prefixes.
+Error followedAfterPrefixes() {
+  return {.op = std::string(kCall),
+          .what = "rotary positions that follow a cache do not count prefixes",
+          .got = "positions that follow a cache, and prefixes",
+          .expected = "positions that count the tokens of prefixes",
+          .fix = "Leave the positions out: tokens are then rotated by their positions after the prefixes."};
+}
+
 // The keys of a latent cache are the RoPE part only, while its queries have that part after the latent part.
 Error latentRotationError(uint64_t latentDim) {
   return {.op = std::string(kCall),
@@ -254,11 +263,13 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         std::optional<AppendAndAttend> resolved;
         const PositionSource* const source =
             given.rotary && given.rotary->positions ? given.rotary->positions->follows() : nullptr;
+        if (source && !given.after.empty()) return followedAfterPrefixes();
         if (source) {
           resolved = given;
           MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries, given.sequences.size() > 1));
         }
         const AppendAndAttend& step = resolved ? *resolved : given;
+        MNK_TRY(checkTarget(kCall, step.results));
         const bool isOne = step.sequences.empty();
         uint32_t only = 0;
         if (isOne) {
@@ -284,7 +295,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           encoder.noteAppend();
           return {};
         };
-        if (isOne && step.rowCounts.empty()) {
+        if (isOne && step.rowCounts.empty() && step.after.empty()) {
           MNK_TRY(auto cursor, recording->toAppend(only));
           const uint64_t tokens = step.keys.resolved().totalTokens(), window = state_->windowOf(step.options);
           const bool isWhole = tokens < kMaxKVExtent && cursor.next + tokens < kMaxKVExtent &&
@@ -300,30 +311,30 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           }
         }
         MNK_TRY(look());
-        MNK_TRY(encoder.encode(planned()));
+        MNK_TRY(step.after.empty() ? encoder.encode(planned()) : state_->encodeStepAfter(encoder, step, cursors));
         for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
         return recorded();
       },
       true);
 }
 
-// All of a call.
-Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
-                                             std::map<uint32_t, CacheCursor>& cursors) const {
+Result<std::vector<SequenceRows>> AttentionCache::State::checkedEntries(
+    const AppendAndAttend& step, const std::map<uint32_t, CacheCursor>& cursors) const {
   const bool isOne = step.sequences.empty();
   const uint32_t only = cursors.empty() ? 0 : cursors.begin()->first;
-  const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(step.sequences);
-  // All of them, before they are divided.
   const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = storage.view()};
   MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
   MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
   MNK_TRY(checkTokens(step));
   if (step.rotary && descriptor.latentDim != 0) return latentRotationError(descriptor.latentDim);
-  std::vector<SequenceRows> entries{{only, step.keys.resolved().totalTokens()}};
-  if (!isOne || !step.rowCounts.empty()) {
-    MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));
-    entries = std::move(rows);
-  }
+  if (isOne && step.rowCounts.empty()) return std::vector{SequenceRows{only, step.keys.resolved().totalTokens()}};
+  return sequenceRows(step.keys, isOne ? std::span(&only, 1) : std::span(step.sequences), step.rowCounts);
+}
+
+// All of a call.
+Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                             std::map<uint32_t, CacheCursor>& cursors) const {
+  MNK_TRY(const auto entries, checkedEntries(step, cursors));
   const CallRows call = CallRows::of(entries);
   std::vector<NamedRange> sources{
       {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};

@@ -29,7 +29,6 @@ static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) =
 static_assert(uint32_t(KVQuantizedPlanes::both) == 0 && uint32_t(KVQuantizedPlanes::keys) == 1 &&
               uint32_t(KVQuantizedPlanes::values) == 2);
 static_assert(uint32_t(KVScaleRule::unbiased) == 0 && uint32_t(KVScaleRule::leastSquares) == 1);
-static_assert(uint32_t(KVNonFinite::zero) == 0 && uint32_t(KVNonFinite::propagate) == 1);
 static_assert(std::endian::native == std::endian::little);
 
 enum : uint32_t { kKeyMeans = 1, kValueMeans = 2, kKeyChannelScales = 4, kAllChannels = 7 };
@@ -148,7 +147,8 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
     q.options.candidates = fields.next();
     q.options.keyScale = fields.choice("scale of keys", KVScaleRule::leastSquares);
     q.options.valueScale = fields.choice("scale of values", KVScaleRule::leastSquares);
-    q.options.nonFinite = fields.choice("rule for vectors that are not finite", KVNonFinite::propagate);
+    const uint32_t propagates = fields.upTo("rule for vectors that are not finite", 1);
+    q.options.nonFinite = propagates != 0 ? KVNonFinite::propagate : KVNonFinite::zero;
     const uint32_t channels = fields.upTo("set of means", q.codec == KVCodecName::turbo ? kAllChannels : 0);
     header.hasKeyMeans = channels & kKeyMeans;
     header.hasValueMeans = channels & kValueMeans;
@@ -219,7 +219,7 @@ CacheFileHeader::Bytes CacheFileHeader::encode() const {
   add(q.options.candidates);
   add(q.options.keyScale);
   add(q.options.valueScale);
-  add(q.options.nonFinite);
+  add(q.options.nonFinite == KVNonFinite::propagate ? 1u : 0u);
   add((hasKeyMeans ? kKeyMeans : 0u) | (hasValueMeans ? kValueMeans : 0u) |
       (hasKeyChannelScales ? kKeyChannelScales : 0u));
   return bytes;

@@ -263,6 +263,22 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
 
 @end
 
+@implementation MNKCachePrefix
+
+- (instancetype)initWithCache:(MNKAttentionCache *)cache {
+  return [self initWithCache:cache sequence:MNKOnlySequence];
+}
+
+- (instancetype)initWithCache:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
+  if ((self = [super init])) {
+    _cache = cache;
+    _sequence = sequence;
+  }
+  return self;
+}
+
+@end
+
 namespace mnk::objc {
 
 std::optional<AttentionCache> read(Reading &reading, MNKAttentionCache *cache) {

@@ -209,7 +209,7 @@ KVQuantizeOptions read(Reading &reading, MNKKVQuantizeOptions *options) {
   return {.candidates = reading.narrow(options.candidates, "candidates"),
           .keyScale = reading.choice(options.keyScale, KVScaleRule::leastSquares, "scale of keys"),
           .valueScale = reading.choice(options.valueScale, KVScaleRule::leastSquares, "scale of values"),
-          .nonFinite = reading.choice(options.nonFinite, KVNonFinite::propagate, "choice for what is not finite")};
+          .nonFinite = reading.choice(options.nonFinite, KVNonFinite::zero, "choice for what is not finite")};
 }
 
 KVCacheView read(Reading &reading, MNKKVCacheView *view) {

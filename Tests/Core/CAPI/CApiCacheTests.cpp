@@ -119,7 +119,7 @@ TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   EXPECT(quantization.scale_factor == 1 && quantization.options.candidates == 17);
   EXPECT(quantization.options.key_scale == MNK_SCALE_UNBIASED);
   EXPECT(quantization.options.value_scale == MNK_SCALE_UNBIASED);
-  EXPECT(quantization.options.non_finite == MNK_NON_FINITE_ZERO);
+  EXPECT(quantization.options.non_finite == MNK_NON_FINITE_PROPAGATE);
   EXPECT(quantization.key_means && quantization.key_means != fixture.means.get());
   EXPECT(!quantization.value_means && !quantization.key_channel_scales);
   // Another cache can be made of it.

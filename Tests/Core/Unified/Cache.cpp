@@ -3,13 +3,14 @@
 #include <fmt/ranges.h>
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Cache/AttentionCacheFixture.hpp"
 #include "MLXNativeKernels/RecordedStep.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include <cmath>
 #include <tuple>
+#include <limits>
+#include "Harness/Check.hpp"
 #include "Host/HostTestSupport.hpp"
 #include <cstdlib>
 #include "Cache/AttentionCacheProgram.hpp"
@@ -31,13 +32,14 @@
 #include "Harness/HeldWork.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include <latch>
-#include "Harness/Check.hpp"
 #include "Cache/AttentionCacheAttendTests.cpp"
 #include "Cache/AttentionCacheCallTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
+#include "Cache/AttentionCacheNonFiniteTests.cpp"
 #include "Cache/AttentionCacheOutcomeTests.cpp"
+#include "Cache/AttentionCachePrefixTests.cpp"
 #include "Cache/AttentionCachePropertyTests.cpp"
 #include "Cache/AttentionCacheQuantizedRuleTests.cpp"
 #include "Cache/AttentionCacheQuantizedTests.cpp"
@@ -48,9 +50,6 @@
 #include "Cache/AttentionCacheRuleTests.cpp"
 #undef kBroken
 #undef kGolden
-#define Numbers Numbers_AttentionCacheStepListTests
-#include "Cache/AttentionCacheStepListTests.cpp"
-#undef Numbers
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
 #include "Cache/CacheFileDamageTests.cpp"

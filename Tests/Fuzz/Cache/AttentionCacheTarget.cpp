@@ -296,7 +296,7 @@ class AttentionCacheCase final : public Case {
     if (quantization_.size < sizeof quantization_) return kQuantizationSize;
     if (static_cast<uint32_t>(quantization_.codec) > MNK_MLX1) return kNotACodec;
     if (std::max<uint32_t>(options.key_scale, options.value_scale) > MNK_SCALE_LEAST_SQUARES) return kNotARule;
-    if (static_cast<uint32_t>(options.non_finite) > MNK_NON_FINITE_PROPAGATE) return kNotATreatment;
+    if (static_cast<uint32_t>(options.non_finite) > MNK_NON_FINITE_ZERO) return kNotATreatment;
     if (static_cast<uint32_t>(quantization_.planes) > MNK_QUANTIZED_VALUES) return kNotPlanes;
     return {};
   }

@@ -89,21 +89,8 @@ struct RotaryStep {
   std::optional<RotaryOffsets> offsets = {};
 };
 
-// Keys and values to append, and the queries of the same tokens. All three have the same number of tokens, and do not
-// change.
-struct AppendAndAttend {
-  HeadsView queries;
-  HeadsView keys;
-  HeadsView values;
-  std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
-  AttentionResults results = {};
-  AttentionOptions options = {};
-  uint32_t sequence = kOnlySequence;
-  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
-  // and offsets.
-  std::vector<uint32_t> sequences = {};
-  std::vector<uint32_t> rowCounts = {};
-};
+struct AppendAndAttend;
+struct CachePrefix;
 
 class AttentionCache {
  public:
@@ -148,10 +135,11 @@ class AttentionCache {
   // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
   // headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees what the same encoder has
   // appended, so append the queries' own keys and values first: a sequence without tokens is an error, and so is an
-  // append after causal attention over a sequence to which the encoder had not appended. With a window, a row that
-  // would see a position that a ring has overwritten is an error. Without one a row sees what the ring holds up to its
-  // own position, which never fails; several rows in one step then see less than the same rows one at a time, because
-  // all of their keys are stored before the first attends.
+  // append after causal attention over a sequence to which the encoder had not appended. Results may not overlap
+  // queries, and cannot be partials: for keys in several caches, pass prefixes. With a window, a row that would see a
+  // position that a ring has overwritten is an error. Without one a row sees what the ring holds up to its own position,
+  // which never fails; several rows in one step then see less than the same rows one at a time, because all of their
+  // keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;
   // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows
@@ -161,6 +149,13 @@ class AttentionCache {
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options, std::span<const uint32_t> sequences,
                       std::span<const uint32_t> rowCounts = {}) const;
+  // The same for sequences that continue others, the oldest of which is first: position 0 of a listed sequence follows
+  // the last position of the last prefix. Masks of causality, windows and slopes are those of one sequence with all
+  // tokens. Prefixes may be stored otherwise than the cache. Each is attended to with the rows of all sequences at
+  // once, unless a window or slopes tell the sequences apart. There is no mask.
+  Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
+                      const AttentionOptions& options, std::span<const uint32_t> sequences,
+                      std::span<const uint32_t> rowCounts, std::span<const CachePrefix> after) const;
 
   // Appends any number of tokens and attends with their queries, in chunks that the ring can serve: the results are
   // those of appending and attending token by token. Without a window a full ring takes one token at a time. Tokens
@@ -205,6 +200,32 @@ class AttentionCache {
   friend class Preparing;
   struct State;
   std::shared_ptr<State> state_;
+};
+
+// A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
+// continue. It is not changed, and it may be in the cache that holds the others.
+struct CachePrefix {
+  AttentionCache cache;
+  uint32_t sequence = kOnlySequence;
+};
+
+// Keys and values to append, and the queries of the same tokens. All three have the same number of tokens, and do not
+// change.
+struct AppendAndAttend {
+  HeadsView queries;
+  HeadsView keys;
+  HeadsView values;
+  std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
+  AttentionResults results = {};
+  AttentionOptions options = {};
+  uint32_t sequence = kOnlySequence;
+  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
+  // and offsets.
+  std::vector<uint32_t> sequences = {};
+  std::vector<uint32_t> rowCounts = {};
+  // Sequences whose tokens come before those of every sequence of the step, the oldest first, as in attend. Without
+  // positions in `rotary`, tokens are rotated by their positions after them.
+  std::vector<CachePrefix> after = {};
 };
 
 }  // namespace mnk

@@ -185,4 +185,20 @@ __attribute__((objc_subclassing_restricted))
 
 @end
 
+/// A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
+/// continue.
+@interface MNKCachePrefix : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// The only sequence of a cache.
+- (instancetype)initWithCache:(MNKAttentionCache *)cache;
+- (instancetype)initWithCache:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence NS_DESIGNATED_INITIALIZER;
+
+@property(nonatomic, readonly) MNKAttentionCache *cache;
+@property(nonatomic, readonly) NSUInteger sequence;
+
+@end
+
 NS_ASSUME_NONNULL_END

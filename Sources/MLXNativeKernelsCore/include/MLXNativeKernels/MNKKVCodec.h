@@ -62,9 +62,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVScaleRule) {
 
 /// What is stored for a vector that holds a NaN or an infinity.
 typedef NS_CLOSED_ENUM(uint32_t, MNKKVNonFinite) {
-  MNKKVNonFiniteZero = 0,
-  /// A scale that is NaN, so that what is read back is NaN.
-  MNKKVNonFinitePropagate,
+  /// A scale that is NaN, so that what is computed with the vector is NaN.
+  MNKKVNonFinitePropagate = 0,
+  MNKKVNonFiniteZero,
 };
 
 /// How vectors are quantized where the format allows a choice. Readers do not need it.
@@ -76,6 +76,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVNonFinite) {
 @property(nonatomic) MNKKVScaleRule keyScale;
 /// Least squares by default.
 @property(nonatomic) MNKKVScaleRule valueScale;
+/// Propagates NaN by default.
 @property(nonatomic) MNKKVNonFinite nonFinite;
 
 @end

@@ -127,6 +127,13 @@ typedef struct mnk_rotary_step {
   mnk_rotary_numbers offsets;    // one for each sequence
 } mnk_rotary_step;
 
+// A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
+// continue.
+typedef struct mnk_cache_prefix {
+  const mnk_cache* cache;
+  uint32_t sequence;  // or MNK_ONLY_SEQUENCE
+} mnk_cache_prefix;
+
 // Tokens of sequences of a cache, in any layout. A view without a tensor is left out.
 typedef struct mnk_cache_step {
   size_t size;             // sizeof(mnk_cache_step)
@@ -139,6 +146,10 @@ typedef struct mnk_cache_step {
   const mnk_attention_results* MNK_NULLABLE results;  // to attend
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
   const mnk_rotary_step* MNK_NULLABLE rotary;         // only for mnk_encoder_append_and_attend; NULL: none
+  // To attend: sequences whose tokens come before those of every listed sequence, the oldest first; up to 1,023.
+  // Causality, windows, slopes and, without positions, rotations are those of one sequence with all tokens. No mask.
+  const mnk_cache_prefix* MNK_NULLABLE prefixes;  // NULL: none
+  size_t prefix_count;
 } mnk_cache_step;
 
 // Appends keys and values. A sequence that is listed again continues.

@@ -47,10 +47,10 @@ typedef enum MNK_CLOSED(mnk_kv_scale_rule) {
   MNK_SCALE_UNBIASED = 1,
   MNK_SCALE_LEAST_SQUARES = 2,
 } mnk_kv_scale_rule;
-// What becomes of a vector that holds a NaN or an infinity: zero, or one whose scale is NaN.
+// What becomes of a vector that holds a NaN or an infinity.
 typedef enum MNK_CLOSED(mnk_kv_non_finite) {
-  MNK_NON_FINITE_ZERO = 0,
-  MNK_NON_FINITE_PROPAGATE = 1,
+  MNK_NON_FINITE_PROPAGATE = 0,  // its scale is NaN, and so is what is computed with the vector
+  MNK_NON_FINITE_ZERO = 1,       // it is stored as zero
 } mnk_kv_non_finite;
 
 typedef struct mnk_kv_quantize_options {

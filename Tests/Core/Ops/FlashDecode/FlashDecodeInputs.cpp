@@ -98,7 +98,7 @@ std::vector<Use> usesOf(const FlashDecode& op, const OperandBytes& bytes) {
     const uint64_t rows = op.sequences[s].rows != 0 ? op.sequences[s].rows : queries.rows;
     for (uint64_t k = 0; k < held.size(); ++k) {
       for (uint64_t row = 0; row < rows; ++row) {
-        const int64_t position = rowPosition(op.sequences[s].length, rows, row);
+        const int64_t position = rowPosition(op.sequences[s], rows, row);
         if (!isVisible(op, held[k].position, position)) continue;
         for (uint64_t head = 0; head < queries.heads; ++head) {
           const uint64_t kvHead = head / (queries.heads / cache.heads);

@@ -36,7 +36,8 @@ std::span<const NumberOption> numberOptions() {
   using Core = AttentionOptions;
   using InC = mnk_attention_options;
   static const NumberOption all[] = {
-      numberOption<&Core::scale, &InC::scale>("scale", {0.125, 1, 0.01, 1e-37}, {-1, NAN, 3e38, 1e-38}),
+      numberOption<&Core::scale, &InC::scale>("scale", {0.125, 1, 0.01, 1e-37, 6e4},
+                                              {-1, NAN, INFINITY, 3e38, 1e37, 7e17, 1e-38}),
       numberOption<&Core::softcap, &InC::softcap>("softcap", {10, 2, 30, 50, 1e-30, 1e-6, 1e6, 1e30},
                                                   {INFINITY, NAN, -2, 3e38, 1e-31}),
       numberOption<&Core::window, &InC::window>("window", {3}, {uint32_t{1} << 31}),
