@@ -73,8 +73,8 @@ struct StepFixture {
     EXPECT(tensorBytes(output->tensor) != std::vector<std::byte>(output->tensor.byteCount()));
     EXPECT(tensorBytes(cache->cache.view().keys) == tensorBytes(twin->cache.view().keys));
     for (uint32_t sequence : {0, 1}) {
-      EXPECT_EQ(mnk_cache_next_position(cache.get(), sequence), twin->cache.nextPosition(sequence));
-      EXPECT_EQ(mnk_cache_count(cache.get(), sequence), twin->cache.count(sequence));
+      EXPECT_EQ(nextPosition(cache.get(), sequence), *twin->cache.nextPosition(sequence));
+      EXPECT_EQ(sequenceOf(cache.get(), sequence).count, *twin->cache.count(sequence));
     }
   }
   void expectSameStep() const {
@@ -101,7 +101,7 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
   twin.sequences.assign(sequences, sequences + 3);
   twin.rowCounts.assign(rowCounts, rowCounts + 3);
   fixture.expectSameStep();
-  EXPECT_EQ(mnk_cache_next_position(fixture.cache.get(), 1), 4u);
+  EXPECT_EQ(nextPosition(fixture.cache.get(), 1), 4u);
   fixture.expectSame(
       [&](auto* encoder, auto* cache) {
         return mnk_encoder_append_step(encoder, cache, &fixture.step, nullptr) &&
@@ -185,7 +185,7 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   const auto encoder = makeEncoder(fixture.device.get());
   EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 1, nullptr));
   commit(encoder);
-  EXPECT_EQ(mnk_cache_next_position(cache, 1), 15u);
+  EXPECT_EQ(nextPosition(cache, 1), 15u);
   const Owned<char> text(mnk_cache_copy_text(cache), mnk_text_release);
   EXPECT_EQ(std::string(text.get()), fixture.cache->cache.text());
   EXPECT(mnk_cache_copy_text(nullptr) == nullptr);

@@ -13,7 +13,7 @@ TEST(AttentionCacheAttend, RowsAreTheNewestTokens) {
     AttentionFixture fixture(device, attendedDescriptor(64));
     for (const uint64_t tokens : {1, 7, 3, 30}) {
       fixture.appendNow(tokens, 1);
-      const uint64_t next = fixture.cache.nextPosition(1);
+      const uint64_t next = *fixture.cache.nextPosition(1);
       for (const uint64_t rows : {uint64_t{1}, tokens}) {
         const Tensor queries = fixture.someQueries(rows);
         EXPECT(largestDifference(fixture.attendNow(queries, {}, 1),
@@ -35,7 +35,7 @@ TEST(AttentionCacheAttend, SeesTokensAppendedByTheSameEncoder) {
     const std::vector<double> expectedEarly = fixture.expected(queries, 1, positions(0, 4));
     fixture.append(encoder, 2);
     REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(late.shape())), {.into = late}));
-    EXPECT_EQ(fixture.cache.nextPosition(), 3u);
+    EXPECT_EQ(*fixture.cache.nextPosition(), 3u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT(largestDifference(floatsOf(early), expectedEarly) < kF32Sums);
     EXPECT(largestDifference(floatsOf(late), fixture.expected(queries, 1, positions(0, 6))) < kF32Sums);
@@ -184,7 +184,7 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
       AttentionFixture fixture(device, attendedDescriptor(6, pinned));
       fixture.appendNow(10);  // holds 4 to 9, or 0, 1 and 6 to 9
       const uint64_t oldest = 4 + pinned;
-      const auto held = [&] { return positions(0, pinned) + positions(oldest, fixture.cache.nextPosition()); };
+      const auto held = [&] { return positions(0, pinned) + positions(oldest, *fixture.cache.nextPosition()); };
       const auto expectHeld = [&](uint64_t rows) {
         const Tensor queries = fixture.someQueries(rows);
         EXPECT(largestDifference(fixture.attendNow(queries), fixture.expected(queries, rows, held())) < kF32Sums);
@@ -195,7 +195,7 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
       };
       expectHeld(10);       // the first rows see nothing, or only pinned positions
       fixture.truncate(8);  // tokens overwritten by the truncated ones stay lost
-      EXPECT_EQ(fixture.cache.count(), held().size());
+      EXPECT_EQ(*fixture.cache.count(), held().size());
       expectHeld(1);
       expectHeld(4);
       fixture.appendNow(1);

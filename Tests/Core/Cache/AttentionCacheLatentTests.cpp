@@ -209,7 +209,7 @@ TEST(AttentionCacheLatent, AStepIsOneCall) {
     REQUIRE(CommandEncoder::run(
         device, [&](CommandEncoder& encoder) { return of.cache.appendAndAttend(encoder, step); }, "step"));
     EXPECT(relativeError(of.layer.projected(floatsOf(into)), of.layer.unabsorbed(UINT64_MAX)) < 1e-10);
-    EXPECT_EQ(of.cache.nextPosition(1), 12u);
+    EXPECT_EQ(*of.cache.nextPosition(1), 12u);
     // A copy that is truncated by one token gives the result of the next-to-last row.
     CommandEncoder encoder(device);
     REQUIRE(of.cache.copy(encoder, 1, 0));
@@ -247,7 +247,7 @@ TEST(AttentionCacheLatent, NeedsAScaleAndRotatedKeys) {
                   .got = "a rotary embedding, and a latent part of 512",
                   .expected = "keys and queries that are rotated already",
                   .fix = "Rotate the keys and the last part of the queries with MultiRoPE, and leave `rotary` out."});
-    EXPECT_EQ(of.cache.nextPosition(), 0u);
+    EXPECT_EQ(*of.cache.nextPosition(), 0u);
   });
 }
 

@@ -38,7 +38,7 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
     appendAlike(device, random, {near}, 8);
     AttentionCache far = movedTo(device, near, kLimit + 1 - 8);  // in the same slots
     appendAlike(device, random, {near, far}, 7);
-    EXPECT_EQ(far.nextPosition(), kLimit);
+    EXPECT_EQ(*far.nextPosition(), kLimit);
 
     const Tensor queries = someTokens(device, random, 1, 1, 32), token = someTokens(device, random, 1, 1, 32);
     const Tensor slopes = constants(device, 0.25f, 1, 1);
@@ -63,7 +63,7 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
         far.appendAndAttend(encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}}),
         (kTooMany));
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    EXPECT_EQ(far.nextPosition(), kLimit);
+    EXPECT_EQ(*far.nextPosition(), kLimit);
     EXPECT(attend(far, 0) == attend(near, 0));
     far.reset();
     appendAlike(device, random, {far}, 1);

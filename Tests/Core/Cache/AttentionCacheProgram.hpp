@@ -294,8 +294,8 @@ class AttentionCacheProgram {
       const auto [key, value] = history_.token(position, sequence);
       EXPECT(inSlot(keys, keyDim_, slot) == key && inSlot(values, valueDim_, slot) == value);
     }
-    EXPECT_EQ(cache_.count(sequence), count);
-    EXPECT_EQ(cache_.nextPosition(sequence), held.next);
+    EXPECT_EQ(*cache_.count(sequence), count);
+    EXPECT_EQ(*cache_.nextPosition(sequence), held.next);
   }
 
   std::shared_ptr<Device> device_;

@@ -182,7 +182,7 @@ TEST(AttentionCacheReaders, AppendsAfterReplacedTokensAreRefused) {
                                   .got = "sequence 0, cut at position 2",
                                   .expected = "positions before 3 as they were when they were encoded",
                                   .fix = kFix});
-  EXPECT_EQ(cache.nextPosition(), 3u);
+  EXPECT_EQ(*cache.nextPosition(), 3u);
 }
 
 TEST(AttentionCacheReaders, AppendsAfterATruncatedAppendAreRefused) {
@@ -225,7 +225,7 @@ TEST(AttentionCacheReaders, OfTheirEncodersWritesAreNotRefused) {
   fixture.append(encoder, 1, 1);
   REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, {}, 1));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(fixture.cache.nextPosition(1), 1u);
+  EXPECT_EQ(*fixture.cache.nextPosition(1), 1u);
 }
 
 // The handler may retain the encoder.
@@ -279,9 +279,9 @@ TEST(AttentionCacheThreads, ARefusedCommitNeverAdvancesACache) {
   }
   isDone = true;
   other.join();
-  EXPECT_EQ(caches.front().nextPosition(), appended);
-  EXPECT_EQ(caches[1].nextPosition(), 0u);
-  EXPECT_EQ(caches.back().nextPosition(), 200u);
+  EXPECT_EQ(*caches.front().nextPosition(), appended);
+  EXPECT_EQ(*caches[1].nextPosition(), 0u);
+  EXPECT_EQ(*caches.back().nextPosition(), 200u);
 }
 
 // Every element written in a turn is that turn's number, so a mixture of two turns is visible.
@@ -351,7 +351,7 @@ TEST(AttentionCacheThreads, RepeatedSequencesLoseNoTokens) {
   }
   isDone = true;
   other.join();
-  EXPECT_EQ(cache.nextPosition(), appended + listed);
+  EXPECT_EQ(*cache.nextPosition(), appended + listed);
 }
 
 }  // namespace mnk::test

@@ -67,7 +67,7 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
       {.what = "a result does not match the queries"});
   refused([&](auto& step) { step.queries = tensor(DType::f32, {2, 3, 64}); }, {});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-  EXPECT_EQ(cache.nextPosition(), 0u);
+  EXPECT_EQ(*cache.nextPosition(), 0u);
   REQUIRE(cache.appendAndAttend(encoder, sound));
   EXPECT_EQ(encoder.summary().total.dispatches, 2u);
   EXPECT_EQ(encoder.summary().kinds.at("RotaryAppend").dispatches, 1u);

@@ -60,7 +60,7 @@ TEST(AttentionCacheStep, ListsAgreeInAppendAndAttend) {
         EXPECT(largestDifference(part(got, row * kRow, kRow), expected) < kF32Sums);
       }
       for (uint32_t sequence = 0; sequence < 3; ++sequence) {
-        EXPECT_EQ(fixture.cache.nextPosition(sequence), fixture.history.size(sequence));
+        EXPECT_EQ(*fixture.cache.nextPosition(sequence), fixture.history.size(sequence));
       }
     }
   });
@@ -114,7 +114,7 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .expected = "as many rows of each sequence",
                 .fix = "Attend without a mask, or to sequences of as many rows at a time."});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-  EXPECT_EQ(fixture.cache.nextPosition(1), 0u);
+  EXPECT_EQ(*fixture.cache.nextPosition(1), 0u);
 }
 
 // Each part of a divided call would lie inside the tensor, although the whole view does not.
@@ -210,7 +210,7 @@ TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
             }
             fixture.history.append(keys, values);
             EXPECT(largestDifference(floatsOf(out), fixture.history.attended(queries, seen)) < kF32Sums);
-            EXPECT_EQ(fixture.cache.nextPosition(), fixture.history.size());
+            EXPECT_EQ(*fixture.cache.nextPosition(), fixture.history.size());
           }
         }
       }
@@ -252,9 +252,9 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedEntirelyOrNotAtAll) {
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   step.options.isCausal = true;
   REQUIRE(fixture.cache.appendAndAttend(encoder, step));
-  EXPECT_EQ(fixture.cache.nextPosition(), 0u);
+  EXPECT_EQ(*fixture.cache.nextPosition(), 0u);
   REQUIRE(REQUIRE(encoder.commit()).wait());
-  EXPECT_EQ(fixture.cache.nextPosition(), 12u);
+  EXPECT_EQ(*fixture.cache.nextPosition(), 12u);
 }
 
 TEST(AttentionCacheStep, SeveralSequencesNeedAList) {

@@ -390,7 +390,7 @@ TEST(AttentionCacheThreads, SavesHoldOneStateDuringRewrites) {
     }
     ++saves;
     const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes()));
-    if (loaded.nextPosition() == 0) continue;
+    if (*loaded.nextPosition() == 0) continue;
     const std::vector<std::byte> keys = bytesOf(loaded.view().keys), values = bytesOf(*loaded.view().values);
     const uint64_t ofSequence = keys.size() / 3;
     for (uint64_t at = 0; at < ofSequence; ++at) {
