@@ -50,8 +50,10 @@ class AttentionCacheProgram {
 
   // Appends in an encoder that is never committed.
   void abandon(uint32_t sequence) {
-    CommandEncoder encoder(device_);
-    (void)cache_.append(encoder, view(someKeys(1)), view(someValues(1)), sequence);
+    {
+      CommandEncoder encoder(device_);
+      (void)cache_.append(encoder, view(someKeys(1)), view(someValues(1)), sequence);
+    }
     check();
   }
 

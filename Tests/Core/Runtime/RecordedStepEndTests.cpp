@@ -47,7 +47,7 @@ TEST(RecordedStep, AFinishedRecordingReleasesItsEncoder) {
   const Tensor token = s.zeros(1);
   CommandEncoder encoder(s.device);
   StepRecording::begin(encoder);
-  REQUIRE(s.cache.append(encoder, token, token));
+  REQUIRE(s.cache.append(encoder, token, token, 0));
   EXPECT_EQ(s.device->droppedSubmissions(), 0u);
   const std::weak_ptr<Buffer> memory = s.cache.view().keys.buffer();
   {
