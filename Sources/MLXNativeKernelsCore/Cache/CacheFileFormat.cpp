@@ -25,7 +25,8 @@ constexpr size_t kPackageVersionOffset = 10, kFieldsOffset = 12, kWindowOffset =
 static_assert(uint32_t(DType::f32) == 0 && uint32_t(DType::f16) == 1 && uint32_t(DType::bf16) == 2 &&
               uint32_t(DType::u8) == 3);
 static_assert(uint32_t(KVWrap::linear) == 0 && uint32_t(KVWrap::ring) == 1);
-static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1);
+static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1 &&
+              uint32_t(KVCodecName::mlx1Unrotated) == 2 && uint32_t(KVCodecName::mlx1Affine4) == 3);
 static_assert(uint32_t(KVQuantizedPlanes::both) == 0 && uint32_t(KVQuantizedPlanes::keys) == 1 &&
               uint32_t(KVQuantizedPlanes::values) == 2);
 static_assert(uint32_t(KVScaleRule::unbiased) == 0 && uint32_t(KVScaleRule::leastSquares) == 1);
@@ -140,7 +141,7 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   if (isQuantized) {
     KVQuantizedStorage& q = d.quantized.emplace();
     q.planes = static_cast<KVQuantizedPlanes>(stored - 1);
-    q.codec = fields.choice("codec", KVCodecName::mlx1);
+    q.codec = fields.choice("codec", KVCodecName::mlx1Affine4);
     q.keyBits = fields.next();
     q.valueBits = fields.next();
     q.scaleFactor = fields.next<float>();

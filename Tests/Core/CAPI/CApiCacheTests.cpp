@@ -213,7 +213,7 @@ TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
     no(fixture.make(no.out()));
   };
   refuse([](mnk_cache_quantization& q) { q.size -= 1; });
-  refuse([](mnk_cache_quantization& q) { q.codec = number<mnk_kv_codec_name>(2); });
+  refuse([](mnk_cache_quantization& q) { q.codec = number<mnk_kv_codec_name>(4); });
   refuse([](mnk_cache_quantization& q) { q.options.key_scale = number<mnk_kv_scale_rule>(3); });
   refuse([](mnk_cache_quantization& q) { q.key_bits = 1; });
 }

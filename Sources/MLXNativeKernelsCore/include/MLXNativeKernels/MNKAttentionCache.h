@@ -29,7 +29,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
 @property(nonatomic) MNKKVCodecName codec;
 @property(nonatomic) NSUInteger keyBits;
 @property(nonatomic) NSUInteger valueBits;
-/// For mlx1 at a head dim of 512; 1 by default.
+/// For mlx1 and mlx1Unrotated at a head dim of 512; 1 by default.
 @property(nonatomic) float scaleFactor;
 @property(nonatomic, copy) MNKKVQuantizeOptions *options;
 /// `float32`, `[kvHeads, headDim]`.

@@ -29,7 +29,7 @@ typedef struct mnk_cache_quantization {
   mnk_kv_codec_name codec;
   uint32_t key_bits;
   uint32_t value_bits;  // 0: as key_bits
-  float scale_factor;   // mlx1 at head dim 512; 0 is 1
+  float scale_factor;   // mlx1 and mlx1Unrotated at head dim 512; 0 is 1
   mnk_kv_quantize_options options;
   mnk_tensor* MNK_NULLABLE key_means;           // f32 [kvHeads, headDim]; NULL: none
   mnk_tensor* MNK_NULLABLE value_means;         // f32 [kvHeads, valueHeadDim]; NULL: none
