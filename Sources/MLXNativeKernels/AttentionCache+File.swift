@@ -7,7 +7,8 @@ extension AttentionCache {
     ///
     /// Waits for submitted work that writes the cache; ``saveWhenFinished(to:)`` suspends instead. Only its owner can
     /// read a new file. An existing file is replaced once everything is written, keeps its permissions, and is left
-    /// unchanged if the call throws. Symbolic links are followed.
+    /// unchanged if the call throws. Symbolic links are followed, except links of other users that do not own the link's
+    /// folder.
     ///
     /// ```swift
     /// try cache.save(to: path)
