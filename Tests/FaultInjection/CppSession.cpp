@@ -123,15 +123,15 @@ class CppSession final : public Session {
   uint64_t runs() override { return step_.runs(); }
   void setRuns(uint64_t runs) override { step_.setRuns(runs); }
 
-  Status makeCache(bool isQuantized) override {
+  Status makeCache(bool isQuantized, uint32_t capacity) override {
     AttentionCacheDescriptor descriptor{
-        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = kCapacity, .sequences = kSequences, .dtype = DType::f32};
+        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = capacity, .sequences = kSequences, .dtype = DType::f32};
     if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
     return keep(CALL(AttentionCache::make(device_, descriptor)), cache_);
   }
-  Status prepare(const char* tuningFile) override {
+  Status prepare(const char* tuningFile, uint32_t rows) override {
     const Preparation preparation{.caches = {*cache_},
-                                  .rows = kTokens,
+                                  .rows = rows,
                                   .rotary = RotaryEmbedding{},
                                   .tuning = Tuning::measure,
                                   .tuningFile = tuningFile};
