@@ -182,7 +182,7 @@ class CppSession final : public Session {
     const std::string file = path;
     return keep(CALL(AttentionCache::load(device_, file, 1 << 20)), cache_);
   }
-  uint64_t position(uint32_t sequence) override { return cache_->nextPosition(sequence); }
+  uint64_t position(uint32_t sequence) override { return *cache_->nextPosition(sequence); }
   bool isSuspect(uint32_t sequence) override { return cache_->isSuspect(sequence); }
   void dropCache() override {
     call("~AttentionCache", [&] { cache_.reset(); });

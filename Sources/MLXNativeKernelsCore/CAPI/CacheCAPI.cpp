@@ -76,6 +76,8 @@ Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
                  .fix = "Set has_first_position, or leave first_position at 0."};
   }
   if (!positions && input.has_first_position) positions = RotaryPositions(input.first_position);
+  MNK_TRY(auto next, c::nextPositions(input.next, positions.has_value()));
+  if (next) positions = std::move(next);
   MNK_TRY(auto offsets, c::rotaryOffsets(input.offsets));
   return RotaryStep{
       .embedding = std::move(embedding), .positions = std::move(positions), .offsets = std::move(offsets)};
@@ -93,9 +95,8 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
     if (!view && kinds & neededFor) return c::nullArgument(name);
     if (view) *into = std::move(*view);
   }
-  static constexpr uint32_t kFirstSequence = 0;
   if (!input.sequences && input.sequence_count != 0) return c::nullArgument("sequences");
-  result.sequences = {input.sequences ? input.sequences : &kFirstSequence, input.sequences ? input.sequence_count : 1};
+  result.sequences = {input.sequences ? input.sequences : &kOnlySequence, input.sequences ? input.sequence_count : 1};
   if (input.row_counts) result.rowCounts = {input.row_counts, result.sequences.size()};
   if (input.results) {
     MNK_TRY(auto results, c::attentionResults(input.results));
@@ -250,14 +251,17 @@ mnk_tensor* mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out er
   return makeScales(cache, true, error);
 }
 
-uint64_t mnk_cache_next_position(const mnk_cache* cache, uint32_t sequence) {
-  return cache ? cache->cache.nextPosition(sequence) : 0;
+bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state,
+                            mnk_error_out error) {
+  return c::run(error, {{cache, "cache"}, {state, "state"}}, [&]() -> Result<void> {
+    MNK_TRY(const uint64_t next, cache->cache.nextPosition(sequence));
+    MNK_TRY(const uint64_t count, cache->cache.count(sequence));
+    *state = {.next_position = next, .count = count, .is_suspect = cache->cache.isSuspect(sequence)};
+    return {};
+  });
 }
-uint64_t mnk_cache_count(const mnk_cache* cache, uint32_t sequence) {
-  return cache ? cache->cache.count(sequence) : 0;
-}
-bool mnk_cache_is_suspect(const mnk_cache* cache, uint32_t sequence) {
-  return cache ? cache->cache.isSuspect(sequence) : false;
+bool mnk_cache_is_suspect(const mnk_cache* cache) {
+  return cache ? cache->cache.isSuspect() : false;
 }
 uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position) {
   return cache ? cache->cache.view().slotOf(position) : 0;

@@ -40,6 +40,7 @@ Result<std::vector<AttendedSequence>> attendedSequences(
     std::span<const SequenceRows> entries, bool isCausal,
     const std::function<Result<CacheCursor>(uint32_t sequence)>& cursorOf);
 
+Error tooFewPositions(uint64_t rows, uint32_t sequence, const CacheCursor& cursor);
 Error listedAgain(uint32_t sequence);
 Error unevenMask();
 Error dividedMask();

@@ -123,18 +123,20 @@ Result<std::vector<AttendedSequence>> attendedSequences(
     if (behind != 0 && rows != 0 && !isCausal) {
       return listedAgain(sequence);
     }
-    if (cursor.next != 0 && cursor.next <= behind && rows != 0) {
-      return Error{.op = std::string(kAttend),
-                   .what = "a sequence has fewer positions than queries",
-                   .got = fmt::format("{} of sequence {}, which has {}", countText(behind + rows, "row"), sequence,
-                                      countText(cursor.next, "position")),
-                   .expected = "rows of tokens that were appended",
-                   .fix = "Append keys and values of the queries' tokens first."};
-    }
+    if (cursor.next <= behind && rows != 0) return tooFewPositions(behind + rows, sequence, cursor);
     attended[i] = attendedBy(sequence, cursor, behind);
     behind += rows;
   }
   return attended;
+}
+
+Error tooFewPositions(uint64_t rows, uint32_t sequence, const CacheCursor& cursor) {
+  return {.op = std::string(kAttend),
+          .what = "a sequence has fewer positions than queries",
+          .got = fmt::format("{} of sequence {}, which has {}", countText(rows, "row"), sequence,
+                             countText(cursor.next, "position")),
+          .expected = "rows of tokens that were appended",
+          .fix = "Append keys and values of the queries' tokens first."};
 }
 
 Error listedAgain(uint32_t sequence) {
@@ -211,24 +213,31 @@ void AttentionCache::State::noteRead(CacheCursors::Recording& recording, const A
   const uint64_t oldest = cursors.slots().oldestKept(cursor), window = windowOf(options);
   const uint64_t firstRow = cursor.next - std::min(cursor.next, rows);
   const uint64_t begin = window == 0 ? oldest : std::max(oldest, firstRow + 1 - std::min(firstRow + 1, window));
-  recording.read(begin, rows == 0 ? begin : cursor.next, static_cast<uint32_t>(attended.sequence));
+  recording.read(begin, rows == 0 ? begin : cursor.next, static_cast<uint32_t>(attended.sequence), options.isCausal);
 }
 
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                                     const AttentionOptions& options, uint32_t sequence) const {
   const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, queries, results, options, sequence](CommandEncoder& next, uint64_t) {
+    return [cache = *this, queries, results, options, sequence](CommandEncoder& next) {
       return cache.attend(next, queries, results, options, sequence);
     };
   };
   return cacheCall(
       encoder, kAttend, again,
       [&]() -> Result<void> {
-        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
-        MNK_TRY(auto cursor, recording->known(sequence));
-        const AttendedSequence attended = attendedBy(sequence, cursor);
-        MNK_TRY(encoder.encode(state_->attention(queries, results, options, {attended})));
-        state_->noteRead(*recording, attended, queries.resolved().tokens, options);
+        MNK_TRY(const uint32_t number, state_->cursors.numberOf(sequence));
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&number, 1}));
+        MNK_TRY(auto cursor, recording->known(number));
+        const AttendedSequence attended = attendedBy(number, cursor);
+        const uint64_t rows = queries.resolved().tokens;
+        const FlashDecode op = state_->attention(queries, results, options, {attended});
+        if (cursor.next == 0 && rows != 0) {
+          MNK_TRY(plan(op));  // its rules come first
+          return tooFewPositions(rows, number, cursor);
+        }
+        MNK_TRY(encoder.encode(op));
+        state_->noteRead(*recording, attended, rows, options);
         return {};
       },
       true);
@@ -239,11 +248,18 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
                                     std::span<const uint32_t> rowCounts) const {
   const auto again = [&]() -> CommandEncoder::Call {
     return [cache = *this, queries, results, options, listed = std::vector(sequences.begin(), sequences.end()),
-            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next, uint64_t) {
+            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next) {
       return cache.attend(next, queries, results, options, listed, rows);
     };
   };
+  const bool isOne = sequences.size() == 1 && rowCounts.empty();
   return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
+    if (isOne) return attend(encoder, queries, results, options, sequences[0]);
+    uint32_t only = 0;
+    if (sequences.size() == 1) {
+      MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
+      sequences = {&only, 1};
+    }
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
     // All of the queries, before they are divided.
     MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
@@ -259,7 +275,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       state_->noteRead(*recording, attended[i], entries[i].rows, options);
     }
     return {};
-  });
+  }, isOne);
 }
 
 }  // namespace mnk

@@ -47,8 +47,8 @@ struct AttentionCache::State {
   // Plans appendAndAttend and its parts. Advances the cursors past what is planned.
   Result<Plan> planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                         std::map<uint32_t, CacheCursor>& cursors) const;
-  Result<void> repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, const CacheCursor& from,
-                          const std::function<Result<Plan>()>& fresh) const;
+  Result<void> repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, uint32_t sequence,
+                          const CacheCursor& from, const std::function<Result<Plan>()>& fresh) const;
   Result<Plan> planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step, uint64_t firstToken,
                           CacheCursor& cursor) const;
   Result<Plan> planAllEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,

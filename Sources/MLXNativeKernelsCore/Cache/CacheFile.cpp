@@ -199,7 +199,7 @@ Result<void> AttentionCache::save(const std::string& path) const {
       if (!run.isHeld) {
         std::fill(run.bytes.begin(), run.bytes.end(), std::byte{0});
       } else {
-        MNK_TRY(run.buffer.read(run.offset, run.bytes));
+        MNK_TRY(run.buffer.readCommitted(run.offset, run.bytes));
       }
       return file.write(run.bytes);
     };

@@ -9,12 +9,14 @@ namespace {
 constexpr std::string_view kAppend = "AttentionCache.append";
 constexpr std::string_view kAttend = "AttentionCache.attend";
 
-struct SequenceList {
-  std::vector<uint32_t> sequences, rowCounts;
-};
+}  // namespace
+
+namespace mnk::objc {
 
 SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<NSNumber *> *rowCounts) {
-  SequenceList list{.sequences = reading.integers<uint32_t>(sequences, "a sequence"), .rowCounts = {}};
+  const bool isOnly = sequences.count == 1 && [sequences[0] isEqual:@(MNKOnlySequence)];
+  SequenceList list{.sequences = {kOnlySequence}, .rowCounts = {}};
+  if (!isOnly) list.sequences = reading.integers<uint32_t>(sequences, "a sequence");
   if (!rowCounts) return list;
   list.rowCounts = reading.integers<uint32_t>(rowCounts, "a row count");
   // To the core, an empty list means no list.
@@ -26,7 +28,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   return list;
 }
 
-}  // namespace
+}  // namespace mnk::objc
 
 @implementation MNKCommandEncoder
 
@@ -46,7 +48,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
              error:(NSError **)error {
-  return [self appendKeys:keys values:values toCache:cache sequence:0 error:error];
+  return [self appendKeys:keys values:values toCache:cache sequence:MNKOnlySequence error:error];
 }
 
 - (BOOL)appendKeys:(MNKTensor *)keys
@@ -83,7 +85,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
     Reading reading(kAppend);
     auto target = objc::read(reading, cache);
     const HeadsView newKeys = objc::read(reading, keys), newValues = objc::read(reading, values);
-    const uint32_t one = reading.narrow(sequence, "sequence");
+    const uint32_t one = objc::sequenceNumber(sequence);
     if (reading.failed()) return reading.error();
     return target->append(*self->_core, newKeys, newValues, one);
   });
@@ -99,7 +101,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
     Reading reading(kAppend);
     auto target = objc::read(reading, cache);
     const HeadsView newKeys = objc::read(reading, keys), newValues = objc::read(reading, values);
-    const SequenceList list = readList(reading, sequences, rowCounts);
+    const objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
     if (reading.failed()) return reading.error();
     return target->append(*self->_core, newKeys, newValues, list.sequences, list.rowCounts);
   });
@@ -112,7 +114,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
                 error:(NSError **)error {
   return [self attendQueries:queries
                    overCache:cache
-                    sequence:0
+                    sequence:MNKOnlySequence
                      results:[MNKAttentionResults resultsIntoTensor:output]
                      options:options
                        error:error];
@@ -157,7 +159,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
     Reading reading(kAttend);
     const auto source = objc::read(reading, cache);
     const HeadsView rows = objc::read(reading, queries);
-    const uint32_t one = reading.narrow(sequence, "sequence");
+    const uint32_t one = objc::sequenceNumber(sequence);
     const AttentionResults into = objc::read(reading, results);
     const AttentionOptions chosen = objc::read(reading, options);
     if (reading.failed()) return reading.error();
@@ -176,7 +178,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
     Reading reading(kAttend);
     const auto source = objc::read(reading, cache);
     const HeadsView rows = objc::read(reading, queries);
-    const SequenceList list = readList(reading, sequences, rowCounts);
+    const objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
     const AttentionResults into = objc::read(reading, results);
     const AttentionOptions chosen = objc::read(reading, options);
     if (reading.failed()) return reading.error();
@@ -197,7 +199,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                          .rotary = objc::read(reading, rotary),
                          .results = objc::read(reading, results),
                          .options = objc::read(reading, options)};
-    SequenceList list = readList(reading, sequences, rowCounts);
+    objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
     if (list.sequences.empty()) {
       reading.fail("the step has no sequence", "an empty list of sequences", "at least one sequence",
                    "List the sequences that the tokens continue.");
@@ -296,7 +298,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.dequantize");
     const auto source = objc::read(reading, cache);
-    const uint32_t one = reading.narrow(sequence, "sequence");
+    const uint32_t one = objc::sequenceNumber(sequence);
     const KVDomain form = objc::read(reading, domain);
     if (reading.failed()) return reading.error();
     return source->dequantize(*self->_core, objc::optionalCoreOf(keys), objc::optionalCoreOf(values), position, one,

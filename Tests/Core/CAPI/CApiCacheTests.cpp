@@ -98,9 +98,9 @@ TEST(CApiCache, ADenseCacheIsMadeIntoAQuantizedOne) {
   no(mnk_encoder_make_quantized_cache(encoder.get(), expected.get(), &fixture.quantization, no.out()));
   const Owned<mnk_cache> made(
       mnk_encoder_make_quantized_cache(encoder.get(), dense.get(), &fixture.quantization, nullptr), mnk_cache_release);
-  EXPECT_EQ(mnk_cache_next_position(made.get(), 1), 0u);
+  EXPECT_EQ(nextPosition(made.get(), 1), 0u);
   commit(encoder);
-  EXPECT_EQ(mnk_cache_next_position(made.get(), 1), 3u);
+  EXPECT_EQ(nextPosition(made.get(), 1), 3u);
   EXPECT(cacheBytes(made.get()) == cacheBytes(expected.get()));
 }
 
@@ -151,8 +151,8 @@ TEST(CApiCache, SavedCachesComeBack) {
                             mnk_cache_release);
   };
   const auto loaded = load("cache", mnk_cache_bytes(cache.get()), nullptr);
-  EXPECT_EQ(mnk_cache_next_position(loaded.get(), 1), 6u);
-  EXPECT_EQ(mnk_cache_count(loaded.get(), 1), 4u);
+  EXPECT_EQ(nextPosition(loaded.get(), 1), 6u);
+  EXPECT_EQ(sequenceOf(loaded.get(), 1).count, 4u);
   EXPECT(cacheBytes(loaded.get()) == cacheBytes(cache.get()));
   Caught caught;
   EXPECT(!load("cache", 1, caught.out()));

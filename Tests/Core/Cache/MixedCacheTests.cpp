@@ -50,7 +50,7 @@ class Family {
     };
     switch (random_.below(6)) {
       case 0: {
-        const uint64_t position = random_.below(caches_[0].nextPosition(sequence) + 1);
+        const uint64_t position = random_.below(*caches_[0].nextPosition(sequence) + 1);
         std::vector<bool> done;
         for (AttentionCache& cache : caches_) done.push_back(bool(cache.truncate(position, sequence)));
         EXPECT(done == std::vector<bool>(caches_.size(), done[0]));
@@ -102,8 +102,8 @@ class Family {
       const bool hasQuantizedKeys = kPlanes[i - 2] == KVQuantizedPlanes::keys;
       const Context context(hasQuantizedKeys ? "codes of keys" : "codes of values");
       for (uint32_t sequence = 0; sequence < dense.descriptor().sequences; ++sequence) {
-        EXPECT_EQ(cache.nextPosition(sequence), dense.nextPosition(sequence));
-        EXPECT_EQ(cache.count(sequence), dense.count(sequence));
+        EXPECT_EQ(*cache.nextPosition(sequence), *dense.nextPosition(sequence));
+        EXPECT_EQ(*cache.count(sequence), *dense.count(sequence));
       }
       const QuantizedKVCacheView got = *cache.quantizedView(), expected = *quantized.quantizedView();
       const QuantizedKVPlane& gotCodes = hasQuantizedKeys ? got.keys : *got.values;

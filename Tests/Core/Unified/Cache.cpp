@@ -5,10 +5,11 @@
 #include "Harness/FakeDevice.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
+#include "Cache/AttentionCacheFixture.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include <cmath>
 #include <tuple>
-#include "Cache/AttentionCacheFixture.hpp"
 #include "Host/HostTestSupport.hpp"
 #include <cstdlib>
 #include "Cache/AttentionCacheProgram.hpp"
@@ -28,11 +29,11 @@
 #include "Cache/KilledSave.hpp"
 #include "Support/TemporaryFile.hpp"
 #include "Harness/HeldWork.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include <latch>
 #include "Harness/Check.hpp"
 #include "Cache/AttentionCacheAttendTests.cpp"
+#include "Cache/AttentionCacheCallTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"

@@ -24,6 +24,9 @@
 
 namespace mnk {
 
+// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
+inline constexpr uint32_t kOnlySequence = UINT32_MAX;
+
 // What of a cache is quantized. The rest is dense, with the descriptor's dtype.
 enum class KVQuantizedPlanes : uint32_t { both, keys, values };
 
@@ -95,7 +98,7 @@ struct AppendAndAttend {
   std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
   AttentionResults results = {};
   AttentionOptions options = {};
-  uint32_t sequence = 0;
+  uint32_t sequence = kOnlySequence;
   // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
   // and offsets.
   std::vector<uint32_t> sequences = {};
@@ -119,28 +122,36 @@ class AttentionCache {
   uint64_t bytesPerToken() const;  // of one position of one sequence: keys and values of all heads
   int64_t bytesSaved() const;      // how much more keys and values would take as f16
 
-  // State of committed work. An unknown sequence reads as empty.
-  uint64_t nextPosition(uint32_t sequence = 0) const;
-  uint64_t count(uint32_t sequence = 0) const;  // positions that can be attended to
-  bool isSuspect(uint32_t sequence = 0) const;
+  // State of committed work: an encoder that has appended changes it when it is committed.
+  Result<uint64_t> nextPosition(uint32_t sequence = kOnlySequence) const;
+  Result<uint64_t> count(uint32_t sequence = kOnlySequence) const;  // positions that can be attended to
+  bool isSuspect(uint32_t sequence) const;  // also true of a sequence that the cache does not have
+  bool isSuspect() const;                   // any sequence
+
+  // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have the
+  // meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by them
+  // must then append these tokens, or it cannot be committed.
+  RotaryPositions nextPositions(std::vector<uint32_t> sequences = {}, std::vector<uint32_t> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
   std::string text() const;
 
   // Keys and values of the next tokens of one sequence: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token,
   // or a view of another layout. A tensor is token-major; a HeadsView can have another layout.
-  Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values, uint32_t sequence = 0);
+  Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
+                      uint32_t sequence = kOnlySequence);
   // Tokens of several sequences, in the order of the list: rowCounts[i] of them for sequences[i]. Without counts it is
   // one for each, or as many as the views have for each of their sequences. A sequence that is listed again continues.
   Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                       std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts = {});
 
   // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
-  // headDim] for one row, [rows, heads, headDim], or a view of another layout. What the same encoder has appended
-  // counts. With a window, a row that would see a position that a ring has overwritten is an error. Without one a row
+  // headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees what the same encoder has
+  // appended, so append the queries' own keys and values first: a sequence without tokens is an error, and so is an
+  // append after causal attention over a sequence to which the encoder had not appended. With a window, a row that would see a position that a ring has overwritten is an error. Without one a row
   // sees what the ring holds up to its own position, which never fails; several rows in one step then see less than the
   // same rows one at a time, because all of their keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
-                      const AttentionOptions& options = {}, uint32_t sequence = 0) const;
+                      const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;
   // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows
   // are the newest tokens of sequences[i], or the newest before those of a later entry for the same sequence. Without
   // counts it is one for each, or as many as the view has for each of its sequences. All attend in one FlashDecode,
@@ -168,11 +179,11 @@ class AttentionCache {
   // Dequantizes positions of a quantized cache from `position` on: as many as the tensors hold, which have the shapes
   // of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten cannot.
   Result<void> dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,
-                          const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = 0,
+                          const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = kOnlySequence,
                           KVDomain domain = KVDomain::original) const;
 
   // Removes the tokens at `position` and after it. Positions that a ring has overwritten cannot be restored.
-  Result<void> truncate(uint64_t position, uint32_t sequence = 0);
+  Result<void> truncate(uint64_t position, uint32_t sequence = kOnlySequence);
   Result<void> reset(uint32_t sequence);
   void reset();
 

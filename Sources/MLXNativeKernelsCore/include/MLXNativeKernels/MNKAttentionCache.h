@@ -5,6 +5,9 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
+/// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
+static const NSUInteger MNKOnlySequence = NSUIntegerMax;
+
 /// What of a cache is quantized. The rest is dense, with the descriptor's element type.
 typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
   MNKQuantizedPlanesBoth = 0,
@@ -156,18 +159,20 @@ __attribute__((objc_subclassing_restricted))
 /// How many more bytes the cache would take as `float16`; negative for `float32`.
 @property(nonatomic, readonly) NSInteger bytesSaved;
 
-/// The position that the next appended token gets, in the only or first sequence.
+/// The position that the next appended token gets; `NSNotFound` if the cache has several sequences. It advances when an
+/// encoder is committed.
 @property(nonatomic, readonly) NSUInteger nextPosition;
-/// The number of positions that are kept, in the only or first sequence.
+/// The number of positions that are kept; `NSNotFound` if the cache has several sequences.
 @property(nonatomic, readonly) NSUInteger count;
-/// Whether work that appended to the only or first sequence has failed since its last truncate or reset.
+/// Whether work that appended to any sequence has failed since the sequence's last truncate or reset.
 @property(nonatomic, readonly, getter=isSuspect) BOOL suspect;
-/// The same of any sequence; an unknown one reads as empty.
+/// The same for one sequence; `NSNotFound` if the cache does not have it.
 - (NSUInteger)nextPositionOfSequence:(NSUInteger)sequence;
 - (NSUInteger)countOfSequence:(NSUInteger)sequence;
+/// The same for one sequence; `YES` if the cache does not have it.
 - (BOOL)isSequenceSuspect:(NSUInteger)sequence;
 
-/// Removes tokens of the only or first sequence at `position` and after it, as when speculative decoding rolls back.
+/// Removes tokens of the only sequence at `position` and after it, as when speculative decoding rolls back.
 /// Overwritten positions cannot be restored.
 - (BOOL)truncateToPosition:(NSUInteger)position error:(NSError **)error NS_SWIFT_NAME(truncate(to:));
 /// The same for any sequence.

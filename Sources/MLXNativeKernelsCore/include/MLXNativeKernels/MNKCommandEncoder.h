@@ -28,14 +28,14 @@ __attribute__((objc_subclassing_restricted))
 
 @property(nonatomic, readonly) MNKDevice *device;
 
-/// Writes keys and values at the next position of the only or first sequence, or quantizes them, whichever the cache
+/// Writes keys and values at the next position of the only sequence, or quantizes them, whichever the cache
 /// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can have
 /// another layout.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
              error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:));
-/// The same for any sequence.
+/// The same for one of several sequences.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
@@ -65,7 +65,7 @@ __attribute__((objc_subclassing_restricted))
              rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
                  error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequences:rowCounts:));
 
-/// Attends queries, the newest tokens of the only or first sequence, to all that the cache holds of it, with what this
+/// Attends queries, the newest tokens of the only sequence, to all that the cache holds of it, with what this
 /// encoder has appended: `[heads, headDim]` for one row, or `[rows, heads, headDim]`.
 ///
 /// With a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees what
@@ -77,7 +77,7 @@ __attribute__((objc_subclassing_restricted))
            intoTensor:(MNKTensor *)output
               options:(nullable MNKAttentionOptions *)options
                 error:(NSError **)error NS_SWIFT_NAME(attend(_:over:into:options:));
-/// The same for any sequence, and optionally with partials or the logarithm of the sum.
+/// The same for one of several sequences, and optionally with partials or the logarithm of the sum.
 - (BOOL)attendQueries:(MNKTensor *)queries
             overCache:(MNKAttentionCache *)cache
              sequence:(NSUInteger)sequence

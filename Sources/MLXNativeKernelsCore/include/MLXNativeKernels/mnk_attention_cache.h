@@ -13,7 +13,8 @@
 
 MNK_HEADER_BEGIN
 
-typedef struct mnk_cache mnk_cache;
+// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
+#define MNK_ONLY_SEQUENCE UINT32_MAX
 
 // What of a cache is quantized. The rest is dense, with the descriptor's dtype.
 typedef enum MNK_CLOSED(mnk_quantized_planes) {
@@ -85,10 +86,15 @@ mnk_tensor* MNK_NULLABLE mnk_cache_make_values(const mnk_cache* cache, mnk_error
 mnk_tensor* MNK_NULLABLE mnk_cache_make_key_scales(const mnk_cache* cache, mnk_error_out error);
 mnk_tensor* MNK_NULLABLE mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out error);
 
-// State of committed work; an unknown sequence reads as empty.
-uint64_t mnk_cache_next_position(const mnk_cache* cache, uint32_t sequence);
-uint64_t mnk_cache_count(const mnk_cache* cache, uint32_t sequence);
-bool mnk_cache_is_suspect(const mnk_cache* cache, uint32_t sequence);
+typedef struct mnk_sequence_state {
+  uint64_t next_position;  // of the next token that is appended
+  uint64_t count;          // positions that can be attended to
+  bool is_suspect;         // work that appended to it has failed since its last truncate or reset
+} mnk_sequence_state;
+
+// State of committed work: an encoder that has appended changes it when it is committed.
+bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state, mnk_error_out error);
+bool mnk_cache_is_suspect(const mnk_cache* cache);  // any sequence
 uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
 
 // Records a write at the next position, which advances when the encoder is committed. A commit is refused, with a
@@ -117,6 +123,7 @@ typedef struct mnk_rotary_step {
   bool has_first_position;       // else, without `positions`, tokens have the positions that they get in the cache
   int64_t first_position;        // of every sequence, if there are no positions
   mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
+  mnk_next_positions next;       // instead of both: the next positions of another cache
   mnk_rotary_numbers offsets;    // one for each sequence
 } mnk_rotary_step;
 
@@ -126,7 +133,7 @@ typedef struct mnk_cache_step {
   mnk_heads_view queries;  // to attend
   mnk_heads_view keys;     // to append
   mnk_heads_view values;
-  const uint32_t* MNK_NULLABLE sequences;   // NULL: only sequence 0
+  const uint32_t* MNK_NULLABLE sequences;   // NULL: the only sequence of the cache
   const uint32_t* MNK_NULLABLE row_counts;  // how many rows each listed sequence has; NULL: the same number for each
   size_t sequence_count;
   const mnk_attention_results* MNK_NULLABLE results;  // to attend

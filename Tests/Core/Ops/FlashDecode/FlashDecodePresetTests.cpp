@@ -227,7 +227,7 @@ TEST(FlashDecodePreset, QuantizedAttentionRotatesQueriesAndResults) {
         const Tensor readKeys = tokens(device, 20, 2, headDim), readValues = tokens(device, 20, 2, headDim);
         const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, rows));
         CommandEncoder encoder(device);
-        REQUIRE(cache.append(encoder, keys, values));
+        REQUIRE(cache.append(encoder, keys, values, 0));
         REQUIRE(encoder.encode(Hadamard{
             .from = REQUIRE(queries.reshaped(rows)), .into = turned, .signs = KVCodecName::mlx1, .isInverse = false}));
         REQUIRE(cache.dequantize(encoder, readKeys, readValues, 0, 0, KVDomain::rotated));
