@@ -9,8 +9,8 @@ extension AttentionCache {
     ///
     /// Waits for submitted work that writes the cache; ``saveWhenFinished(to:)-(String)`` suspends instead. Only its owner can
     /// read a new file. An existing file is replaced once everything is written, keeps its permissions, and is left
-    /// unchanged if the call throws. Symbolic links are followed. Inside the closure of a step, the file has the state
-    /// before the step.
+    /// unchanged if the call throws. Symbolic links are followed, except links of other users that do not own the link's
+    /// folder. Inside the closure of a step, the file has the state before the step.
     ///
     /// ```swift
     /// try cache.save(to: url)

@@ -242,12 +242,12 @@ class CSession final : public Session {
     return MAKE(completion_, mnk_recorded_step_run, step_, countFinished, &finished);
   }
 
-  Status makeCache(bool isQuantized) override {
+  Status makeCache(bool isQuantized, uint32_t capacity) override {
     const mnk_cache_quantization quantization{.size = sizeof quantization, .codec = MNK_TURBO, .key_bits = 4};
     const mnk_cache_descriptor descriptor{.size = sizeof descriptor,
                                           .kv_heads = kHeads,
                                           .head_dim = kHeadDim,
-                                          .capacity = kCapacity,
+                                          .capacity = capacity,
                                           .sequences = kSequences,
                                           .dtype = MNK_F32,
                                           .quantization = isQuantized ? &quantization : nullptr};
@@ -299,12 +299,12 @@ class CSession final : public Session {
   Status truncate(uint64_t position, uint32_t sequence) override {
     return RUN(mnk_cache_truncate, cache_, position, sequence);
   }
-  Status prepare(const char* tuningFile) override {
+  Status prepare(const char* tuningFile, uint32_t rows) override {
     const mnk_cache* caches[] = {cache_};
     const mnk_preparation preparation{.size = sizeof preparation,
                                       .caches = caches,
                                       .cache_count = 1,
-                                      .rows = kTokens,
+                                      .rows = rows,
                                       .dtype = MNK_F32,
                                       .rotary = &kRotary,
                                       .tuning = MNK_TUNING_MEASURE,

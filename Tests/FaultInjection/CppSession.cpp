@@ -121,15 +121,15 @@ class CppSession final : public Session {
     return keep(CALL(step_.run([&finished](const Result<Summary>&) { ++finished; })), completion_);
   }
 
-  Status makeCache(bool isQuantized) override {
+  Status makeCache(bool isQuantized, uint32_t capacity) override {
     AttentionCacheDescriptor descriptor{
-        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = kCapacity, .sequences = kSequences, .dtype = DType::f32};
+        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = capacity, .sequences = kSequences, .dtype = DType::f32};
     if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
     return keep(CALL(AttentionCache::make(device_, descriptor)), cache_);
   }
-  Status prepare(const char* tuningFile) override {
+  Status prepare(const char* tuningFile, uint32_t rows) override {
     const Preparation preparation{.caches = {*cache_},
-                                  .rows = kTokens,
+                                  .rows = rows,
                                   .rotary = RotaryEmbedding{},
                                   .tuning = Tuning::measure,
                                   .tuningFile = tuningFile};

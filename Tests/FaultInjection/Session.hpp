@@ -31,7 +31,8 @@ auto call(const char* name, Body&& body) {
 }
 
 // Sizes: heads of queries and of the cache, elements of a vector, tokens of a step, slots.
-inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kCodeBytes = 32, kSequences = 3;
+inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kMeasuredCapacity = 256,
+                          kCodeBytes = 32, kSequences = 3;
 inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // in a step
 
 // Tensors: constant, name in reports, element type and shape. The first three are filled with numbers; those from
@@ -129,8 +130,8 @@ class Session {
   virtual Status encodeStep() = 0;
   virtual Status runStep(std::atomic<int>& finished) = 0;
 
-  virtual Status makeCache(bool isQuantized) = 0;
-  virtual Status prepare(const char* tuningFile) = 0;
+  virtual Status makeCache(bool isQuantized, uint32_t capacity) = 0;
+  virtual Status prepare(const char* tuningFile, uint32_t rows) = 0;
   virtual Status append(uint32_t sequence) = 0;
   virtual Status attend(uint32_t sequence) = 0;
   virtual Status appendRows(std::span<const uint32_t> sequences) = 0;

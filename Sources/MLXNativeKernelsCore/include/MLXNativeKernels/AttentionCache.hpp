@@ -185,8 +185,9 @@ class AttentionCache {
   void reset();
 
   // Writes the cache to a file. Only its owner can read a new file. An existing file is replaced once everything is
-  // written, keeps its permissions, and is left unchanged if the call fails; symbolic links are followed. Waits for
-  // submitted work that writes the cache. Fails, with a retryable error, if the cache changes meanwhile.
+  // written, keeps its permissions, and is left unchanged if the call fails. Follows symbolic links, except links of
+  // other users that do not own the link's folder. Waits for submitted work that writes the cache. Fails, with a
+  // retryable error, if the cache changes meanwhile.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: everything in it is checked. Keys, values and scales may take at
   // most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory is allocated only

@@ -142,7 +142,7 @@ __attribute__((objc_subclassing_restricted))
 
 /// Writes the cache to a file, after waiting for submitted work that writes the cache. Only its owner can read a new
 /// file. An existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the
-/// call fails; symbolic links are followed.
+/// call fails. Symbolic links are followed, except links of other users that do not own the link's folder.
 - (BOOL)saveToURL:(NSURL *)url error:(NSError **)error NS_SWIFT_NAME(save(to:));
 
 /// The descriptor, with all defaults resolved.

@@ -181,8 +181,8 @@ bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out
 void mnk_cache_reset(mnk_cache* cache);
 
 // Writes the cache to a file, after waiting for submitted work that writes it. Only its owner can read a new file. An
-// existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the call fails;
-// symbolic links are followed.
+// existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the call fails.
+// Symbolic links are followed, except links of other users that do not own the link's folder.
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error);
 // The cache of a file, which need not be trusted: it is checked, and the call fails if keys and values would take more
 // than max_bytes.
