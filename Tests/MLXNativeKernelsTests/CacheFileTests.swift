@@ -83,7 +83,7 @@ final class CacheFileTests: DeviceTestCase {
         }
         // The file stores the window and the capacity, so the limits are the most that these allow.
         let single = try AttentionCache(
-            .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4), on: device)
+            .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4, maxRows: 1), on: device)
         try single.save(to: path)
         let loaded = try AttentionCache(contentsOf: path, atMost: single.bytes, on: device)
         XCTAssertEqual(loaded.slidingWindow, SlidingWindow(window: 4, maxRows: 6, maxDraft: 6))

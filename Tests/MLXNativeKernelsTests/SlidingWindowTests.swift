@@ -14,24 +14,25 @@ final class SlidingWindowTests: AttentionTestCase {
 
     func testCachesComputeTheirCapacity() throws {
         for (window, pinned, capacity) in [
-            (SlidingWindow(window: 8), 0, 8), (SlidingWindow(window: 8, maxRows: 4), 0, 11),
-            (SlidingWindow(window: 8, maxRows: 2, maxDraft: 5), 3, 15), (SlidingWindow(window: 1, maxRows: 0), 0, 1),
+            (SlidingWindow(window: 8), 0, 71), (SlidingWindow(window: 8, maxRows: 4), 0, 11),
+            (SlidingWindow(window: 8, maxRows: 2, maxDraft: 5), 3, 15), (SlidingWindow(window: 1, maxRows: 0), 0, 64),
+            (SlidingWindow(window: 1, maxRows: 1), 0, 1),
         ] {
             let cache = try makeCache(window, keepingFirst: pinned)
             XCTAssertEqual(cache.dimensions.capacity, capacity)
             XCTAssertEqual(cache.whenFull, .overwriteOldest(keepingFirst: pinned))
             XCTAssertEqual(cache.slidingWindow?.window, window.window)
-            XCTAssertEqual(cache.slidingWindow?.maxRows, max(window.maxRows, 1))
+            XCTAssertEqual(cache.slidingWindow?.maxRows, window.maxRows == 0 ? 64 : window.maxRows)
             XCTAssertEqual(cache.slidingWindow?.maxDraft, window.maxDraft)
         }
-        let larger = try makeCache(SlidingWindow(window: 8), capacity: 20)
-        XCTAssertEqual(larger.dimensions.capacity, 20)
+        let larger = try makeCache(SlidingWindow(window: 8), capacity: 80)
+        XCTAssertEqual(larger.dimensions.capacity, 80)
         XCTAssertEqual(larger.slidingWindow, SlidingWindow(window: 8))
         XCTAssertNil(try makeCache().slidingWindow)
         let several = try AttentionCache(
             .init(kvHeads: 2, headDim: 32, sequences: 3, valueHeadDim: 64), slidingWindow: .init(window: 4), on: device)
-        XCTAssertEqual(several.keys.shape, [3, 2, 4, 32])
-        XCTAssertEqual(several.values.shape, [3, 2, 4, 64])
+        XCTAssertEqual(several.keys.shape, [3, 2, 67, 32])
+        XCTAssertEqual(several.values.shape, [3, 2, 67, 64])
     }
 
     func testUnservableWindowsAreRefused() throws {

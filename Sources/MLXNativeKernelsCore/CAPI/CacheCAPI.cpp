@@ -44,9 +44,7 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
   }
   const mnk_sliding_window& sliding = input.sliding_window;
   if (sliding.window != 0 || sliding.max_rows != 0 || sliding.max_draft != 0) {
-    result.slidingWindow = {.window = input.sliding_window.window,
-                            .maxRows = std::max(input.sliding_window.max_rows, 1u),
-                            .maxDraft = input.sliding_window.max_draft};
+    result.slidingWindow = {.window = sliding.window, .maxRows = sliding.max_rows, .maxDraft = sliding.max_draft};
   }
   result.isStorageOnly = input.is_storage_only;
   result.latentDim = input.latent_dim;

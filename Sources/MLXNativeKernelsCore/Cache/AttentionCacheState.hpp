@@ -20,7 +20,7 @@ struct AttentionCache::State {
   CacheCursors cursors;
 
   State(AttentionCacheDescriptor of, CacheStorage with, CacheSlots slots)
-      : descriptor(std::move(of)), storage(std::move(with)), cursors(slots, descriptor.sequences) {}
+      : descriptor(std::move(of)), storage(std::move(with)), cursors(slots, descriptor.sequences, windowOf({})) {}
 
   // The window of rows that attend with these options.
   uint32_t windowOf(const AttentionOptions& options) const {

@@ -16,7 +16,7 @@ using Descriptor = AttentionCacheDescriptor;
 
 Result<Tensor> makeElements(const std::shared_ptr<Device>& device, const Descriptor& d, uint64_t headDim) {
   MNK_TRY(auto shape, Shape::make({d.sequences, d.kvHeads, d.capacity, headDim}));
-  return Tensor::zeros(device, d.dtype, shape);
+  return Tensor::undefined(device, d.dtype, shape);
 }
 
 // Replaces the tensor by a private copy.
@@ -32,7 +32,7 @@ Result<void> freeze(const std::shared_ptr<Device>& device, std::optional<Tensor>
 
 Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device, Descriptor& d) {
   const auto plane = [&](bool isCoded, const KVCodec& codec, uint64_t headDim) -> Result<QuantizedKVPlane> {
-    if (isCoded) return QuantizedKVPlane::zeros(device, codec, d.kvHeads, headDim, d.capacity, d.sequences);
+    if (isCoded) return QuantizedKVPlane::undefined(device, codec, d.kvHeads, headDim, d.capacity, d.sequences);
     MNK_TRY(auto elements, makeElements(device, d, headDim));
     return QuantizedKVPlane{.codes = elements};
   };

@@ -27,7 +27,10 @@ TEST(AttentionCache, ComputesItsCapacity) {
   descriptor.slidingWindow = SlidingWindow{.window = 32, .maxRows = 1, .maxDraft = 4};
   EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 4 - 1);
   descriptor.slidingWindow = SlidingWindow{.window = 32};
-  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32);
+  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 64 - 1);
+  descriptor.slidingWindow->maxRows = 0;
+  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 64 - 1);
+  EXPECT_EQ(makeCache(device, descriptor).descriptor().slidingWindow->maxRows, 64u);
   descriptor.capacity = 100;
   EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 100u);
   descriptor.capacity = 0;

@@ -51,11 +51,13 @@ struct KVQuantizedStorage {
 // positions, also after a rollback of up to maxDraft of the newest tokens. Such a step sees window + maxRows - 1
 // positions, and a rollback of n tokens has lost n positions.
 struct SlidingWindow {
-  uint32_t window = 0;  // positions that a row sees, including its own
-  uint32_t maxRows = 1;
+  static constexpr uint32_t kDefaultMaxRows = 64;  // a prompt takes few chunks, for 63 more slots
+
+  uint32_t window = 0;                 // positions that a row sees, including its own
+  uint32_t maxRows = kDefaultMaxRows;  // 0: the default
   uint32_t maxDraft = 0;
 
-  uint64_t slots() const { return uint64_t{window} + std::max({maxRows, maxDraft, 1u}) - 1; }
+  uint64_t slots() const { return uint64_t{window} + std::max(maxRows == 0 ? kDefaultMaxRows : maxRows, maxDraft) - 1; }
   bool operator==(const SlidingWindow&) const = default;
 };
 

@@ -62,7 +62,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 
 /// Positions that a row sees, including its own.
 @property(nonatomic) NSUInteger window;
-/// 1 by default.
+/// 64 by default, which divides a prompt into few chunks; 0 is the default.
 @property(nonatomic) NSUInteger maxRows;
 @property(nonatomic) NSUInteger maxDraft;
 

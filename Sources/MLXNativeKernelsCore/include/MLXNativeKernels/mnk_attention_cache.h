@@ -40,7 +40,7 @@ typedef struct mnk_cache_quantization {
 // after a rollback of up to max_draft of the newest tokens.
 typedef struct mnk_sliding_window {
   uint32_t window;    // positions that a row sees, including its own; 0: no sliding window
-  uint32_t max_rows;  // 0 is 1
+  uint32_t max_rows;  // 0 is 64
   uint32_t max_draft;
 } mnk_sliding_window;
 
