@@ -41,14 +41,27 @@ extension AttentionCache {
     /// - Parameters:
     ///   - path: A file that ``save(to:)`` wrote.
     ///   - bytes: The most that keys and values may take in memory.
+    ///   - capacity: Another capacity than that of the saved cache, one that holds every position that the file holds.
     ///   - device: The device whose memory it uses.
-    /// - Throws: ``KernelError`` if there is no such file, it is incomplete, or the cache is larger than allowed.
+    /// - Throws: ``KernelError`` if there is no such file, it is incomplete, the cache is larger than allowed, or the
+    ///   capacity is too small for what the file holds.
     public convenience init(
-        contentsOf path: String, atMost bytes: Int, on device: KernelDevice
+        contentsOf path: String, atMost bytes: Int, capacity: Int? = nil, on device: KernelDevice
     ) throws(KernelError) {
         try checkPath(path, op: "AttentionCache")
         let bytes = try UInt64(bytes, "atMost", op: "AttentionCache")
+        let slots = try UInt32(capacity ?? 0, "capacity", op: "AttentionCache")
+        guard capacity != 0 else { throw .noCapacity }
         try self.init(
-            Handle(mnk_cache_release) { mnk_cache_make_from_path(device.handle.pointer, path, bytes, $0) })
+            Handle(mnk_cache_release) { mnk_cache_make_from_path(device.handle.pointer, path, bytes, slots, $0) })
+    }
+}
+
+extension KernelError {
+    /// The C API reads 0 as the capacity of the saved cache.
+    fileprivate static var noCapacity: KernelError {
+        .invalid(
+            op: "AttentionCache", what: "the cache would hold nothing", got: "a capacity of 0", expected: "at least 1",
+            fix: "Pass a capacity, or leave it out.")
     }
 }

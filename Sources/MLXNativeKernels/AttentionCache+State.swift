@@ -29,8 +29,8 @@ extension AttentionCache {
 
     /// Removes a sequence's tokens at `position` and after it, as when speculative decoding rolls back.
     ///
-    /// - Throws: ``KernelError`` for a position not yet reached, for one that a ring has overwritten, and for an
-    ///   unknown sequence.
+    /// - Throws: ``KernelError`` for a position not yet reached, for one that a ring has overwritten, for one after which
+    ///   the next token of a sliding-window cache would not see its whole window, and for an unknown sequence.
     public func truncate(to position: Int, sequence: Int = 0) throws(KernelError) {
         let position = try UInt64(position, "position", op: "AttentionCache")
         let sequence = try UInt32(sequence, "sequence", op: "AttentionCache")

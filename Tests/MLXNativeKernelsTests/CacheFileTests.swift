@@ -89,6 +89,27 @@ final class CacheFileTests: DeviceTestCase {
         XCTAssertEqual(loaded.slidingWindow, SlidingWindow(window: 4, maxRows: 6, maxDraft: 6))
     }
 
+    func testCachesAreLoadedIntoOtherCapacities() throws {
+        let cache = try AttentionCache(
+            .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), whenFull: .overwriteOldest, on: device)
+        try append(0..<6, to: [cache])
+        try cache.save(to: path)
+        let larger = try AttentionCache(contentsOf: path, atMost: 2 * cache.bytes, capacity: 8, on: device)
+        XCTAssertEqual(larger.dimensions.capacity, 8)
+        XCTAssertEqual(larger.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(larger.count(ofSequence: 1), 4)
+        try append(6..<10, to: [larger])
+        XCTAssertEqual(larger.count(ofSequence: 1), 8)
+        for (capacity, what) in [(3, "too small for the file"), (0, "would hold nothing"), (-1, "out of range")] {
+            assertRefused(op: "AttentionCache", what: what, got: "\(capacity)") {
+                try AttentionCache(contentsOf: path, atMost: .max, capacity: capacity, on: device)
+            }
+        }
+        assertRefused(what: "larger than allowed") {
+            try AttentionCache(contentsOf: path, atMost: cache.bytes, capacity: 8, on: device)
+        }
+    }
+
     func testInvalidFilesAndPathsAreRefused() throws {
         assertRefused(op: "AttentionCache", what: "there is no such file", got: "cache") {
             try AttentionCache(contentsOf: path, atMost: .max, on: device)

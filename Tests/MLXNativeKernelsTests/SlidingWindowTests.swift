@@ -109,4 +109,22 @@ final class SlidingWindowTests: AttentionTestCase {
         // In chunks of several tokens, not one by one.
         XCTAssertLessThan(done.summary.counts(ofKind: "KVCacheWrite").dispatches, 40)
     }
+
+    func testLongRollbacksAndManyChunksAreNamed() throws {
+        let cache = try makeCache(SlidingWindow(window: 4, maxRows: 1, maxDraft: 2))
+        let tokens = someTokens(20)
+        let q = try queries(20)
+        let out = try zeros(20)
+        let done = try device.encode {
+            try $0.appendAndAttend(
+                queries: q, keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), over: cache, into: out
+            )
+        }
+        XCTAssert("\(done.summary)".contains("divided 20 tokens into "), "\(done.summary)")
+        XCTAssert("\(done.summary)".contains("more than 1 maxRows"), "\(done.summary)")
+        assertRefused(op: "AttentionCache", what: "the rollback is too long", got: "a rollback of 3 tokens") {
+            try cache.truncate(to: 17)
+        }
+        try cache.truncate(to: 18)
+    }
 }

@@ -56,10 +56,17 @@ struct AttentionCache::State {
                               std::map<uint32_t, CacheCursor>& cursors) const;
   Result<Plan> planEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                            std::span<const SequenceRows> entries, std::map<uint32_t, CacheCursor>& cursors) const;
+  std::vector<uint32_t> allSequences() const;
+  static Result<void> copyFrom(CommandEncoder& encoder, const std::shared_ptr<State>& self,
+                               const std::shared_ptr<State>& from, std::span<const uint32_t> sources,
+                               std::span<const uint32_t> targets);
   // Records that `rows` rows attend to a sequence.
   void noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended, uint64_t rows,
                 const AttentionOptions& options) const;
 };
+
+// "8 heads of 128 as f16", the same for caches whose slots hold the same, but for means and channel scales
+std::string shapeText(const AttentionCacheDescriptor& descriptor);
 
 // Runs a call of a cache. Errors name the call, and a recording stores it as the call that `again` returns.
 template <typename Again, typename Body>

@@ -40,7 +40,7 @@ Error ringTooSmallError(const CacheSlots& slots, const CacheCursor& cursor, uint
             .what = "the sequence was rolled back too far for the window",
             .got = fmt::format("{}, after a rollback of {} to position {}", got,
                                countText(cursor.highest - cursor.next, "token"), cursor.next),
-            .expected = fmt::format("a rollback to {}", slots.cutsText(cursor, window)),
+            .expected = fmt::format("a rollback to position {} or later", slots.oldestKept(cursor) + window - 1),
             .fix = std::string(kAfterLongRollback)};
   }
   // A capacity at which nothing is overwritten.
@@ -58,8 +58,9 @@ std::string chunksWarning(const AttentionCacheDescriptor& d, uint64_t tokens, ui
   if (chunks <= kFewChunks) return {};
   const std::string divided = fmt::format("{} divided {} into {} chunks", kCall, countText(tokens, "token"), chunks);
   if (window == 0) {
-    return divided + ", because a full ring without a window takes one token at a time; pass a window, or a capacity "
-                     "that holds all tokens";
+    return divided +
+           ", because a full ring without a window takes one token at a time; pass a window, or a capacity "
+           "that holds all tokens";
   }
   if (d.slidingWindow && window == d.slidingWindow->window) {
     return divided + fmt::format("; a SlidingWindow with more than {} maxRows takes fewer", d.slidingWindow->maxRows);

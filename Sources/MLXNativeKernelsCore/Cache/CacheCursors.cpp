@@ -72,6 +72,23 @@ bool CacheSlots::canReach(const CacheCursor& cursor) const {
   return cursor.next >= oldestKept(cursor);
 }
 
+uint64_t CacheSlots::slotOf(uint64_t position) const {
+  if (wrap == KVWrap::linear || position < pinned) return position;
+  return pinned + (position - pinned) % (capacity - pinned);
+}
+
+std::optional<CacheCursor> CacheSlots::moved(const CacheCursor& cursor, const CacheSlots& from) const {
+  if (from == *this) return cursor;
+  const uint64_t oldest = from.oldestKept(cursor), ring = capacity - pinned;
+  if (oldest == 0) {
+    if (cursor.next > capacity) return std::nullopt;
+    return CacheCursor{.next = cursor.next, .highest = cursor.next};
+  }
+  if (wrap == KVWrap::linear || pinned != from.pinned || cursor.next - oldest > ring) return std::nullopt;
+  // Positions before `oldest` stay lost. It is as if this ring had been filled from `oldest` on, and rolled back.
+  return CacheCursor{.next = cursor.next, .highest = oldest + ring};
+}
+
 uint64_t CacheSlots::exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const {
   if (wrap == KVWrap::linear || tokens == 0) return tokens;
   // The chunk must not overwrite a position that its first row sees: any position if there is no window, otherwise

@@ -50,9 +50,14 @@ struct CacheSlots {
   uint64_t used(const CacheCursor& cursor) const;
   // Whether a series of appends and truncations can produce this cursor.
   bool canReach(const CacheCursor& cursor) const;
+  uint64_t slotOf(uint64_t position) const;
+  // The cursor of a sequence whose readable positions move here from other slots; nothing if these cannot hold them.
+  std::optional<CacheCursor> moved(const CacheCursor& cursor, const CacheSlots& from) const;
   // How many of `tokens` tokens can be stored before the first of them attends, with the same results as one by one. 0
   // if not even one row would see its whole window. A window of 0 means none.
   uint64_t exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const;
+
+  bool operator==(const CacheSlots&) const = default;
 };
 
 class CacheCursors {

@@ -47,6 +47,7 @@ void copyResultsBack(const Checked& checked) {
 
 // Addresses that must be written before they are read: outputs, and undefined bytes of buffers.
 ByteRanges unset(const DispatchJob& job, ByteRanges outputs) {
+  if (job.ready.dispatch.mayReadUndefined) return outputs;
   for (const BoundMemory& bound : job.memory) {
     const auto* buffer = dynamic_cast<const HostBuffer*>(bound.buffer.get());
     if (buffer) addShifted(buffer->unwritten(), 0, outputs);

@@ -122,6 +122,25 @@ class AttentionCacheProgram {
     });
   }
 
+  // Continues with a larger cache, whose slots hold the positions that could be read.
+  void grow(uint32_t capacity) {
+    run([&](CommandEncoder& encoder) {
+      cache_ = REQUIRE(cache_.grown(encoder, capacity));
+      std::vector<std::vector<uint64_t>> kept(kSequences);
+      for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
+        for (uint64_t position = 0; position < next(sequence); ++position) {
+          if (keeps(held_[sequence], position)) kept[sequence].push_back(position);
+        }
+      }
+      descriptor_.capacity = capacity;
+      for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
+        held_[sequence].positionInSlot.clear();
+        for (const uint64_t position : kept[sequence]) held_[sequence].positionInSlot[slotOf(position)] = position;
+      }
+    });
+  }
+  uint32_t capacity() const { return descriptor_.capacity; }
+
  private:
   struct Numbers {
     std::vector<float> elements;

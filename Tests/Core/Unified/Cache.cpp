@@ -6,6 +6,8 @@
 #include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Cache/CacheFileFixture.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 #include <cmath>
 #include <tuple>
 #include "Cache/AttentionCacheFixture.hpp"
@@ -28,12 +30,12 @@
 #include "Cache/KilledSave.hpp"
 #include "Support/TemporaryFile.hpp"
 #include "Harness/HeldWork.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include <latch>
 #include "Harness/Check.hpp"
 #include "Cache/AttentionCacheAttendTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
+#include "Cache/AttentionCacheGrowTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
 #include "Cache/AttentionCacheOutcomeTests.cpp"
@@ -52,6 +54,8 @@
 #undef Numbers
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
+#include "Cache/AttentionCacheWindowTests.cpp"
+#include "Cache/CacheFileCapacityTests.cpp"
 #include "Cache/CacheFileDamageTests.cpp"
 #include "Cache/CacheFileKilledTests.cpp"
 #include "Cache/CacheFileTests.cpp"

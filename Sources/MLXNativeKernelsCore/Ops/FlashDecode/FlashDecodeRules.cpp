@@ -313,11 +313,12 @@ constexpr Rule<Op> kOptionRules[] = {
 };
 
 constexpr Rule<Op> kWindowRules[] = {
-    INVALID_IF(firstLost(op), "a window reaches positions that the ring has overwritten",
-               lostText(*firstLost(op), op.options.window),
-               fmt::format("a capacity of at least {}", firstLost(op)->neededCapacity()),
-               "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window. After a "
-               "rollback, reset the sequence and store its tokens again."),
+    INVALID_IF(
+        firstLost(op), "a window reaches positions that the ring has overwritten",
+        lostText(*firstLost(op), op.options.window),
+        fmt::format("a capacity of at least {}", firstLost(op)->neededCapacity()),
+        "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window. After a "
+        "rollback, reset the sequence and store its tokens again."),
 };
 
 constexpr Rule<Op> kOperandRules[] = {

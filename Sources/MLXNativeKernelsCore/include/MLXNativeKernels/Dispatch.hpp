@@ -129,6 +129,7 @@ struct Dispatch {
   // more, because threadgroups read the same.
   std::optional<uint64_t> bytesRead;
   std::optional<uint64_t> bytesWritten;
+  bool mayReadUndefined = false;  // it is only timed, so it may read memory that nothing has written
 
   uint64_t countedBytesRead() const;
   uint64_t countedBytesWritten() const;

@@ -6,6 +6,7 @@
 //   rotary positions that are numbers  move on by their tokens with every run; those of appendAndAttend that are not
 //                                      given follow the cache
 //   other positions, lists, tensors    stay; a tensor is read when the step runs
+// A recording has at most 131,072 calls, with those of the steps in it, and steps are nested at most 16 deep.
 // A step keeps the tensors and caches that it uses. Threads may share it. One that was moved from, or never recorded,
 // has no runs and no device, and running it is an error.
 #pragma once
