@@ -292,6 +292,12 @@ class CSession final : public Session {
   Status copy(uint32_t source, uint32_t target) override {
     return RUN(mnk_encoder_copy_sequence, encoder_, cache_, source, target);
   }
+  Status grow(uint32_t capacity) override {
+    return MAKE(larger_, mnk_encoder_make_grown_cache, encoder_, cache_, capacity);
+  }
+  Status copyToLarger(uint32_t source, uint32_t target) override {
+    return RUN(mnk_encoder_copy_sequence_to_cache, encoder_, cache_, source, larger_, target);
+  }
   Status dequantize(uint32_t sequence) override {
     return RUN(mnk_encoder_dequantize, encoder_, cache_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence,
                MNK_ORIGINAL_DOMAIN);
@@ -315,10 +321,13 @@ class CSession final : public Session {
     return copied(call("mnk_cache_copy_text", [&] { return mnk_cache_copy_text(cache_); }));
   }
   Status save(const char* path) override { return RUN(mnk_cache_save, cache_, path); }
-  Status load(const char* path) override { return MAKE(cache_, mnk_cache_make_from_path, device_, path, 1 << 20); }
+  Status load(const char* path) override { return MAKE(cache_, mnk_cache_make_from_path, device_, path, 1 << 20, 0); }
   uint64_t position(uint32_t sequence) override { return stateOf(sequence).next_position; }
   bool isSuspect(uint32_t sequence) override { return stateOf(sequence).is_suspect; }
-  void dropCache() override { drop(cache_); }
+  void dropCache() override {
+    drop(cache_);
+    drop(larger_);
+  }
 
   void dropTensors() override {
     dropEncoder();
@@ -341,6 +350,7 @@ class CSession final : public Session {
   mnk_completion* completion_ = nullptr;
   mnk_recorded_step* step_ = nullptr;
   mnk_cache* cache_ = nullptr;
+  mnk_cache* larger_ = nullptr;
 };
 
 }  // namespace

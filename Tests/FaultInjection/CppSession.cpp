@@ -169,6 +169,10 @@ class CppSession final : public Session {
   Status copy(uint32_t source, uint32_t target) override {
     return statusOf(CALL(cache_->copy(*encoder_, source, target)));
   }
+  Status grow(uint32_t capacity) override { return keep(CALL(cache_->grown(*encoder_, capacity)), larger_); }
+  Status copyToLarger(uint32_t source, uint32_t target) override {
+    return statusOf(CALL(cache_->copy(*encoder_, source, *larger_, target)));
+  }
   Status dequantize(uint32_t sequence) override {
     return statusOf(CALL(cache_->dequantize(*encoder_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence)));
   }
@@ -189,7 +193,10 @@ class CppSession final : public Session {
   uint64_t position(uint32_t sequence) override { return *cache_->nextPosition(sequence); }
   bool isSuspect(uint32_t sequence) override { return cache_->isSuspect(sequence); }
   void dropCache() override {
-    call("~AttentionCache", [&] { cache_.reset(); });
+    call("~AttentionCache", [&] {
+      cache_.reset();
+      larger_.reset();
+    });
   }
 
   void dropTensors() override {
@@ -278,7 +285,7 @@ class CppSession final : public Session {
   std::unique_ptr<CommandEncoder> encoder_;
   Completion completion_;
   RecordedStep step_;
-  std::optional<AttentionCache> cache_;
+  std::optional<AttentionCache> cache_, larger_;
 };
 
 }  // namespace

@@ -108,6 +108,7 @@ class Scenario {
     submit({[&] { return session_.copy(0, 2); }, [&] { return session_.attend(2); }});
     moveTo({7, 1, 7});
     compare(of + ", a copy", kAttended);
+    submit({[&] { return session_.grow(12); }, [&] { return session_.copyToLarger(0, 1); }});
     require([&] { return session_.truncate(4, 0); });
     moveTo({4, 1, 7});
     if (isQuantized) {

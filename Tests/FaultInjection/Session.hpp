@@ -138,6 +138,9 @@ class Session {
   virtual Status attendRows(std::span<const uint32_t> sequences) = 0;
   virtual Status appendAndAttend(uint32_t sequence, Rotation rotation) = 0;
   virtual Status copy(uint32_t source, uint32_t target) = 0;
+  // Makes a larger cache beside the cache.
+  virtual Status grow(uint32_t capacity) = 0;
+  virtual Status copyToLarger(uint32_t source, uint32_t target) = 0;
   virtual Status dequantize(uint32_t sequence) = 0;  // its first tokens
   virtual Status truncate(uint64_t position, uint32_t sequence) = 0;
   virtual Status text() = 0;

@@ -268,7 +268,7 @@ using namespace mnk::objc_test;
                   @"planes" : @(MNKQuantizedPlanesValues)
                 }];
   MNKSlidingWindow *window = [[MNKSlidingWindow alloc] initWithWindow:2];
-  XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:1 maxDraft:0]));
+  XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:64 maxDraft:0]));
   [self checkDescriptor:window changes:@{@"window" : @3, @"maxRows" : @4, @"maxDraft" : @5}];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:2 capacity:3];
   [self checkDescriptor:descriptor

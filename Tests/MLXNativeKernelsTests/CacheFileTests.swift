@@ -106,10 +106,31 @@ final class CacheFileTests: DeviceTestCase {
         }
         // The file stores the window and the capacity, so the limits are the most that these allow.
         let single = try AttentionCache(
-            .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4), on: device)
+            .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4, maxRows: 1), on: device)
         try single.save(to: path)
         let loaded = try AttentionCache(contentsOf: path, atMost: single.bytes, on: device)
         XCTAssertEqual(loaded.slidingWindow, SlidingWindow(window: 4, maxRows: 6, maxDraft: 6))
+    }
+
+    func testCachesAreLoadedIntoOtherCapacities() throws {
+        let cache = try AttentionCache(
+            .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), whenFull: .overwriteOldest, on: device)
+        try append(0..<6, to: [cache])
+        try cache.save(to: path)
+        let larger = try AttentionCache(contentsOf: path, atMost: 2 * cache.bytes, capacity: 8, on: device)
+        XCTAssertEqual(larger.dimensions.capacity, 8)
+        XCTAssertEqual(larger.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(larger.count(ofSequence: 1), 4)
+        try append(6..<10, to: [larger])
+        XCTAssertEqual(larger.count(ofSequence: 1), 8)
+        for (capacity, what) in [(3, "too small for the file"), (0, "would hold nothing"), (-1, "out of range")] {
+            assertRefused(op: "AttentionCache", what: what, got: "\(capacity)") {
+                try AttentionCache(contentsOf: path, atMost: .max, capacity: capacity, on: device)
+            }
+        }
+        assertRefused(what: "larger than allowed") {
+            try AttentionCache(contentsOf: path, atMost: cache.bytes, capacity: 8, on: device)
+        }
     }
 
     func testInvalidFilesAndPathsAreRefused() throws {

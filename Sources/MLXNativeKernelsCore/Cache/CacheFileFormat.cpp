@@ -124,6 +124,12 @@ Error truncatedFile(uint64_t got, uint64_t expected) {
                         "Save the cache again, or copy the whole file.");
 }
 
+SlidingWindow servedWindow(const AttentionCacheDescriptor& d) {
+  const uint32_t window = d.slidingWindow->window;
+  const uint64_t spare = uint64_t{d.capacity} + 1 - std::min<uint64_t>(d.capacity, uint64_t{d.pinned} + window);
+  return {.window = window, .maxRows = static_cast<uint32_t>(spare), .maxDraft = static_cast<uint32_t>(spare)};
+}
+
 Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start) {
   MNK_TRY(checkStart(start));
   CacheFileHeader header;
@@ -158,9 +164,8 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
     for (size_t offset = 48; offset < kWindowOffset; offset += 4) fields.upTo("field of quantized storage", 0);
   }
   if (const uint32_t window = fields.next(); window != 0) {
-    const uint64_t spare = uint64_t{d.capacity} + 1 - std::min<uint64_t>(d.capacity, uint64_t{d.pinned} + window);
-    d.slidingWindow = {
-        .window = window, .maxRows = static_cast<uint32_t>(spare), .maxDraft = static_cast<uint32_t>(spare)};
+    d.slidingWindow = {.window = window};
+    d.slidingWindow = servedWindow(d);
     if (d.whenFull != KVWrap::ring) return impossible("a sliding window in a linear cache", "a ring");
   }
   if (fields.error()) return *fields.error();

@@ -62,6 +62,9 @@ struct CacheFileHeader {
   CacheSlots slots() const { return {descriptor.capacity, descriptor.whenFull, descriptor.pinned}; }
 };
 
+// The window of a descriptor that has one, with the most rows and drafts that its capacity serves.
+SlidingWindow servedWindow(const AttentionCacheDescriptor& descriptor);
+
 constexpr size_t kCursorBytes = 16;
 std::array<std::byte, kCursorBytes> encode(const CacheCursor& cursor);
 CacheCursor decodeCursor(std::span<const std::byte, kCursorBytes> bytes);

@@ -247,7 +247,10 @@ Result<void> CommandEncoder::encode(const Plan& plan) {
     return guarded(plan.op, [&]() -> Result<void> {
       const Impl::ReadyScope scope{*impl_};
       MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
-      return impl_->recordReady();
+      std::string warning = impl_->summary.warning.empty() ? plan.warning : std::string();
+      MNK_TRY(impl_->recordReady());
+      if (!warning.empty()) impl_->summary.warning = std::move(warning);
+      return {};
     });
   });
 }

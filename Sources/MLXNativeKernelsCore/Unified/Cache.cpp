@@ -3,6 +3,7 @@
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Cache/AttentionCache.cpp"
 #include "Cache/AttentionCacheAttend.cpp"
+#include "Cache/AttentionCacheCopy.cpp"
 #include "Cache/AttentionCachePrefixes.cpp"
 #include "Cache/AttentionCacheRules.cpp"
 #include "Cache/AttentionCacheStep.cpp"

@@ -288,7 +288,7 @@ class CacheFileCase final : public Case {
     if (place_ == Place::file) writeFile(path_, file_);
     if (place_ == Place::folder) std::filesystem::create_directory(path_);
     test::Caught caught;
-    const Owned<mnk_cache> cache(mnk_cache_make_from_path(arena.device(0), path_.c_str(), maxBytes_, caught.out()),
+    const Owned<mnk_cache> cache(mnk_cache_make_from_path(arena.device(0), path_.c_str(), maxBytes_, 0, caught.out()),
                                  mnk_cache_release);
     const std::string_view expected = place_ == Place::none     ? kNoFile
                                       : place_ == Place::folder ? kNotPlain
@@ -318,7 +318,7 @@ class CacheFileCase final : public Case {
       isSame = saved[i] == file_[i] || isPackageVersion || (i >= beforeSlots && saved[i] == 0);
     }
     if (!isSame) verdict.failure = "what was loaded is saved as another file";
-    const Owned<mnk_cache> loaded(mnk_cache_make_from_path(arena.device(0), again.c_str(), kMost, caught.out()),
+    const Owned<mnk_cache> loaded(mnk_cache_make_from_path(arena.device(0), again.c_str(), kMost, 0, caught.out()),
                                   mnk_cache_release);
     if (!loaded || !mnk_cache_save(loaded.get(), again.c_str(), caught.out()) || readFile(again) != saved) {
       verdict.failure = "what was saved is not loaded and saved alike";

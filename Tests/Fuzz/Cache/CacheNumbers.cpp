@@ -41,7 +41,7 @@ bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLate
 
 // Slots that a sliding window needs, pinned ones included.
 uint64_t slotsForWindow(const CacheNumbers& cache) {
-  return uint64_t{cache.pinned} + cache.window + std::max({cache.maxRows, cache.maxDraft, 1u}) - 1;
+  return uint64_t{cache.pinned} + cache.window + std::max(cache.maxRows == 0 ? 64 : cache.maxRows, cache.maxDraft) - 1;
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ CacheNumbers drawCache(test::Seeded& random) {
                      .isRing = coin(random, 3, 4)};
   if (cache.isRing && coin(random, 1, 2)) cache.pinned = below(std::min(cache.capacity, 4u));
   if (cache.isRing && coin(random, 1, 4)) {
-    cache.window = 1 + below(5), cache.maxRows = below(4), cache.maxDraft = below(4);
+    cache.window = 1 + below(5), cache.maxRows = 1 + below(3), cache.maxDraft = below(4);
     cache.capacity = 0;
   }
   if (coin(random, 1, 6)) {
