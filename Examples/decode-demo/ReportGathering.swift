@@ -14,9 +14,9 @@ struct ReportGathering {
     init(isWanted: Bool) { self.isWanted = isWanted }
 
     /// Records the contents of the first layer's slots; this layer is windowed.
-    mutating func watchRing(_ session: DecodeSession) {
+    mutating func watchRing(_ session: DecodeSession) throws {
         guard isWanted, session.position.isMultiple(of: Self.ringStep) else { return }
-        ring.append(.init(newest: session.position - 1, slots: session.slots(ofLayer: 0)))
+        ring.append(.init(newest: session.position - 1, slots: try session.slots(ofLayer: 0)))
     }
 
     /// The contents of the report. `observe` receives the completed fraction and stops the work by throwing.
@@ -40,7 +40,8 @@ struct ReportGathering {
             writing: writing,
             rows: scores.map { ReportRow($0, base: base ?? $0) },
             attention: try attention(Array(text.prefix(Self.attentionTokens)), model, device, observe),
-            ring: ReportRing(layer: 0, capacity: sizes.capacity(ofLayer: 0), samples: ring))
+            ring: ReportRing(
+                layer: 0, window: sizes.seen(byLayer: 0), capacity: sizes.capacity(ofLayer: 0), samples: ring))
     }
 
     /// Reads the text again, and returns the attention of one head of the last layer, which sees all positions.

@@ -87,7 +87,7 @@ class CSession final : public Session {
         .size = sizeof quantized,
         .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
         .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
-    const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens};
+    const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens, .has_position = true};
     mnk_kv_cache_write write{
         .size = sizeof write, .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = dense};
     const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {
@@ -242,12 +242,12 @@ class CSession final : public Session {
     return MAKE(completion_, mnk_recorded_step_run, step_, countFinished, &finished);
   }
 
-  Status makeCache(bool isQuantized) override {
+  Status makeCache(bool isQuantized, uint32_t capacity) override {
     const mnk_cache_quantization quantization{.size = sizeof quantization, .codec = MNK_TURBO, .key_bits = 4};
     const mnk_cache_descriptor descriptor{.size = sizeof descriptor,
                                           .kv_heads = kHeads,
                                           .head_dim = kHeadDim,
-                                          .capacity = kCapacity,
+                                          .capacity = capacity,
                                           .sequences = kSequences,
                                           .dtype = MNK_F32,
                                           .quantization = isQuantized ? &quantization : nullptr};
@@ -292,6 +292,12 @@ class CSession final : public Session {
   Status copy(uint32_t source, uint32_t target) override {
     return RUN(mnk_encoder_copy_sequence, encoder_, cache_, source, target);
   }
+  Status grow(uint32_t capacity) override {
+    return MAKE(larger_, mnk_encoder_make_grown_cache, encoder_, cache_, capacity);
+  }
+  Status copyToLarger(uint32_t source, uint32_t target) override {
+    return RUN(mnk_encoder_copy_sequence_to_cache, encoder_, cache_, source, larger_, target);
+  }
   Status dequantize(uint32_t sequence) override {
     return RUN(mnk_encoder_dequantize, encoder_, cache_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence,
                MNK_ORIGINAL_DOMAIN);
@@ -299,12 +305,12 @@ class CSession final : public Session {
   Status truncate(uint64_t position, uint32_t sequence) override {
     return RUN(mnk_cache_truncate, cache_, position, sequence);
   }
-  Status prepare(const char* tuningFile) override {
+  Status prepare(const char* tuningFile, uint32_t rows) override {
     const mnk_cache* caches[] = {cache_};
     const mnk_preparation preparation{.size = sizeof preparation,
                                       .caches = caches,
                                       .cache_count = 1,
-                                      .rows = kTokens,
+                                      .rows = rows,
                                       .dtype = MNK_F32,
                                       .rotary = &kRotary,
                                       .tuning = MNK_TUNING_MEASURE,
@@ -315,10 +321,13 @@ class CSession final : public Session {
     return copied(call("mnk_cache_copy_text", [&] { return mnk_cache_copy_text(cache_); }));
   }
   Status save(const char* path) override { return RUN(mnk_cache_save, cache_, path); }
-  Status load(const char* path) override { return MAKE(cache_, mnk_cache_make_from_path, device_, path, 1 << 20); }
+  Status load(const char* path) override { return MAKE(cache_, mnk_cache_make_from_path, device_, path, 1 << 20, 0); }
   uint64_t position(uint32_t sequence) override { return stateOf(sequence).next_position; }
   bool isSuspect(uint32_t sequence) override { return stateOf(sequence).is_suspect; }
-  void dropCache() override { drop(cache_); }
+  void dropCache() override {
+    drop(cache_);
+    drop(larger_);
+  }
 
   void dropTensors() override {
     dropEncoder();
@@ -341,6 +350,7 @@ class CSession final : public Session {
   mnk_completion* completion_ = nullptr;
   mnk_recorded_step* step_ = nullptr;
   mnk_cache* cache_ = nullptr;
+  mnk_cache* larger_ = nullptr;
 };
 
 }  // namespace

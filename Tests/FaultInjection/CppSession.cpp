@@ -121,15 +121,15 @@ class CppSession final : public Session {
     return keep(CALL(step_.run([&finished](const Result<Summary>&) { ++finished; })), completion_);
   }
 
-  Status makeCache(bool isQuantized) override {
+  Status makeCache(bool isQuantized, uint32_t capacity) override {
     AttentionCacheDescriptor descriptor{
-        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = kCapacity, .sequences = kSequences, .dtype = DType::f32};
+        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = capacity, .sequences = kSequences, .dtype = DType::f32};
     if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
     return keep(CALL(AttentionCache::make(device_, descriptor)), cache_);
   }
-  Status prepare(const char* tuningFile) override {
+  Status prepare(const char* tuningFile, uint32_t rows) override {
     const Preparation preparation{.caches = {*cache_},
-                                  .rows = kTokens,
+                                  .rows = rows,
                                   .rotary = RotaryEmbedding{},
                                   .tuning = Tuning::measure,
                                   .tuningFile = tuningFile};
@@ -169,6 +169,10 @@ class CppSession final : public Session {
   Status copy(uint32_t source, uint32_t target) override {
     return statusOf(CALL(cache_->copy(*encoder_, source, target)));
   }
+  Status grow(uint32_t capacity) override { return keep(CALL(cache_->grown(*encoder_, capacity)), larger_); }
+  Status copyToLarger(uint32_t source, uint32_t target) override {
+    return statusOf(CALL(cache_->copy(*encoder_, source, *larger_, target)));
+  }
   Status dequantize(uint32_t sequence) override {
     return statusOf(CALL(cache_->dequantize(*encoder_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence)));
   }
@@ -189,7 +193,10 @@ class CppSession final : public Session {
   uint64_t position(uint32_t sequence) override { return *cache_->nextPosition(sequence); }
   bool isSuspect(uint32_t sequence) override { return cache_->isSuspect(sequence); }
   void dropCache() override {
-    call("~AttentionCache", [&] { cache_.reset(); });
+    call("~AttentionCache", [&] {
+      cache_.reset();
+      larger_.reset();
+    });
   }
 
   void dropTensors() override {
@@ -225,7 +232,7 @@ class CppSession final : public Session {
   FlashDecode decode(std::variant<KVCacheView, QuantizedKVCacheView> over, AttentionResults results) const {
     return {.queries = HeadsView(tensors_[kQueries]),
             .over = std::move(over),
-            .sequences = {{.sequence = 0, .length = kTokens}},
+            .sequences = {{.sequence = 0, .length = kTokens, .position = 0}},
             .results = std::move(results)};
   }
 
@@ -278,7 +285,7 @@ class CppSession final : public Session {
   std::unique_ptr<CommandEncoder> encoder_;
   Completion completion_;
   RecordedStep step_;
-  std::optional<AttentionCache> cache_;
+  std::optional<AttentionCache> cache_, larger_;
 };
 
 }  // namespace

@@ -31,7 +31,8 @@ auto call(const char* name, Body&& body) {
 }
 
 // Sizes: heads of queries and of the cache, elements of a vector, tokens of a step, slots.
-inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kCodeBytes = 32, kSequences = 3;
+inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kMeasuredCapacity = 256,
+                          kCodeBytes = 32, kSequences = 3;
 inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // in a step
 
 // Tensors: constant, name in reports, element type and shape. The first three are filled with numbers; those from
@@ -129,14 +130,17 @@ class Session {
   virtual Status encodeStep() = 0;
   virtual Status runStep(std::atomic<int>& finished) = 0;
 
-  virtual Status makeCache(bool isQuantized) = 0;
-  virtual Status prepare(const char* tuningFile) = 0;
+  virtual Status makeCache(bool isQuantized, uint32_t capacity) = 0;
+  virtual Status prepare(const char* tuningFile, uint32_t rows) = 0;
   virtual Status append(uint32_t sequence) = 0;
   virtual Status attend(uint32_t sequence) = 0;
   virtual Status appendRows(std::span<const uint32_t> sequences) = 0;
   virtual Status attendRows(std::span<const uint32_t> sequences) = 0;
   virtual Status appendAndAttend(uint32_t sequence, Rotation rotation) = 0;
   virtual Status copy(uint32_t source, uint32_t target) = 0;
+  // Makes a larger cache beside the cache.
+  virtual Status grow(uint32_t capacity) = 0;
+  virtual Status copyToLarger(uint32_t source, uint32_t target) = 0;
   virtual Status dequantize(uint32_t sequence) = 0;  // its first tokens
   virtual Status truncate(uint64_t position, uint32_t sequence) = 0;
   virtual Status text() = 0;

@@ -214,6 +214,24 @@ using namespace mnk::objc_test;
   XCTAssertFalse([_step copySequence:0 toSequence:1 inCache:_cache error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @""));
   XCTAssertFalse([_step copySequence:1 toSequence:0 inCache:_cache error:nil]);
+  XCTAssertFalse([_step copySequence:0 ofCache:absentObject() toSequence:0 ofCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"nil was passed for the cache"));
+  XCTAssertFalse([_step copySequence:0 ofCache:_cache toSequence:0 ofCache:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"nil was passed for the cache"));
+  XCTAssertFalse([_step copySequence:NSUIntegerMax ofCache:_cache toSequence:0 ofCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"the source is out of range"));
+  XCTAssertFalse([_step copySequence:0 ofCache:_cache toSequence:1 ofCache:_cache error:nil]);
+}
+
+- (void)testGrowth {
+  NSError *error = nil;
+  XCTAssertNil([_step growCache:absentObject() toCapacity:8 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"nil was passed for the cache"));
+  XCTAssertNil([_step growCache:_cache toCapacity:NSUInteger{1} << 32 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"capacity is out of range"));
+  XCTAssertNil([_step growCache:_cache toCapacity:0 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"a cache cannot shrink"));
+  XCTAssertNil([_step growCache:_cache toCapacity:0 error:nil]);
 }
 
 - (void)testSeveralSequencesMustBeNamed {

@@ -277,6 +277,22 @@ using namespace mnk::objc_test;
   [self expect:3 of:cache sequence:0 options:nil];
 }
 
+- (void)testCachesGrow {
+  MNKAttentionCache *cache = [self cacheWith:[self descriptorWithHeads:1 capacity:3]];
+  [self append:{1, 2, 6} to:cache sequence:0];
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  MNKAttentionCache *larger = [step growCache:cache toCapacity:5 error:nil];
+  XCTAssertEqual(larger.descriptor.capacity, 5u);
+  XCTAssertTrue([step copySequence:0 ofCache:cache toSequence:2 ofCache:larger error:nil]);
+  XCTAssertEqual([larger nextPositionOfSequence:0], 0u);
+  XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
+  for (const NSUInteger sequence : {0, 2}) {
+    [self append:{11} to:larger sequence:sequence];
+    [self expect:5 of:larger sequence:sequence options:nil];
+  }
+  XCTAssertEqual([cache nextPositionOfSequence:0], 3u);
+}
+
 - (void)testASlidingWindowDeterminesTheCapacity {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:0];
   descriptor.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:4 maxRows:2 maxDraft:3];

@@ -29,6 +29,9 @@ using namespace mnk::objc_test;
                 changes:@{@"candidates" : @17, @"keyScale" : @1, @"valueScale" : @0, @"nonFinite" : @1}];
   XCTAssertEqualObjects([MNKKVCodec mlx1WithBits:4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1 bits:4]));
   XCTAssertNotEqualObjects([MNKKVCodec mlx1WithBits:4], [MNKKVCodec turboWithBits:4]);
+  XCTAssertEqualObjects([MNKKVCodec mlx1UnrotatedWithBits:8], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1Unrotated
+                                                                                           bits:8]));
+  XCTAssertEqualObjects([MNKKVCodec mlx1Affine4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1Affine4 bits:4]));
 }
 
 - (void)testViews {
@@ -266,7 +269,7 @@ using namespace mnk::objc_test;
                   @"planes" : @(MNKQuantizedPlanesValues)
                 }];
   MNKSlidingWindow *window = [[MNKSlidingWindow alloc] initWithWindow:2];
-  XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:1 maxDraft:0]));
+  XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:64 maxDraft:0]));
   [self checkDescriptor:window changes:@{@"window" : @3, @"maxRows" : @4, @"maxDraft" : @5}];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:2 capacity:3];
   [self checkDescriptor:descriptor

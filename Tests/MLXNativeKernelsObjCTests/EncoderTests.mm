@@ -41,6 +41,7 @@ using namespace mnk::objc_test;
                                        error:e];
        }},
       {@"AttentionCache.copy", [=](NSError **e) { return [step copySequence:0 toSequence:1 inCache:cache error:e]; }},
+      {@"AttentionCache.grown", [=](NSError **e) { return BOOL([step growCache:cache toCapacity:99 error:e] != nil); }},
       {@"CommandEncoder",
        [=](NSError **e) {
          return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:e];

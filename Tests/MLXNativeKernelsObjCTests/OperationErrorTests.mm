@@ -281,6 +281,8 @@ struct Refusals {
   XCTAssertEqual(sizes.scales, 1u);
   XCTAssertEqual(sizes.scaleBytes, 2u);
   XCTAssertEqual([[MNKKVCodec mlx1WithBits:8] sizesForHeadDim:512 error:&error].scaleBytes, 8u);
+  XCTAssertEqual([[MNKKVCodec mlx1UnrotatedWithBits:8] sizesForHeadDim:512 error:&error].scaleBytes, 8u);
+  XCTAssertEqual([[MNKKVCodec mlx1Affine4] sizesForHeadDim:512 error:&error].scaleBytes, 4u);
   XCTAssertEqual([MNKKVCodec turboWithBits:4].scaleType, MNKElementTypeFloat16);
   XCTAssertEqual([MNKKVCodec mlx1WithBits:4].scaleType, MNKElementTypeFloat32);
   XCTAssertNil([[MNKKVCodec turboWithBits:4] sizesForHeadDim:63 error:&error]);

@@ -11,7 +11,7 @@ namespace mnk {
 
 namespace {
 
-constexpr std::string_view kCall = "AttentionCache.nextPositions";
+constexpr std::string_view kNextPositions = "AttentionCache.nextPositions";
 
 class NextPositions final : public PositionSource {
  public:
@@ -19,13 +19,13 @@ class NextPositions final : public PositionSource {
       : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
 
   Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens, bool asList) const override {
-    return guardedAs(kCall, [&]() -> Result<RotaryPositions> {
-      const uint32_t first = sequences_.empty() ? kOnlySequence : sequences_.front();
+    return guardedAs(kNextPositions, [&]() -> Result<RotaryPositions> {
+      const bool isOne = sequences_.size() == 1;
       uint32_t only = 0;
-      if (sequences_.size() < 2) {
-        MNK_TRY(only, cursors_->numberOf(first));
+      if (isOne) {
+        MNK_TRY(only, cursors_->numberOf(sequences_[0]));
       }
-      const std::span<const uint32_t> listed = sequences_.size() < 2 ? std::span(&only, 1) : std::span(sequences_);
+      const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(sequences_);
       MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
       CacheCursors::Recording* recording = nullptr;
       if (encoder) {
@@ -61,7 +61,7 @@ class NextPositions final : public PositionSource {
   static Error tooMany(std::span<const SequenceRows> entries) {
     uint64_t tokens = 0;
     for (const SequenceRows& entry : entries) tokens += entry.rows;
-    return {.op = std::string(kCall),
+    return {.op = std::string(kNextPositions),
             .what = "there are too many tokens of several sequences",
             .got = countText(tokens, "token"),
             .expected = fmt::format("at most {}", countText(MultiRoPE::kMaxListed, "token")),

@@ -111,6 +111,8 @@ struct SequenceList {
 SequenceList readList(Reading& reading, NSArray<NSNumber*>* _Nullable sequences,
                       NSArray<NSNumber*>* _Nullable rowCounts);
 
+std::vector<CachePrefix> readPrefixes(Reading& reading, NSArray<MNKCachePrefix*>* _Nullable prefixes);
+
 // Empty, with a failure, for nil.
 std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullable cache);
 DType read(Reading& reading, MNKElementType type);

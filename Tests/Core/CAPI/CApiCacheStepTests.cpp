@@ -35,6 +35,7 @@ struct StepFixture {
                                   .when_full = MNK_RING};
   mnk_attention_results results{.size = sizeof results, .into = output.get()};
   mnk_attention_options options{.size = sizeof options, .scale = 0.5f};
+  static constexpr uint32_t kFirstSequence = 0;
   mnk_cache_step step{.size = sizeof step, .results = &results, .options = &options};
   AppendAndAttend twinStep;
   Owned<mnk_cache> cache{nullptr, mnk_cache_release}, twin{nullptr, mnk_cache_release};
@@ -52,6 +53,9 @@ struct StepFixture {
       EXPECT(mnk_heads_view_set_columns(view, fused.get(), column, heads, kDim, nullptr));
       *twinView = REQUIRE(HeadsView::columns(fused->tensor, column, heads, kDim));
     }
+    step.sequences = &kFirstSequence;
+    step.sequence_count = 1;
+    twinStep.sequence = kFirstSequence;
     twinStep.results.into = expected->tensor;
     twinStep.options.scale = 0.5f;
     makeCaches();
@@ -182,6 +186,11 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   EXPECT(made.capacity == 4 && made.when_full == MNK_RING && !made.is_storage_only);
   EXPECT(made.sliding_window.window == 3 && made.sliding_window.max_rows == 2 && made.sliding_window.max_draft == 1);
   for (int round = 0; round < 3; ++round) fixture.expectSameStep();
+  mnk_cache_descriptor prompts = fixture.descriptor;
+  prompts.sliding_window = {.window = 3};
+  const Owned<mnk_cache> served(mnk_cache_make(fixture.device.get(), &prompts, nullptr), mnk_cache_release);
+  EXPECT_EQ(mnk_cache_get_descriptor(served.get()).sliding_window.max_rows, 64u);
+  EXPECT_EQ(mnk_cache_get_descriptor(served.get()).capacity, 66u);
   const auto encoder = makeEncoder(fixture.device.get());
   EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 1, nullptr));
   commit(encoder);
@@ -210,13 +219,13 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   const uint32_t many[] = {0, 1, 0, 1, 0, 1};
   refusedByAll([](auto& step) { step.size = 8; });
   refusedByAll([](auto& step) { step.keys.size = 8; });
-  refusedByAll([](auto& step) { step.sequence_count = 1; });
+  refusedByAll([](auto& step) { step.sequences = nullptr; });
   refuse(mnk_encoder_append_step, [](auto& step) { step.keys.tensor = nullptr; });
   refuse(mnk_encoder_append_and_attend, [](auto& step) { step.values.tensor = nullptr; });
   refuse(mnk_encoder_attend_step, [](auto& step) { step.queries.tensor = nullptr; });
   refuse(mnk_encoder_append_step, [&](auto& step) { step.sequences = many, step.sequence_count = 6; });
   refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequences = many, step.sequence_count = 2; });
-  refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequences = many; });
+  refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequence_count = 0; });
   mnk_rotary_step rotary = textRotation();
   const auto rotate = [&](auto& step) { step.rotary = &rotary; };
   refuse(mnk_encoder_append_step, rotate);

@@ -50,8 +50,8 @@ TEST(AttentionCacheCopy, ACopyNeedsItsSourceAndTargetUnchanged) {
     const auto committed = copying.commit();
     EXPECT_EQ(bool(committed), change == Change::append);
     EXPECT_EQ(*fixture.cache.nextPosition(1), change == Change::append           ? 4u
-                                             : change == Change::appendToTarget ? 1u
-                                                                                : 0u);
+                                              : change == Change::appendToTarget ? 1u
+                                                                                 : 0u);
     if (committed) continue;
     EXPECT_ERROR(committed, {.what = "changed while this encoder recorded",
                              .got = change == Change::appendToTarget ? "sequence 1" : "sequence 0"});
@@ -71,7 +71,7 @@ TEST(AttentionCacheCopy, ARecoveredSequenceIsCopiedAndSaved) {
     const auto done = REQUIRE(failing.commit());
     device->finishNext(fakeFailure());
     EXPECT(!done.wait());
-    fixture.truncate(4);
+    fixture.truncate(4, 0);
     CommandEncoder encoder(device);
     REQUIRE(fixture.cache.copy(encoder, 0, 1));
     const auto copied = REQUIRE(encoder.commit());
@@ -80,7 +80,7 @@ TEST(AttentionCacheCopy, ARecoveredSequenceIsCopiedAndSaved) {
     EXPECT_EQ(*fixture.cache.nextPosition(1), 4u);
     const CacheFolder folder;
     REQUIRE(fixture.cache.save(folder.path()));
-    EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), UINT32_MAX)).nextPosition(), 4u);
+    EXPECT_EQ(*REQUIRE(AttentionCache::load(device, folder.path(), UINT32_MAX)).nextPosition(0), 4u);
   }
 }
 

@@ -254,7 +254,8 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           if (isCut) (void)cache.truncate(cut % (*cache.nextPosition(sequence) + 1), sequence);
           AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 32}),
                                .keys = memories[i].make(DType::f16, {tokens, 2, 32}),
-                               .values = memories[i].make(DType::f16, {tokens, 2, 32})};
+                               .values = memories[i].make(DType::f16, {tokens, 2, 32}),
+                               .sequence = 0};
           if (isFused) {
             const Tensor fused = memories[i].make(DType::f16, {tokens, 8 * 32});
             call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 32));
@@ -296,7 +297,7 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
       }
       expectSameDispatches(got, expected, planned);
       for (size_t layer = 0; layer < 2; ++layer) {
-        EXPECT_EQ(caches[0][layer].nextPosition(sequence), caches[1][layer].nextPosition(sequence));
+        EXPECT_EQ(*caches[0][layer].nextPosition(sequence), *caches[1][layer].nextPosition(sequence));
       }
     }
     EXPECT(devices[0]->planCache().count() > 2);

@@ -90,6 +90,11 @@
 #undef Fixture
 #include "Runtime/MemoryTrackerTests.cpp"
 #include "Runtime/OpTimesTests.cpp"
+#define Fixture Fixture_OpenStepTests
+#define kRead kRead_OpenStepTests
+#include "Runtime/OpenStepTests.cpp"
+#undef kRead
+#undef Fixture
 #define Fixture Fixture_RecordedStepEndTests
 #include "Runtime/RecordedStepEndTests.cpp"
 #undef Fixture

@@ -116,7 +116,7 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
 bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const {
   if (!cache_.isRing || tokens <= 1) return true;
   const uint64_t window = windowOf(options), end = cursor.next + tokens, ring = cache_.capacity - cache_.pinned;
-  if (window == 0) return std::max(cursor.highest, end) <= cache_.capacity;
+  if (window == 0) return end <= std::max<uint64_t>(cursor.highest, cache_.capacity);
   const uint64_t first = std::max<uint64_t>(cursor.next, cache_.pinned);  // rows at pinned positions lose nothing
   return end <= std::max<uint64_t>(first + 1 - std::min(first + 1, window), cache_.pinned) + ring;
 }
@@ -136,7 +136,11 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
     const bool isDivided = !canServe(cursor, tokens, options);
     for (uint64_t token = 0; token < tokens; ++token) {
       cursor.highest = std::max(cursor.highest, ++cursor.next);
-      if (reachesLost(cursor, cursor.next - 1, options)) return "the ring is too small for the window";
+      if (reachesLost(cursor, cursor.next - 1, options)) {
+        return windowOf(options) > cache_.capacity - cache_.pinned
+                   ? "the ring is too small for the window"
+                   : "the sequence was rolled back too far for the window";
+      }
       if (isDivided && options.isBidirectional) return "attention that is not causal cannot be divided into chunks";
       if (cache_.isStorageOnly) return kNoKernelHere;
     }
@@ -147,6 +151,12 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
 std::string_view CacheModel::refusalOfCut(uint32_t sequence, uint64_t position) const {
   if (const std::string_view refusal = refusalOfName(sequence); !refusal.empty()) return refusal;
   const Cursor& cursor = cursors_[sequence == MNK_ONLY_SEQUENCE ? 0 : sequence];
+  if (cache_.window != 0 && position < cursor.next && position > cache_.pinned) {
+    // The row at this position, after its token was stored.
+    if (reachesLost({position + 1, std::max(cursor.highest, position + 1)}, position, {})) {
+      return "the rollback is too long for the sliding window";
+    }
+  }
   const bool isPossible =
       position == 0 || (position <= cursor.next && (position <= cache_.pinned || position >= oldest(cursor)));
   return isPossible ? "" : "the sequence cannot be cut there";

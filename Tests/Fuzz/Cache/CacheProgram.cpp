@@ -256,6 +256,7 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "attention that is not causal cannot be divided into chunks",
           "a window reaches positions that the ring has overwritten",
           "the ring is too small for the window",
+          "the sequence was rolled back too far for the window",
           "attention has no target, or two",
           "a result does not match the queries",
           "the scale cannot be used",
@@ -271,7 +272,8 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "positions do not match the tokens",
           "offsets do not match the sequences",
           "offsets are given for sequences that differ in their rows",
-          "the sequence cannot be cut there"};
+          "the sequence cannot be cut there",
+          "the rollback is too long for the sliding window"};
 }
 
 }  // namespace mnk::fuzz
