@@ -135,8 +135,6 @@ final class CacheStepTests: AttentionTestCase {
         let all = tokens[1] + tokens[0]
         let q = try queries(6)
         let out = try Tensor.zeros(shape: [2, 3, heads, headDim], on: device)
-        let partials = try AttentionPartials.zeros(shape: [2, 3, heads, headDim], on: device)
-        let merged = try Tensor.zeros(shape: [2, 3, heads, headDim], on: device)
         func batch(_ part: KeyPath<Token, [Float]>) throws -> Tensor {
             try tensor(all.map { $0[keyPath: part] }).reshaped([2, 3, kvHeads, headDim])
         }
@@ -144,16 +142,9 @@ final class CacheStepTests: AttentionTestCase {
             try step.append(keys: batch(\.key), values: batch(\.value), to: cache, sequences: [1, 0])
             let rows = try q.reshaped([2, 3, heads, headDim])
             try step.attend(rows, over: cache, sequences: [1, 0], into: out)
-            try step.attend(rows, over: cache, sequences: [1, 0], intoPartials: partials)
-            try step.encode(
-                MergePartials(
-                    AttentionPartials(
-                        sums: partials.sums.reshaped([1, 2, 3, heads, headDim]),
-                        stats: partials.stats.reshaped([1, 2, 3, heads, 2])), into: merged))
         }
         let expected = try attended(try q[0..<3], over: tokens[1]) + attended(try q[3..<6], over: tokens[0])
         try assertClose(out, expected)
-        try assertClose(merged, expected)
         // One token for each entry; one sequence occurs twice.
         let next = someTokens(2)
         try device.encode {
@@ -329,6 +320,53 @@ final class CacheStepTests: AttentionTestCase {
             for (source, target) in [(0, 3), (3, 0), (-1, 0), (0, -1)] {
                 assertRefused(op: "AttentionCache.copy") {
                     try device.encode { try $0.copy(sequence: source, to: target, in: cache) }
+                }
+            }
+        }
+    }
+
+    func testGrownCachesContinue() throws {
+        for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits8, values: .bits8)] {
+            let cache = try makeCache(storage, capacity: 4, sequences: 2)
+            let prompt = someTokens(4)
+            try append(prompt, to: cache, sequence: 0)
+            let own = someTokens(2)
+            let q = try queries(1)
+            let (out, copied) = (try zeros(1), try zeros(1))
+            let (keys, values) = (try tensor(own.map(\.key)), try tensor(own.map(\.value)))
+            assertRefused(what: "past the end") {
+                try device.encode { try $0.append(keys: keys, values: values, to: cache, sequence: 0) }
+            }
+            var grown: AttentionCache?
+            try device.encode { step in
+                let larger = try step.grow(cache, toCapacity: 6)
+                try step.copy(sequence: 0, of: cache, to: 1, of: larger)
+                for (sequence, result) in [(0, out), (1, copied)] {
+                    try step.append(keys: keys, values: values, to: larger, sequence: sequence)
+                    try step.attend(q, over: larger, into: result, sequence: sequence)
+                }
+                XCTAssertEqual(larger.nextPosition(ofSequence: 0), 0)
+                grown = larger
+            }
+            for result in [out, copied] {
+                try assertClose(result, try attended(q, over: prompt + own), accuracy: 0.02, "\(storage)")
+            }
+            let larger = try XCTUnwrap(grown)
+            XCTAssertEqual(larger.dimensions.capacity, 6)
+            XCTAssertEqual((0..<2).map(larger.nextPosition(ofSequence:)), [6, 6])
+            XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [4, 0])
+            for capacity in [3, -1] {
+                assertRefused(op: "AttentionCache.grown", got: "\(capacity)") {
+                    try device.encode { _ = try $0.grow(cache, toCapacity: capacity) }
+                }
+            }
+            let other = try makeCache(.dense(.float32), capacity: 4, sequences: 2)
+            assertRefused(op: "AttentionCache.copy", what: "differ in shape or storage") {
+                try device.encode { try $0.copy(sequence: 0, of: cache, to: 0, of: other) }
+            }
+            for (source, target) in [(0, 2), (2, 0), (-1, 0), (0, -1)] {
+                assertRefused(op: "AttentionCache.copy") {
+                    try device.encode { try $0.copy(sequence: source, of: cache, to: target, of: larger) }
                 }
             }
         }

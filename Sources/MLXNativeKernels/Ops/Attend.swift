@@ -28,7 +28,7 @@ extension KernelEncoder {
     ///     The heads are a multiple of the cache's.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Receives the results, in any float type: `[rows, heads, valueHeadDim]`, or without the rows for one
-    ///     row, whatever the layout of the queries.
+    ///     row, whatever the layout of the queries. Its memory must not overlap that of the queries.
     ///   - options: How queries attend.
     ///   - sequence: Which of the cache's sequences the queries continue; `nil` means the only one.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
@@ -57,61 +57,24 @@ extension KernelEncoder {
     ///   - sequences: Which of the cache's sequences the queries continue.
     ///   - rowCounts: How many rows each listed sequence has; 0 leaves one out. `nil` means one row for each, or as many
     ///     as `queries` has for each of its sequences.
+    ///   - prefixes: Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt
+    ///     that conversations share (<doc:BatchingSequences>). Causality, windows and slopes are those of one sequence
+    ///     with all tokens.
     ///   - output: Receives the results, in any float type: the axes of token-major queries with the cache's
-    ///     `valueHeadDim`.
-    ///   - options: How queries attend. A mask needs the same number of rows for each sequence.
+    ///     `valueHeadDim`. Its memory must not overlap that of the queries.
+    ///   - options: How queries attend. A mask needs the same number of rows for each sequence, and no prefixes.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
     /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown, empty or suspect, or if a window
     ///   reaches positions that a ring has overwritten.
     public func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        into output: Tensor, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
-    ) throws(KernelError) {
-        try attend(
-            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
-            listed: sequences, rowCounts: rowCounts)
-    }
-
-    /// Attends queries to what a cache holds as a part of all keys; ``MergePartials`` finishes.
-    ///
-    /// - Parameters:
-    ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.
-    ///   - cache: A dense or a quantized cache.
-    ///   - partials: Receives the part.
-    ///   - options: How queries attend; sinks belong to the merge.
-    ///   - sequence: Which of the cache's sequences the queries continue; `nil` means the only one.
-    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, `float32`.
-    /// - Throws: ``KernelError`` as for results.
-    public func attend(
-        _ queries: some HeadsViewConvertible, over cache: AttentionCache, intoPartials partials: AttentionPartials,
-        _ options: AttentionOptions = AttentionOptions(), sequence: Int? = nil, logSumExp: Tensor? = nil
-    ) throws(KernelError) {
-        try attend(
-            queries, over: cache, AttentionResults(partials: partials, logSumExp: logSumExp), options,
-            listed: sequence.map { [$0] })
-    }
-
-    /// Attends rows of several sequences to what a cache holds as a part of all keys.
-    ///
-    /// - Parameters:
-    ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
-    ///     with row counts, the rows of all sequences one after another; any float type.
-    ///   - cache: A dense or a quantized cache.
-    ///   - sequences: Which of the cache's sequences the queries continue.
-    ///   - rowCounts: How many rows each listed sequence has; `nil` means the same number for each.
-    ///   - partials: Receives the part.
-    ///   - options: How queries attend; sinks belong to the merge.
-    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, `float32`.
-    /// - Throws: ``KernelError`` as for results.
-    public func attend(
-        _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        intoPartials partials: AttentionPartials, _ options: AttentionOptions = AttentionOptions(),
+        after prefixes: [CachePrefix] = [], into output: Tensor, _ options: AttentionOptions = AttentionOptions(),
         logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
-            queries, over: cache, AttentionResults(partials: partials, logSumExp: logSumExp), options,
-            listed: sequences, rowCounts: rowCounts)
+            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
+            listed: sequences, rowCounts: rowCounts, after: prefixes)
     }
 
     /// Appends any number of tokens and attends with their queries, in chunks that a ring can serve.
@@ -121,7 +84,7 @@ extension KernelEncoder {
     ///
     /// ```swift
     /// let cache = try AttentionCache(
-    ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024, maxRows: 64), on: device)
+    ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024), on: device)
     /// let done = try device.encode { step in
     ///     try step.appendAndAttend(queries: q, keys: k, values: v, over: cache, into: out)
     /// }
@@ -137,11 +100,11 @@ extension KernelEncoder {
     ///   - queries: `[tokens, heads, headDim]`, `[heads, headDim]` for one token, or a view of another layout; any float
     ///     type.
     ///   - keys: The same tokens with the cache's heads.
-    ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - values: The same tokens with the cache's heads and `valueHeadDim`, in the element type of the keys.
     ///   - rotary: How queries and keys are rotated; the tensors do not change. `nil` means no rotation.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Receives the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for
-    ///     one.
+    ///     one. Its memory must not overlap that of queries, keys and values.
     ///   - options: How queries attend. A mask, or attention that is not causal, is possible only if the tokens fit
     ///     in one chunk.
     ///   - sequence: Which of the cache's sequences the tokens continue; `nil` means the only one.
@@ -170,14 +133,17 @@ extension KernelEncoder {
     ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
     ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - keys: The same tokens with the cache's heads.
-    ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - values: The same tokens with the cache's heads and `valueHeadDim`, in the element type of the keys.
     ///   - rotary: How queries and keys are rotated. A list entry counts as a sequence of positions and offsets.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the tokens continue; at least one.
     ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for
     ///     each of its sequences.
+    ///   - prefixes: Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt
+    ///     that conversations share (<doc:BatchingSequences>). Without positions in `rotary`, tokens are rotated by
+    ///     their positions after them.
     ///   - output: Receives the results, in any float type: the axes of token-major queries with the cache's
-    ///     `valueHeadDim`.
+    ///     `valueHeadDim`. Its memory must not overlap that of the queries.
     ///   - options: How queries attend. A mask needs the same number of rows for each sequence, which attend at once.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
@@ -186,22 +152,24 @@ extension KernelEncoder {
     public func appendAndAttend(
         queries: some HeadsViewConvertible, keys: some HeadsViewConvertible, values: some HeadsViewConvertible,
         rotary: RotaryStep? = nil, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        into output: Tensor, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
+        after prefixes: [CachePrefix] = [], into output: Tensor, _ options: AttentionOptions = AttentionOptions(),
+        logSumExp: Tensor? = nil
     ) throws(KernelError) {
         let step = CacheStep(
             queries: queries.headsView, keys: keys.headsView, values: values.headsView, cache: cache,
             sequences: sequences, rowCounts: rowCounts,
-            results: AttentionResults(output: output, logSumExp: logSumExp), options: options, rotary: rotary)
+            results: AttentionResults(output: output, logSumExp: logSumExp), options: options, rotary: rotary,
+            prefixes: prefixes)
         try record(step, op: "AttentionCache.appendAndAttend", mnk_encoder_append_and_attend)
     }
 
     private func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, _ results: AttentionResults,
-        _ options: AttentionOptions, listed sequences: [Int]?, rowCounts: [Int]? = nil
+        _ options: AttentionOptions, listed sequences: [Int]?, rowCounts: [Int]? = nil, after prefixes: [CachePrefix] = []
     ) throws(KernelError) {
         let step = CacheStep(
             queries: queries.headsView, cache: cache, sequences: sequences, rowCounts: rowCounts, results: results,
-            options: options)
+            options: options, prefixes: prefixes)
         try record(step, op: "AttentionCache.attend", mnk_encoder_attend_step)
     }
 }

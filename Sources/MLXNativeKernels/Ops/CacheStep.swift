@@ -14,6 +14,7 @@ struct CacheStep {
     var results: AttentionResults?
     var options: AttentionOptions?
     var rotary: RotaryStep?
+    var prefixes: [CachePrefix] = []
 }
 
 extension KernelEncoder {
@@ -39,6 +40,7 @@ private struct Operands {
     private let results: mnk_attention_results?
     private let options: mnk_attention_options?
     private let rotary: RotaryStepOperands?
+    private var prefixes: [mnk_cache_prefix] = []
 
     init(_ step: CacheStep, op: String) throws(KernelError) {
         self.step = step
@@ -52,6 +54,9 @@ private struct Operands {
         results = step.results?.descriptor
         options = try step.options?.descriptor(op: op)
         rotary = if let rotary = step.rotary { try RotaryStepOperands(rotary, op: op) } else { nil }
+        for prefix in step.prefixes {
+            prefixes.append(try prefix.descriptor(op: op))
+        }
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_cache_step>) -> Value) -> Value {
@@ -63,16 +68,20 @@ private struct Operands {
         rotary: UnsafePointer<mnk_rotary_step>?, _ body: (UnsafePointer<mnk_cache_step>) -> Value
     ) -> Value {
         rows.withPointers { sequences, rowCounts, count in
-            withOptionalPointer(to: results) { results in
-                withOptionalPointer(to: options) { options in
-                    var complete = descriptor
-                    complete.sequences = sequences
-                    complete.row_counts = rowCounts
-                    complete.sequence_count = count
-                    complete.results = results
-                    complete.options = options
-                    complete.rotary = rotary
-                    return withExtendedLifetime(step) { body(&complete) }
+            withListPointer(to: prefixes) { prefixes in
+                withOptionalPointer(to: results) { results in
+                    withOptionalPointer(to: options) { options in
+                        var complete = descriptor
+                        complete.sequences = sequences
+                        complete.row_counts = rowCounts
+                        complete.sequence_count = count
+                        complete.prefixes = prefixes
+                        complete.prefix_count = step.prefixes.count
+                        complete.results = results
+                        complete.options = options
+                        complete.rotary = rotary
+                        return withExtendedLifetime(step) { body(&complete) }
+                    }
                 }
             }
         }

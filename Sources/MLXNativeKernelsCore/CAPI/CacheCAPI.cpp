@@ -2,6 +2,7 @@
 
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
+#include "MLXNativeKernels/MergePartials.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -44,9 +45,7 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
   }
   const mnk_sliding_window& sliding = input.sliding_window;
   if (sliding.window != 0 || sliding.max_rows != 0 || sliding.max_draft != 0) {
-    result.slidingWindow = {.window = input.sliding_window.window,
-                            .maxRows = std::max(input.sliding_window.max_rows, 1u),
-                            .maxDraft = input.sliding_window.max_draft};
+    result.slidingWindow = {.window = sliding.window, .maxRows = sliding.max_rows, .maxDraft = sliding.max_draft};
   }
   result.isStorageOnly = input.is_storage_only;
   result.latentDim = input.latent_dim;
@@ -60,6 +59,7 @@ struct Step {
   AttentionResults results;
   AttentionOptions options;
   std::optional<RotaryStep> rotary;
+  std::vector<CachePrefix> after;
 };
 enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
 
@@ -104,6 +104,22 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   }
   MNK_TRY(auto options, c::attentionOptions(input.options));
   result.options = std::move(options);
+  if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
+  if (input.prefix_count >= MergePartials::kMaxParts) {
+    return c::tooMany("AttentionCache", "prefixes", input.prefix_count, MergePartials::kMaxParts - 1,
+                      "Put prefixes into one cache.");
+  }
+  for (size_t i = 0; i < input.prefix_count; ++i) {
+    if (!input.prefixes[i].cache) return c::nullArgument("prefixes.cache");
+    result.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
+  }
+  if (!(kinds & kAttends) && !result.after.empty()) {
+    return Error{.op = "AttentionCache.append",
+                 .what = "an append takes no prefixes",
+                 .got = fmt::format("{} prefixes", result.after.size()),
+                 .expected = "none",
+                 .fix = "Pass prefixes where the tokens attend."};
+  }
   if (!input.rotary) return result;
   if (kinds != (kAppends | kAttends)) {
     return Error{.op = "AttentionCache",
@@ -187,9 +203,11 @@ mnk_cache* mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descri
   });
 }
 
-mnk_cache* mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes, mnk_error_out error) {
-  return c::make<mnk_cache>(error, {{device, "device"}, {path, "path"}},
-                            [&] { return c::handleFor(AttentionCache::load(device->device, path, max_bytes)); });
+mnk_cache* mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes, uint32_t capacity,
+                                    mnk_error_out error) {
+  return c::make<mnk_cache>(error, {{device, "device"}, {path, "path"}}, [&] {
+    return c::handleFor(AttentionCache::load(device->device, path, max_bytes, capacity));
+  });
 }
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error) {
   return c::run(error, {{cache, "cache"}, {path, "path"}}, [&] { return cache->cache.save(path); });
@@ -251,8 +269,7 @@ mnk_tensor* mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out er
   return makeScales(cache, true, error);
 }
 
-bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state,
-                            mnk_error_out error) {
+bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state, mnk_error_out error) {
   return c::run(error, {{cache, "cache"}, {state, "state"}}, [&]() -> Result<void> {
     MNK_TRY(const uint64_t next, cache->cache.nextPosition(sequence));
     MNK_TRY(const uint64_t count, cache->cache.count(sequence));
@@ -321,7 +338,7 @@ bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const
     MNK_TRY(auto input, stepFrom(step, kAttends));
     MNK_TRY(checkListed(input, input.queries, cache->cache));
     return cache->cache.attend(encoder->encoder, input.queries, input.results, input.options, input.sequences,
-                               input.rowCounts);
+                               input.rowCounts, input.after);
   });
 }
 
@@ -344,7 +361,8 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
                        .results = input.results,
                        .options = input.options,
                        .sequence = input.sequences.front(),
-                       .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()}};
+                       .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()},
+                       .after = std::move(input.after)};
     if (input.sequences.size() > 1) op.sequences.assign(input.sequences.begin(), input.sequences.end());
     return cache->cache.appendAndAttend(encoder->encoder, op);
   });
@@ -354,6 +372,18 @@ bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t 
                                mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}},
                 [&] { return cache->cache.copy(encoder->encoder, source, target); });
+}
+
+bool mnk_encoder_copy_sequence_to_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t source, mnk_cache* into,
+                                        uint32_t target, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {into, "into"}},
+                [&] { return cache->cache.copy(encoder->encoder, source, into->cache, target); });
+}
+
+mnk_cache* mnk_encoder_make_grown_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t capacity,
+                                        mnk_error_out error) {
+  return c::make<mnk_cache>(error, {{encoder, "encoder"}, {cache, "cache"}},
+                            [&] { return c::handleFor(cache->cache.grown(encoder->encoder, capacity)); });
 }
 
 mnk_cache* mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,

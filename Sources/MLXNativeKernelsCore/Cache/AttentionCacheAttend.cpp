@@ -84,6 +84,17 @@ Result<void> checkResults(std::string_view call, const AttentionResults& results
                .fix = "Give results the axes of the queries and the head dim of values."};
 }
 
+Result<void> checkTarget(std::string_view call, const AttentionResults& results) {
+  if (!results.partials) return {};
+  return Error{.op = std::string(call),
+               .what = "attention over a cache does not give partials",
+               .got = "partials as the target",
+               .expected = "a tensor for results",
+               .fix =
+                   "Pass caches with earlier tokens as prefixes. To merge parts yourself, use FlashDecode over the "
+                   "cache's view, which takes the position of rows."};
+}
+
 Result<void> checkOverlap(std::string_view call, const std::vector<NamedRange>& sources,
                           const AttentionResults& results, std::vector<NamedRange> targets) {
   addTargets(targets, results);
@@ -173,6 +184,12 @@ FlashDecode AttentionCache::State::attention(const HeadsView& queries, const Att
                  .results = results,
                  .options = options};
   op.options.window = windowOf(options);
+  if (!results.partials) return op;
+  // The part of the rows' own cache, beside those of prefixes.
+  for (AttendedSequence& each : op.sequences) {
+    const uint64_t rows = each.rows != 0 ? each.rows : queries.resolved().tokens;
+    if (!each.position) each.position = static_cast<int64_t>(each.length - rows);
+  }
   return op;
 }
 
@@ -226,6 +243,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
   return cacheCall(
       encoder, kAttend, again,
       [&]() -> Result<void> {
+        MNK_TRY(checkTarget(kAttend, results));
         MNK_TRY(const uint32_t number, state_->cursors.numberOf(sequence));
         MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&number, 1}));
         MNK_TRY(auto cursor, recording->known(number));
@@ -253,29 +271,34 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     };
   };
   const bool isOne = sequences.size() == 1 && rowCounts.empty();
-  return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
-    if (isOne) return attend(encoder, queries, results, options, sequences[0]);
-    uint32_t only = 0;
-    if (sequences.size() == 1) {
-      MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
-      sequences = {&only, 1};
-    }
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
-    // All of the queries, before they are divided.
-    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
-    MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
-    MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
-                                             [&](uint32_t sequence) { return recording->known(sequence); }));
-    MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
-    const CallRows call = CallRows::of(entries);
-    MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
-    MNK_TRY(auto whole, state_->planAttendRows(encoder.device(), queries, results, options, call, entries, attended));
-    MNK_TRY(encoder.encode(whole));
-    for (size_t i = 0; i < entries.size(); ++i) {
-      state_->noteRead(*recording, attended[i], entries[i].rows, options);
-    }
-    return {};
-  }, isOne);
+  return cacheCall(
+      encoder, kAttend, again,
+      [&]() -> Result<void> {
+        MNK_TRY(checkTarget(kAttend, results));
+        if (isOne) return attend(encoder, queries, results, options, sequences[0]);
+        uint32_t only = 0;
+        if (sequences.size() == 1) {
+          MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
+          sequences = {&only, 1};
+        }
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+        // All of the queries, before they are divided.
+        MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
+        MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
+        MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
+                                                 [&](uint32_t sequence) { return recording->known(sequence); }));
+        MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
+        const CallRows call = CallRows::of(entries);
+        MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
+        MNK_TRY(auto whole,
+                state_->planAttendRows(encoder.device(), queries, results, options, call, entries, attended));
+        MNK_TRY(encoder.encode(whole));
+        for (size_t i = 0; i < entries.size(); ++i) {
+          state_->noteRead(*recording, attended[i], entries[i].rows, options);
+        }
+        return {};
+      },
+      isOne);
 }
 
 }  // namespace mnk

@@ -31,15 +31,41 @@ using Cursors = std::map<uint32_t, CacheCursor>;
 // Of `tokens` tokens, the first `first` have already been stored.
 Error ringTooSmallError(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
                         uint64_t tokens) {
-  const uint64_t takenBack = std::max<uint64_t>(cursor.highest - cursor.next, 1) - 1;
+  const std::string got =
+      fmt::format("token {} of {}, whose window of {} reaches positions that a ring of {} has overwritten", first,
+                  tokens, window, slots.capacity);
+  // A larger ring would not bring back what this one has overwritten.
+  if (window <= slots.capacity - slots.pinned) {
+    return {.op = std::string(kCall),
+            .what = "the sequence was rolled back too far for the window",
+            .got = fmt::format("{}, after a rollback of {} to position {}", got,
+                               countText(cursor.highest - cursor.next, "token"), cursor.next),
+            .expected = fmt::format("a rollback to position {} or later", slots.oldestKept(cursor) + window - 1),
+            .fix = std::string(kAfterLongRollback)};
+  }
   // A capacity at which nothing is overwritten.
   const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);
   return {.op = std::string(kCall),
           .what = "the ring is too small for the window",
-          .got = fmt::format("token {} of {}, whose window of {} reaches positions that a ring of {} has overwritten",
-                             first, tokens, window, slots.capacity),
-          .expected = fmt::format("a capacity of at least {}", std::min(slots.pinned + window + takenBack, never)),
+          .got = got,
+          .expected = fmt::format("a capacity of at least {}", std::min(slots.pinned + window, never)),
           .fix = "Make the ring that large, or pass a smaller window."};
+}
+
+// A call that is divided into more chunks than a few: how many, and what avoids it.
+std::string chunksWarning(const AttentionCacheDescriptor& d, uint64_t tokens, uint64_t chunks, uint64_t window) {
+  constexpr uint64_t kFewChunks = 8;
+  if (chunks <= kFewChunks) return {};
+  const std::string divided = fmt::format("{} divided {} into {} chunks", kCall, countText(tokens, "token"), chunks);
+  if (window == 0) {
+    return divided +
+           ", because a full ring without a window takes one token at a time; pass a window, or a capacity "
+           "that holds all tokens";
+  }
+  if (d.slidingWindow && window == d.slidingWindow->window) {
+    return divided + fmt::format("; a SlidingWindow with more than {} maxRows takes fewer", d.slidingWindow->maxRows);
+  }
+  return divided + fmt::format("; a ring of more than {} slots takes fewer", d.capacity);
 }
 
 // Without causality, a row would see newer tokens of its own chunk but not of later chunks.
@@ -49,6 +75,15 @@ Error nonCausalChunksError(uint64_t tokens, uint64_t chunk) {
           .got = fmt::format("{}, of which the ring can serve {} at once", countText(tokens, "token"), chunk),
           .expected = "causal attention, or tokens that the ring can serve at once",
           .fix = "Make the ring larger, or append and attend to fewer tokens at a time."};
+}
+
+// Positions of a cache do not count the tokens of prefixes.
+Error followedAfterPrefixes() {
+  return {.op = std::string(kCall),
+          .what = "rotary positions that follow a cache do not count prefixes",
+          .got = "positions that follow a cache, and prefixes",
+          .expected = "positions that count the tokens of prefixes",
+          .fix = "Leave the positions out: tokens are then rotated by their positions after the prefixes."};
 }
 
 // The keys of a latent cache are the RoPE part only, while its queries have that part after the latent part.
@@ -167,7 +202,8 @@ Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& de
   const CacheSlots& slots = cursors.slots();
   const uint64_t window = windowOf(step.options);
   Plan whole{.op = std::string(kCall), .dispatches = {}};
-  for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
+  uint64_t chunks = 0;
+  for (uint64_t first = 0, chunk; first < tokens; first += chunk, ++chunks) {
     chunk = slots.exactChunk(cursor, tokens - first, window);
     if (chunk == 0 && window < kMaxKVExtent) return ringTooSmallError(slots, cursor, window, first, tokens);
     if (chunk == 0) chunk = tokens - first;  // the rules of attention refuse the window
@@ -192,6 +228,7 @@ Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& de
                                       {attendedBy(step.sequence, cursor)}, rotated));
     whole.append(std::move(attended));
   }
+  whole.warning = chunksWarning(descriptor, tokens, chunks, window);
   return whole;
 }
 
@@ -254,11 +291,13 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         std::optional<AppendAndAttend> resolved;
         const PositionSource* const source =
             given.rotary && given.rotary->positions ? given.rotary->positions->follows() : nullptr;
+        if (source && !given.after.empty()) return followedAfterPrefixes();
         if (source) {
           resolved = given;
-          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries));
+          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries, given.sequences.size() > 1));
         }
         const AppendAndAttend& step = resolved ? *resolved : given;
+        MNK_TRY(checkTarget(kCall, step.results));
         const bool isOne = step.sequences.empty();
         uint32_t only = 0;
         if (isOne) {
@@ -284,7 +323,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           encoder.noteAppend();
           return {};
         };
-        if (isOne && step.rowCounts.empty()) {
+        if (isOne && step.rowCounts.empty() && step.after.empty()) {
           MNK_TRY(auto cursor, recording->toAppend(only));
           const uint64_t tokens = step.keys.resolved().totalTokens(), window = state_->windowOf(step.options);
           const bool isWhole = tokens < kMaxKVExtent && cursor.next + tokens < kMaxKVExtent &&
@@ -300,30 +339,30 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           }
         }
         MNK_TRY(look());
-        MNK_TRY(encoder.encode(planned()));
+        MNK_TRY(step.after.empty() ? encoder.encode(planned()) : state_->encodeStepAfter(encoder, step, cursors));
         for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
         return recorded();
       },
       true);
 }
 
-// All of a call.
-Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
-                                             std::map<uint32_t, CacheCursor>& cursors) const {
+Result<std::vector<SequenceRows>> AttentionCache::State::checkedEntries(
+    const AppendAndAttend& step, const std::map<uint32_t, CacheCursor>& cursors) const {
   const bool isOne = step.sequences.empty();
   const uint32_t only = cursors.empty() ? 0 : cursors.begin()->first;
-  const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(step.sequences);
-  // All of them, before they are divided.
   const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = storage.view()};
   MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
   MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
   MNK_TRY(checkTokens(step));
   if (step.rotary && descriptor.latentDim != 0) return latentRotationError(descriptor.latentDim);
-  std::vector<SequenceRows> entries{{only, step.keys.resolved().totalTokens()}};
-  if (!isOne || !step.rowCounts.empty()) {
-    MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));
-    entries = std::move(rows);
-  }
+  if (isOne && step.rowCounts.empty()) return std::vector{SequenceRows{only, step.keys.resolved().totalTokens()}};
+  return sequenceRows(step.keys, isOne ? std::span(&only, 1) : std::span(step.sequences), step.rowCounts);
+}
+
+// All of a call.
+Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                             std::map<uint32_t, CacheCursor>& cursors) const {
+  MNK_TRY(const auto entries, checkedEntries(step, cursors));
   const CallRows call = CallRows::of(entries);
   std::vector<NamedRange> sources{
       {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};

@@ -16,7 +16,10 @@ namespace mnk::objc {
 SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<NSNumber *> *rowCounts) {
   const bool isOnly = sequences.count == 1 && [sequences[0] isEqual:@(MNKOnlySequence)];
   SequenceList list{.sequences = {kOnlySequence}, .rowCounts = {}};
-  if (!isOnly) list.sequences = reading.integers<uint32_t>(sequences, "a sequence");
+  if (!isOnly) {
+    list.sequences = reading.integers<uint32_t>(sequences, "a sequence");
+    for (uint32_t &sequence : list.sequences) sequence = sequenceNumber(sequence);
+  }
   if (!rowCounts) return list;
   list.rowCounts = reading.integers<uint32_t>(rowCounts, "a row count");
   // To the core, an empty list means no list.
@@ -26,6 +29,17 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
                  "Pass a row count for each listed sequence, or nil.");
   }
   return list;
+}
+
+std::vector<CachePrefix> readPrefixes(Reading &reading, NSArray<MNKCachePrefix *> *prefixes) {
+  std::vector<CachePrefix> all;
+  for (MNKCachePrefix *prefix in prefixes) {
+    if (!reading.isA([MNKCachePrefix class], prefix, "a prefix")) break;
+    const auto cache = read(reading, prefix.cache);
+    if (!cache) break;
+    all.push_back({*cache, sequenceNumber(prefix.sequence)});
+  }
+  return all;
 }
 
 }  // namespace mnk::objc
@@ -174,22 +188,41 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
                   results:(MNKAttentionResults *)results
                   options:(MNKAttentionOptions *)options
                     error:(NSError **)error {
+  return [self attendQueriesView:queries
+                       overCache:cache
+                       sequences:sequences
+                       rowCounts:rowCounts
+                           after:@[]
+                         results:results
+                         options:options
+                           error:error];
+}
+
+- (BOOL)attendQueriesView:(MNKHeadsView *)queries
+                overCache:(MNKAttentionCache *)cache
+                sequences:(NSArray<NSNumber *> *)sequences
+                rowCounts:(NSArray<NSNumber *> *)rowCounts
+                    after:(NSArray<MNKCachePrefix *> *)prefixes
+                  results:(MNKAttentionResults *)results
+                  options:(MNKAttentionOptions *)options
+                    error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading(kAttend);
     const auto source = objc::read(reading, cache);
     const HeadsView rows = objc::read(reading, queries);
     const objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
+    const std::vector<CachePrefix> after = objc::readPrefixes(reading, prefixes);
     const AttentionResults into = objc::read(reading, results);
     const AttentionOptions chosen = objc::read(reading, options);
     if (reading.failed()) return reading.error();
-    return source->attend(*self->_core, rows, into, chosen, list.sequences, list.rowCounts);
+    return source->attend(*self->_core, rows, into, chosen, list.sequences, list.rowCounts, after);
   });
 }
 
 static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, MNKHeadsView *keys, MNKHeadsView *values,
                             MNKRotaryStep *rotary, MNKAttentionCache *cache, NSArray<NSNumber *> *sequences,
-                            NSArray<NSNumber *> *rowCounts, MNKAttentionResults *results, MNKAttentionOptions *options,
-                            NSError **error) {
+                            NSArray<NSNumber *> *rowCounts, NSArray<MNKCachePrefix *> *prefixes,
+                            MNKAttentionResults *results, MNKAttentionOptions *options, NSError **error) {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.appendAndAttend");
     auto target = objc::read(reading, cache);
@@ -220,7 +253,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
-  return appendAndAttend(self, queries, keys, values, nil, cache, @[ @(sequence) ], nil, results, options, error);
+  return appendAndAttend(self, queries, keys, values, nil, cache, @[ @(sequence) ], nil, @[], results, options, error);
 }
 
 - (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
@@ -232,7 +265,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
-  return appendAndAttend(self, queries, keys, values, rotary, cache, @[ @(sequence) ], nil, results, options, error);
+  return appendAndAttend(self, queries, keys, values, rotary, cache, @[ @(sequence) ], nil, @[], results, options, error);
 }
 
 - (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
@@ -245,7 +278,22 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
-  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, results, options, error);
+  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, @[], results, options, error);
+}
+
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                     sequences:(NSArray<NSNumber *> *)sequences
+                     rowCounts:(NSArray<NSNumber *> *)rowCounts
+                         after:(NSArray<MNKCachePrefix *> *)prefixes
+                       results:(MNKAttentionResults *)results
+                       options:(MNKAttentionOptions *)options
+                         error:(NSError **)error {
+  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, prefixes, results, options,
+                         error);
 }
 
 - (BOOL)copySequence:(NSUInteger)source
@@ -258,6 +306,33 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
     const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
     if (reading.failed()) return reading.error();
     return both->copy(*self->_core, from, to);
+  });
+}
+
+- (BOOL)copySequence:(NSUInteger)source
+             ofCache:(MNKAttentionCache *)cache
+          toSequence:(NSUInteger)target
+             ofCache:(MNKAttentionCache *)other
+               error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    Reading reading("AttentionCache.copy");
+    const auto first = objc::read(reading, cache);
+    auto second = objc::read(reading, other);
+    const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
+    if (reading.failed()) return reading.error();
+    return first->copy(*self->_core, from, *second, to);
+  });
+}
+
+- (MNKAttentionCache *)growCache:(MNKAttentionCache *)cache toCapacity:(NSUInteger)capacity error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKAttentionCache *> {
+    Reading reading("AttentionCache.grown");
+    const auto source = objc::read(reading, cache);
+    const uint32_t slots = reading.narrow(capacity, "capacity");
+    if (reading.failed()) return reading.error();
+    auto result = source->grown(*self->_core, slots);
+    if (!result) return result.error();
+    return [[MNKAttentionCache alloc] initWithCore:*result];
   });
 }
 

@@ -3,7 +3,6 @@
 
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {
@@ -193,7 +192,7 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
         EXPECT(largestDifference(fixture.attendNow(queries, masked), fixture.expected(queries, rows, held())) <
                kF32Sums);
       };
-      expectHeld(10);       // the first rows see nothing, or only pinned positions
+      expectHeld(10);          // the first rows see nothing, or only pinned positions
       fixture.truncate(8, 0);  // tokens overwritten by the truncated ones stay lost
       EXPECT_EQ(*fixture.cache.count(0), held().size());
       expectHeld(1);
@@ -292,41 +291,6 @@ TEST(AttentionCacheAttend, QuantizedCachesAttendToDequantizedTokens) {
       const std::vector<float> expected = dense.attendNow(queries, options);
       EXPECT(largestDifference(fixture.attendNow(queries, options), {expected.begin(), expected.end()}) < kF32Sums);
     }
-  });
-}
-
-// Attention to keys of two caches in parts equals attention to one cache with all keys.
-TEST(AttentionCacheAttend, PartsOfTwoCachesMerge) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionFixture whole(device, attendedDescriptor(16)), second(device, attendedDescriptor(16));
-    const auto tokens = [&](uint64_t count) {
-      return whole.tensor(smallNumbers(whole.random, count * kAttendedHeads * kAttendedDim),
-                          {count, kAttendedHeads, kAttendedDim});
-    };
-    const Tensor queries = whole.someQueries(1), early = tokens(5), late = tokens(4);
-    const Tensor sums = whole.zeros({2, 1, kQueryHeads, kAttendedDim}), stats = whole.zeros({2, 1, kQueryHeads, 2});
-    const Tensor out = whole.zeros({1, kQueryHeads, kAttendedDim}), logs = whole.zeros({1, kQueryHeads});
-    const Tensor expected = whole.zeros({1, kQueryHeads, kAttendedDim}), expectedLogs = whole.zeros({1, kQueryHeads});
-    const auto part = [&](const Tensor& all, uint64_t index) {
-      const Tensor entry = REQUIRE(all.slice(index, 1));
-      return REQUIRE(entry.reshaped(REQUIRE(Shape::make(entry.shape().extents().subspan(1)))));
-    };
-    CommandEncoder encoder(device);
-    REQUIRE(whole.cache.append(encoder, early, early, 0));
-    REQUIRE(whole.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 0), part(stats, 0)}}, {}, 0));
-    REQUIRE(second.cache.append(encoder, late, late, 0));
-    REQUIRE(second.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 1), part(stats, 1)}}, {}, 0));
-    REQUIRE(encoder.encode(
-        MergePartials{.partials = {.sums = sums, .stats = stats}, .results = {.into = out, .logSumExp = logs}}));
-    REQUIRE(whole.cache.append(encoder, late, late, 0));
-    REQUIRE(whole.cache.attend(encoder, queries, {.into = expected, .logSumExp = expectedLogs}, {}, 0));
-    REQUIRE(REQUIRE(encoder.commit()).wait());
-    const auto asDoubles = [](const Tensor& tensor) {
-      const std::vector<float> floats = floatsOf(tensor);
-      return std::vector<double>(floats.begin(), floats.end());
-    };
-    EXPECT(largestDifference(floatsOf(out), asDoubles(expected)) < kF32Sums);
-    EXPECT(largestDifference(floatsOf(logs), asDoubles(expectedLogs)) < kF32Sums);
   });
 }
 

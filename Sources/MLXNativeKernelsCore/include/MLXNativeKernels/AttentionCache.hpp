@@ -54,11 +54,13 @@ struct KVQuantizedStorage {
 // positions, also after a rollback of up to maxDraft of the newest tokens. Such a step sees window + maxRows - 1
 // positions, and a rollback of n tokens has lost n positions.
 struct SlidingWindow {
-  uint32_t window = 0;  // positions that a row sees, including its own
-  uint32_t maxRows = 1;
+  static constexpr uint32_t kDefaultMaxRows = 64;  // a prompt takes few chunks, for 63 more slots
+
+  uint32_t window = 0;                 // positions that a row sees, including its own
+  uint32_t maxRows = kDefaultMaxRows;  // 0: the default
   uint32_t maxDraft = 0;
 
-  uint64_t slots() const { return uint64_t{window} + std::max({maxRows, maxDraft, 1u}) - 1; }
+  uint64_t slots() const { return uint64_t{window} + std::max(maxRows == 0 ? kDefaultMaxRows : maxRows, maxDraft) - 1; }
   bool operator==(const SlidingWindow&) const = default;
 };
 
@@ -89,21 +91,8 @@ struct RotaryStep {
   std::optional<RotaryOffsets> offsets = {};
 };
 
-// Keys and values to append, and the queries of the same tokens. All three have the same number of tokens, and do not
-// change.
-struct AppendAndAttend {
-  HeadsView queries;
-  HeadsView keys;
-  HeadsView values;
-  std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
-  AttentionResults results = {};
-  AttentionOptions options = {};
-  uint32_t sequence = kOnlySequence;
-  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
-  // and offsets.
-  std::vector<uint32_t> sequences = {};
-  std::vector<uint32_t> rowCounts = {};
-};
+struct AppendAndAttend;
+struct CachePrefix;
 
 class AttentionCache {
  public:
@@ -114,7 +103,8 @@ class AttentionCache {
   AttentionCache& operator=(const AttentionCache&) = default;
 
   const AttentionCacheDescriptor& descriptor() const;
-  // Keys and values, or codes of them as a cache of bytes: slots are the same.
+  // Keys and values, or codes of them as a cache of bytes: slots are the same. Memory of a new cache is not cleared, so
+  // bytes of slots that hold no position are undefined.
   KVCacheView view() const;
   std::optional<QuantizedKVCacheView> quantizedView() const;  // none of a dense cache
 
@@ -128,9 +118,9 @@ class AttentionCache {
   bool isSuspect(uint32_t sequence) const;  // also true of a sequence that the cache does not have
   bool isSuspect() const;                   // any sequence
 
-  // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have the
-  // meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by them
-  // must then append these tokens, or it cannot be committed.
+  // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have
+  // the meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by
+  // them must then append these tokens, or it cannot be committed.
   RotaryPositions nextPositions(std::vector<uint32_t> sequences = {kOnlySequence},
                                 std::vector<uint32_t> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
@@ -148,9 +138,11 @@ class AttentionCache {
   // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
   // headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees what the same encoder has
   // appended, so append the queries' own keys and values first: a sequence without tokens is an error, and so is an
-  // append after causal attention over a sequence to which the encoder had not appended. With a window, a row that would see a position that a ring has overwritten is an error. Without one a row
-  // sees what the ring holds up to its own position, which never fails; several rows in one step then see less than the
-  // same rows one at a time, because all of their keys are stored before the first attends.
+  // append after causal attention over a sequence to which the encoder had not appended. Results may not overlap
+  // queries, and cannot be partials: for keys in several caches, pass prefixes. With a window, a row that would see a
+  // position that a ring has overwritten is an error. Without one a row sees what the ring holds up to its own position,
+  // which never fails; several rows in one step then see less than the same rows one at a time, because all of their
+  // keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;
   // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows
@@ -160,6 +152,13 @@ class AttentionCache {
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options, std::span<const uint32_t> sequences,
                       std::span<const uint32_t> rowCounts = {}) const;
+  // The same for sequences that continue others, the oldest of which is first: position 0 of a listed sequence follows
+  // the last position of the last prefix. Masks of causality, windows and slopes are those of one sequence with all
+  // tokens. Prefixes may be stored otherwise than the cache. Each is attended to with the rows of all sequences at
+  // once, unless a window or slopes tell the sequences apart. There is no mask.
+  Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
+                      const AttentionOptions& options, std::span<const uint32_t> sequences,
+                      std::span<const uint32_t> rowCounts, std::span<const CachePrefix> after) const;
 
   // Appends any number of tokens and attends with their queries, in chunks that the ring can serve: the results are
   // those of appending and attending token by token. Without a window a full ring takes one token at a time. Tokens
@@ -170,6 +169,16 @@ class AttentionCache {
 
   // Replaces `target` with a copy of `source`.
   Result<void> copy(CommandEncoder& encoder, uint32_t source, uint32_t target);
+  // Replaces `target` of a cache of the same heads, head dims, storage, means and channel scales. Its capacity may
+  // differ, as long as it holds every position that this one holds: a sequence that a ring has overwritten in part fits
+  // only a ring with as many pinned positions.
+  Result<void> copy(CommandEncoder& encoder, uint32_t source, AttentionCache& into, uint32_t target) const;
+
+  // A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. It is
+  // empty until the encoder is committed. This one stays as it is, and so do recorded steps that use it. Positions that
+  // a ring has overwritten stay lost. Neighboring sequences that stand at the same position take one dispatch for keys
+  // and values, and one for their scales; a ring that has pinned positions and has wrapped takes two of each.
+  Result<AttentionCache> grown(CommandEncoder& encoder, uint32_t capacity) const;
 
   // A new, quantized cache with the contents of this dense one: the same sequences, positions, slots, ring and pinned
   // positions. It is empty until the encoder is committed. Sequences of the same length are quantized in one dispatch,
@@ -183,27 +192,58 @@ class AttentionCache {
                           const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = kOnlySequence,
                           KVDomain domain = KVDomain::original) const;
 
-  // Removes the tokens at `position` and after it. Positions that a ring has overwritten cannot be restored.
+  // Removes the tokens at `position` and after it. Positions that a ring has overwritten cannot be restored. A
+  // sliding-window cache refuses a position at which the next row would not see its whole window.
   Result<void> truncate(uint64_t position, uint32_t sequence = kOnlySequence);
   Result<void> reset(uint32_t sequence);
   void reset();
 
   // Writes the cache to a file. Only its owner can read a new file. An existing file is replaced once everything is
-  // written, keeps its permissions, and is left unchanged if the call fails; symbolic links are followed. Waits for
-  // submitted work that writes the cache. Fails, with a retryable error, if the cache changes meanwhile.
+  // written, keeps its permissions, and is left unchanged if the call fails. Follows symbolic links, except links of
+  // other users that do not own the link's folder. Waits for submitted work that writes the cache. Fails, with a
+  // retryable error, if the cache changes meanwhile.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: everything in it is checked. Keys, values and scales may take at
   // most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory is allocated only
-  // if the file has the expected length.
-  static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes);
+  // if the file has the expected length. The cache can have another capacity than the saved one, as long as it holds
+  // every position that the file holds; 0: the same.
+  static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes,
+                                     uint32_t capacity = 0);
 
  private:
   AttentionCache() = default;
+  Result<void> growFrom(CommandEncoder& encoder, const AttentionCache& source);
   Result<void> quantizeFrom(CommandEncoder& encoder, const AttentionCache& source);
 
   friend class Preparing;
   struct State;
   std::shared_ptr<State> state_;
+};
+
+// A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
+// continue. It is not changed, and it may be in the cache that holds the others.
+struct CachePrefix {
+  AttentionCache cache;
+  uint32_t sequence = kOnlySequence;
+};
+
+// Keys and values to append, and the queries of the same tokens. All three have the same number of tokens, and do not
+// change.
+struct AppendAndAttend {
+  HeadsView queries;
+  HeadsView keys;
+  HeadsView values;
+  std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
+  AttentionResults results = {};
+  AttentionOptions options = {};
+  uint32_t sequence = kOnlySequence;
+  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
+  // and offsets.
+  std::vector<uint32_t> sequences = {};
+  std::vector<uint32_t> rowCounts = {};
+  // Sequences whose tokens come before those of every sequence of the step, the oldest first, as in attend. Without
+  // positions in `rotary`, tokens are rotated by their positions after them.
+  std::vector<CachePrefix> after = {};
 };
 
 }  // namespace mnk

@@ -4,7 +4,7 @@
 #import <MLXNativeKernels/MNKMultiRoPE.h>
 #import <MLXNativeKernels/MNKOperation.h>
 
-@class MNKAttentionCache, MNKDevice, MNKDispatch, MNKQuantizedStorage;
+@class MNKAttentionCache, MNKCachePrefix, MNKDevice, MNKDispatch, MNKQuantizedStorage;
 
 NS_ASSUME_NONNULL_BEGIN
 
@@ -77,7 +77,7 @@ __attribute__((objc_subclassing_restricted))
            intoTensor:(MNKTensor *)output
               options:(nullable MNKAttentionOptions *)options
                 error:(NSError **)error NS_SWIFT_NAME(attend(_:over:into:options:));
-/// The same for one of several sequences, and optionally with partials or the logarithm of the sum.
+/// The same for one of several sequences, and optionally with the logarithm of the sum.
 - (BOOL)attendQueries:(MNKTensor *)queries
             overCache:(MNKAttentionCache *)cache
              sequence:(NSUInteger)sequence
@@ -109,6 +109,18 @@ __attribute__((objc_subclassing_restricted))
                   results:(MNKAttentionResults *)results
                   options:(nullable MNKAttentionOptions *)options
                     error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:rowCounts:results:options:));
+
+/// Attends queries of sequences whose first tokens are in other caches, such as a prompt that several conversations
+/// share. Position 0 of a listed sequence follows the last position of the last prefix: causality, windows and slopes
+/// are those of one sequence with all tokens. There is no mask.
+- (BOOL)attendQueriesView:(MNKHeadsView *)queries
+                overCache:(MNKAttentionCache *)cache
+                sequences:(NSArray<NSNumber *> *)sequences
+                rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
+                    after:(NSArray<MNKCachePrefix *> *)prefixes
+                  results:(MNKAttentionResults *)results
+                  options:(nullable MNKAttentionOptions *)options
+                    error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:rowCounts:after:results:options:));
 
 /// Appends any number of tokens of one sequence and attends with their queries, in chunks that a ring can serve: the
 /// results are those of appending and attending token by token. Tokens that take several chunks need causal attention,
@@ -148,11 +160,39 @@ __attribute__((objc_subclassing_restricted))
                          error:(NSError **)error
     NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequences:rowCounts:results:options:));
 
+/// The same for sequences whose first tokens are in other caches, as in `attendQueriesView:`. Without positions in
+/// `rotary`, tokens are rotated by their positions after the prefixes.
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(nullable MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                     sequences:(NSArray<NSNumber *> *)sequences
+                     rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
+                         after:(NSArray<MNKCachePrefix *> *)prefixes
+                       results:(MNKAttentionResults *)results
+                       options:(nullable MNKAttentionOptions *)options
+                         error:(NSError **)error
+    NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequences:rowCounts:after:results:options:));
+
 /// Replaces a sequence with a copy of another.
 - (BOOL)copySequence:(NSUInteger)source
           toSequence:(NSUInteger)target
              inCache:(MNKAttentionCache *)cache
                error:(NSError **)error NS_SWIFT_NAME(copySequence(_:to:in:));
+/// Replaces a sequence of another cache, which has the same heads, head dims, storage, means and channel scales. Its
+/// capacity may differ, as long as it holds every position that is copied: a sequence that a ring has overwritten in
+/// part fits only a ring with as many pinned positions.
+- (BOOL)copySequence:(NSUInteger)source
+             ofCache:(MNKAttentionCache *)cache
+          toSequence:(NSUInteger)target
+             ofCache:(MNKAttentionCache *)other
+               error:(NSError **)error NS_SWIFT_NAME(copySequence(_:of:to:of:));
+/// A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. It is
+/// empty until the encoder is committed; this one stays as it is. Positions that a ring has overwritten stay lost.
+- (nullable MNKAttentionCache *)growCache:(MNKAttentionCache *)cache
+                               toCapacity:(NSUInteger)capacity
+                                    error:(NSError **)error NS_SWIFT_NAME(grow(_:toCapacity:));
 
 /// Rotates queries, and keys, in place by their positions: token-major, `[tokens, heads, headDim]`, `[heads, headDim]`
 /// for one token, or `[sequences, tokens, heads, headDim]`. `MNKMultiRoPE` has more options.
