@@ -112,15 +112,14 @@ MNK_SHARED AttentionRow attentionRow(
   result.head = kvHead * p.group + (row - token * p.group);
   result.index = rowIndex(p, tokens, kvHead, row);
   result.query = queryStart(p, tokens, kvHead, row);
-  result.position = int(sequence.length) - int(tokens.left - token);
+  result.position = sequence.rowsEnd - int(tokens.left - token);
   const uint until = uint(max(result.position + 1, 0));  // number of positions up to and including its own
-  const uint end = p.isCausal != 0u ? until : sequence.length;
   const uint cut = p.window != 0u ? until - min(until, p.window) : 0u;
   result.firstKey = keyOfPosition(p, sequence, cut);
   if (flashSeesPinned && result.firstKey <= p.pinned) {
     result.firstKey = 0;
   }
-  result.endKey = min(keyOfPosition(p, sequence, end), sequence.endKey);
+  result.endKey = p.isCausal != 0u ? min(keyOfPosition(p, sequence, until), sequence.endKey) : sequence.endKey;
   result.mask = 0;
   if (flashHasMask) {
     result.mask = (p.firstSequence + tokens.sequence) * p.maskSequenceStride + result.head * p.maskHeadStride +
@@ -240,7 +239,7 @@ MNK_SHARED float rotateQuery(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!kvHasQuantizedKeys) {
+  if (!kvHasQuantizedKeys || kvIsUnrotated) {
     return 0.0f;
   }
   return rotatePart<Chunks>(
@@ -255,7 +254,7 @@ MNK_SHARED float rotateLatent(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!kvHasQuantizedValues) {
+  if (!kvHasQuantizedValues || kvIsUnrotated) {
     return 0.0f;
   }
   return rotatePart<Chunks>(

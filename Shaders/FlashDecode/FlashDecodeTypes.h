@@ -150,7 +150,7 @@ MNK_STRUCT(FlashDecodeFinish, MNK_FLASH_DECODE_FINISH);
 #define MNK_FLASH_DECODE_SEQUENCE(FIELD)                                                                          \
   FIELD(uint32_t, sequence) /* of the cache */                                                                    \
   FIELD(uint32_t, hidden)   /* cached keys after the pinned ones that the numbering skips */                      \
-  FIELD(uint32_t, length)   /* positions */                                                                       \
+  FIELD(int32_t, rowsEnd)   /* one past the position of its last row */                                           \
   FIELD(uint32_t, skipped)  /* positions after the pinned ones that the numbering skips: overwritten or hidden */ \
   FIELD(uint32_t, start)    /* slot minus key index, after the pinned ones */                                     \
   FIELD(uint32_t, firstKey) /* [firstKey, endKey): keys that some row of the dispatch sees */                     \

@@ -20,8 +20,11 @@
 /// let done = try device.encode { step in
 ///     try step.append(keys: k, values: v, to: cache)
 /// }
-/// cache.nextPosition      // 1
+/// try cache.nextPosition      // 1
 /// ```
+///
+/// A cache can hold several sequences. A call then names the sequence, or lists the sequences of its rows; without
+/// either it is for the only sequence, and throws if there are several.
 ///
 /// Quantized storage keeps more tokens in the same memory; calling code does not change:
 ///
@@ -46,6 +49,9 @@
 /// ```swift
 /// let latent = try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4096, latentDim: 512), on: device)
 /// ```
+///
+/// Keys and values of one append have the same element type, which may differ from that of the cache.
+/// <doc:NonFiniteNumbers> says what becomes of NaN and of numbers that the storage cannot hold.
 public final class AttentionCache: Sendable {
     /// The extents of a cache.
     public struct Dimensions: Sendable, Hashable {

@@ -2,9 +2,16 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// The type's name and the fields that hold something: `AttendedSequence(sequence: 0, length: 3)`.
-private func fieldsText(_ value: Any) -> String {
-    let fields = Mirror(reflecting: value).children.compactMap { field -> String? in
+/// The type's name and the fields that hold something: `AttendedSequence(sequence: 0, length: 3)`. Fields that have the
+/// value of `defaults` are left out.
+private func fieldsText(_ value: Any, defaults: Any? = nil) -> String {
+    let usual = defaults.map { Set(fieldTexts($0)) } ?? []
+    let fields = fieldTexts(value).filter { !usual.contains($0) }
+    return "\(type(of: value))(\(fields.joined(separator: ", ")))"
+}
+
+private func fieldTexts(_ value: Any) -> [String] {
+    Mirror(reflecting: value).children.compactMap { field -> String? in
         let held = Mirror(reflecting: field.value)
         guard let name = field.label else { return nil }
         switch held.displayStyle {
@@ -14,15 +21,12 @@ private func fieldsText(_ value: Any) -> String {
         default: return "\(name): \(field.value)"
         }
     }
-    return "\(type(of: value))(\(fields.joined(separator: ", ")))"
 }
 
 // Types that print well without a description of their own, such as `SlidingWindow`, are not listed.
 
 extension AttendedSequence: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension AttentionCache.Calibration: CustomStringConvertible { public var description: String { fieldsText(self) } }
-extension AttentionCache.WhenFull: CustomStringConvertible { public var description: String { fieldsText(self) } }
-extension AttentionOptions: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension FlashDecode: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension Hadamard: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension HeadsView: CustomStringConvertible { public var description: String { fieldsText(self) } }
@@ -38,6 +42,22 @@ extension QuantizedKVCacheView: CustomStringConvertible { public var description
 extension QuantizedKVPlane: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension RotaryEmbedding: CustomStringConvertible { public var description: String { fieldsText(self) } }
 extension RotaryStep: CustomStringConvertible { public var description: String { fieldsText(self) } }
+
+extension AttentionOptions: CustomStringConvertible {
+    /// The options that are not at their defaults: `AttentionOptions(window: 1024, softcap: 50.0)`.
+    public var description: String { fieldsText(self, defaults: AttentionOptions()) }
+}
+
+extension AttentionCache.WhenFull: CustomStringConvertible {
+    /// As it is written: `fail`, `overwriteOldest` or `overwriteOldest(keepingFirst: 4)`.
+    public var description: String {
+        switch (wrap, pinned) {
+        case (.linear, _): "fail"
+        case (.ring, 0): "overwriteOldest"
+        case (.ring, _): "overwriteOldest(keepingFirst: \(pinned))"
+        }
+    }
+}
 
 extension KVCodec: CustomStringConvertible {
     /// Name and bits, and the scale factor if it is not 1: `turbo, 4 bits`.
@@ -77,8 +97,8 @@ extension FunctionConstant: CustomStringConvertible {
 }
 
 extension RecordedStep: CustomStringConvertible {
-    /// The recorded work: `RecordedStep(2 dispatches, …), 3 runs`.
-    public var description: String { "RecordedStep(\(summary)), \(runs) runs" }
+    /// The recorded work: `RecordedStep(2 dispatches, …)`.
+    public var description: String { "RecordedStep(\(summary))" }
 }
 
 extension Completion: CustomStringConvertible {

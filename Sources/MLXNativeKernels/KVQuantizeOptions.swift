@@ -14,10 +14,10 @@ public enum KVScaleRule: Sendable, Hashable, CaseIterable {
 
 /// What is stored for a vector that holds a NaN or an infinity.
 public enum KVNonFinite: Sendable, Hashable, CaseIterable {
+    /// A scale that is NaN, so that what is computed with the vector is NaN.
+    case propagate
     /// Zero.
     case zero
-    /// A scale that is NaN, so that what is read back is NaN.
-    case propagate
 
     fileprivate var code: mnk_kv_non_finite {
         self == .zero ? .MNK_NON_FINITE_ZERO : .MNK_NON_FINITE_PROPAGATE
@@ -47,13 +47,13 @@ public struct KVQuantizeOptions: Sendable, Hashable {
     public var keyScale: KVScaleRule
     /// The scale of a value.
     public var valueScale: KVScaleRule
-    /// What is stored for a vector that holds a NaN or an infinity.
+    /// What is stored for a vector that holds a NaN or an infinity (<doc:NonFiniteNumbers>).
     public var nonFinite: KVNonFinite
 
     /// Options with these values.
     public init(
         candidates: Candidates = .five, keyScale: KVScaleRule = .unbiased, valueScale: KVScaleRule = .leastSquares,
-        nonFinite: KVNonFinite = .zero
+        nonFinite: KVNonFinite = .propagate
     ) {
         self.candidates = candidates
         self.keyScale = keyScale

@@ -120,18 +120,16 @@ class CppSession final : public Session {
   Status runStep(std::atomic<int>& finished) override {
     return keep(CALL(step_.run([&finished](const Result<Summary>&) { ++finished; })), completion_);
   }
-  uint64_t runs() override { return step_.runs(); }
-  void setRuns(uint64_t runs) override { step_.setRuns(runs); }
 
-  Status makeCache(bool isQuantized) override {
+  Status makeCache(bool isQuantized, uint32_t capacity) override {
     AttentionCacheDescriptor descriptor{
-        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = kCapacity, .sequences = kSequences, .dtype = DType::f32};
+        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = capacity, .sequences = kSequences, .dtype = DType::f32};
     if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
     return keep(CALL(AttentionCache::make(device_, descriptor)), cache_);
   }
-  Status prepare(const char* tuningFile) override {
+  Status prepare(const char* tuningFile, uint32_t rows) override {
     const Preparation preparation{.caches = {*cache_},
-                                  .rows = kTokens,
+                                  .rows = rows,
                                   .rotary = RotaryEmbedding{},
                                   .tuning = Tuning::measure,
                                   .tuningFile = tuningFile};
@@ -153,11 +151,17 @@ class CppSession final : public Session {
     const HeadsView queries(tensors_[kRowQueries]);
     return statusOf(CALL(cache_->attend(*encoder_, queries, {.into = tensors_[kRowAttended]}, {}, sequences)));
   }
-  Status appendAndAttend(uint32_t sequence, bool isRotated) override {
+  Status appendAndAttend(uint32_t sequence, Rotation rotation) override {
+    std::optional<RotaryStep> rotary;
+    if (rotation != Rotation::none) rotary.emplace();
+    if (rotation == Rotation::listed) {
+      const Status made = nextPositions({sequence}, {kTokens}, rotary->positions);
+      if (!made.succeeded) return made;
+    }
     const AppendAndAttend step{.queries = HeadsView(tensors_[kQueries]),
                                .keys = HeadsView(tensors_[kKeys]),
                                .values = HeadsView(tensors_[kValues]),
-                               .rotary = isRotated ? std::optional(RotaryStep{}) : std::nullopt,
+                               .rotary = rotary,
                                .results = {.into = tensors_[kAttended]},
                                .sequence = sequence};
     return statusOf(CALL(cache_->appendAndAttend(*encoder_, step)));
@@ -186,7 +190,7 @@ class CppSession final : public Session {
     const std::string file = path;
     return keep(CALL(AttentionCache::load(device_, file, 1 << 20)), cache_);
   }
-  uint64_t position(uint32_t sequence) override { return cache_->nextPosition(sequence); }
+  uint64_t position(uint32_t sequence) override { return *cache_->nextPosition(sequence); }
   bool isSuspect(uint32_t sequence) override { return cache_->isSuspect(sequence); }
   void dropCache() override {
     call("~AttentionCache", [&] {
@@ -216,6 +220,10 @@ class CppSession final : public Session {
                              }),
                 tensors_[name]);
   }
+  Status nextPositions(std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts,
+                       std::optional<RotaryPositions>& into) {
+    return callForValue("AttentionCache::nextPositions", [&] { into = cache_->nextPositions(sequences, rowCounts); });
+  }
   KVCacheView dense() const { return {.keys = tensors_[kDenseKeys], .values = tensors_[kDenseValues]}; }
   QuantizedKVCacheView quantized() const {
     return {.keys = {.codes = tensors_[kKeyCodes], .scales = tensors_[kKeyScales]},
@@ -224,7 +232,7 @@ class CppSession final : public Session {
   FlashDecode decode(std::variant<KVCacheView, QuantizedKVCacheView> over, AttentionResults results) const {
     return {.queries = HeadsView(tensors_[kQueries]),
             .over = std::move(over),
-            .sequences = {{.sequence = 0, .length = kTokens}},
+            .sequences = {{.sequence = 0, .length = kTokens, .position = 0}},
             .results = std::move(results)};
   }
 
@@ -256,6 +264,16 @@ class CppSession final : public Session {
                               .rotatedQueries = HeadsView(tensors_[kRotatedQueries]),
                               .rotatedKeys = HeadsView(tensors_[kRotatedKeys]),
                               .positions = RotaryPositions(7)});
+      case Op::ropeNext: {
+        std::optional<RotaryPositions> next;
+        const Status made = nextPositions({1, 1}, {1, kTokens - 1}, next);
+        if (!made.succeeded) return made;
+        return body(MultiRoPE{.queries = HeadsView(tensors_[kQueries]),
+                              .keys = keys,
+                              .rotatedQueries = HeadsView(tensors_[kRotatedQueries]),
+                              .rotatedKeys = HeadsView(tensors_[kRotatedKeys]),
+                              .positions = *next});
+      }
       case Op::broken:
         return body(KVCacheWrite{.keys = keys, .values = values, .into = dense(), .position = kCapacity});
     }

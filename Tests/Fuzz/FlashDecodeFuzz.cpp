@@ -51,7 +51,15 @@ void drawCodecs(FlashDecodeCase& attend, Seeded& random) {
     if (headDim == 512) codec.scaleFactor = oneOf(random, {1.0f, 0.75f});
     return codec;
   };
+  const bool isLong = std::min(attend.headDim, attend.valueHeadDim) >= 256;
   attend.keyCodec = draw(attend.headDim), attend.valueCodec = draw(attend.valueHeadDim);
+  if (!isTurbo && isLong && coin(random, 1, 2)) {  // a variant of mlx1, of these head dims only
+    const auto name = coin(random, 1, 2) ? KVCodecName::mlx1Unrotated : KVCodecName::mlx1Affine4;
+    for (std::optional<KVCodec>* codec : {&attend.keyCodec, &attend.valueCodec}) {
+      *codec = KVCodec{name, 4, name == KVCodecName::mlx1Affine4 ? 1 : (*codec)->scaleFactor};
+      if (name == KVCodecName::mlx1Unrotated) (*codec)->bits = oneOf<uint32_t>(random, {5, 6, 8});
+    }
+  }
   if (!attend.isLatent && attend.headDim == attend.valueHeadDim && coin(random, 1, 6)) {
     (coin(random, 1, 2) ? attend.keyCodec : attend.valueCodec).reset();
   }
@@ -81,6 +89,8 @@ void drawSequences(FlashDecodeCase& attend, Seeded& random) {
       attended.highest = std::min(length + random.below(most - length + 1), kLast);
     }
     if (isRagged) attended.rows = rows;
+    if (coin(random, 1, 4))
+      attended.position = static_cast<int64_t>(random.below(std::min(length, kLast / 2) + 20)) - 5;
     attend.sequences.push_back(attended);
   }
   const uint64_t axis = attend.querySequences();
@@ -96,9 +106,13 @@ bool windowReachesLost(const FlashDecodeCase& attend) {
   for (size_t s = 0; s < attend.sequences.size(); ++s) {
     const uint64_t length = attend.sequences[s].length, written = std::max(length, attend.sequences[s].highest);
     if (written <= attend.capacity) continue;
-    for (uint64_t position = length - std::min(attend.rowsOf(s), length); position < length; ++position) {
+    const uint64_t rows = attend.rowsOf(s);
+    const int64_t first = attend.sequences[s].position.value_or(static_cast<int64_t>(length - std::min(rows, length)));
+    for (uint64_t row = 0; row < rows; ++row) {
+      if (first + static_cast<int64_t>(row) < 0) continue;
+      const uint64_t position = static_cast<uint64_t>(first) + row;
       const uint64_t begin = std::max(position + 1 - std::min(position + 1, window), pinned);
-      if (position >= pinned && begin < written - attend.capacity + pinned) return true;
+      if (position >= pinned && begin < std::min(length, written - attend.capacity + pinned)) return true;
     }
   }
   return false;

@@ -51,7 +51,7 @@ using namespace mnk::objc_test;
                                                                     error:&error];
     XCTAssertNotNil(loaded, @"%@", error);
     XCTAssertEqual([loaded nextPositionOfSequence:1], 3u);
-    XCTAssertEqual(loaded.nextPosition, 0u);
+    XCTAssertEqual([loaded nextPositionOfSequence:0], 0u);
     XCTAssertEqualObjects([loaded.view.keys dataWithError:nil], [saved.view.keys dataWithError:nil]);
     XCTAssertEqualObjects([loaded.view.values dataWithError:nil], [saved.view.values dataWithError:nil]);
     MNKAttentionCacheDescriptor *a = loaded.descriptor, *b = saved.descriptor;

@@ -96,8 +96,13 @@ using namespace mnk::objc_test;
   NSArray<NSNumber *> *shape = @[ @(kTokens), @(kHeads), @(kDim) ];
   MNKTensor *plain = [self zeros:shape];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeys:tokenMajor[1].tensor values:tokenMajor[2].tensor toCache:cache error:error] &&
-           [step attendQueries:tokenMajor[0].tensor overCache:cache intoTensor:plain options:nil error:error];
+    return [step appendKeys:tokenMajor[1].tensor values:tokenMajor[2].tensor toCache:cache sequence:0 error:error] &&
+           [step attendQueries:tokenMajor[0].tensor
+                     overCache:cache
+                      sequence:0
+                       results:[MNKAttentionResults resultsIntoTensor:plain]
+                       options:nil
+                         error:error];
   }];
   NSData *expected = [plain dataWithError:nil];
   XCTAssertNotEqualObjects(expected, [[self zeros:shape] dataWithError:nil]);
@@ -195,7 +200,7 @@ using namespace mnk::objc_test;
     }];
     [self expect:means in:out];
     XCTAssertEqual([cache nextPositionOfSequence:1], 10u);
-    XCTAssertEqual(cache.nextPosition, 0u);
+    XCTAssertEqual([cache nextPositionOfSequence:0], 0u);
   }
 }
 
@@ -333,6 +338,7 @@ using namespace mnk::objc_test;
 - (void)testHeadDimsWithoutAttentionAreStorageOnly {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
   descriptor.headDim = 20;
+  descriptor.sequences = 1;
   NSError *error = nil;
   XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"there is no attention kernel"));
@@ -350,6 +356,7 @@ using namespace mnk::objc_test;
 - (void)testALatentCacheStoresValuesInKeys {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
   descriptor.headDim = 64;
+  descriptor.sequences = 1;
   descriptor.latentDim = 512;
   descriptor.elementType = MNKElementTypeFloat32;
   MNKAttentionCache *cache = [self cacheWith:descriptor];

@@ -18,7 +18,7 @@ final class CacheFileTests: DeviceTestCase {
     private var path: String { folder.appendingPathComponent("cache").path }
 
     private func append(_ positions: Range<Int>, to caches: [AttentionCache]) throws {
-        let keys = try tokens(positions, heads: 2, headDim: 32)
+        let keys = try tokens(positions, heads: 2, headDim: caches[0].dimensions.headDim)
         try device.encode { step in
             for cache in caches { try step.append(keys: keys, values: keys, to: cache, sequence: 1) }
         }.wait()
@@ -30,8 +30,8 @@ final class CacheFileTests: DeviceTestCase {
         XCTAssertEqual(got.whenFull, expected.whenFull, line: line)
         XCTAssertEqual(got.slidingWindow, expected.slidingWindow, line: line)
         XCTAssertEqual(got.isStorageOnly, expected.isStorageOnly, line: line)
-        XCTAssertEqual(got.nextPosition(ofSequence: 1), expected.nextPosition(ofSequence: 1), line: line)
-        XCTAssertEqual(got.count(ofSequence: 1), expected.count(ofSequence: 1), line: line)
+        XCTAssertEqual(try got.nextPosition(ofSequence: 1), try expected.nextPosition(ofSequence: 1), line: line)
+        XCTAssertEqual(try got.count(ofSequence: 1), try expected.count(ofSequence: 1), line: line)
         let tensors: [KeyPath<AttentionCache, Tensor?>] = [
             \.keyScales, \.valueScales, \.calibration.keyMeans, \.calibration.valueMeans,
             \.calibration.keyChannelScales,
@@ -45,10 +45,13 @@ final class CacheFileTests: DeviceTestCase {
 
     func testSavedCachesContinueWhereTheyWere() throws {
         let means = try Tensor([Float](repeating: 2, count: 64), shape: [2, 32], on: device)
-        let storages: [(AttentionCache.Storage, AttentionCache.Calibration)] = [
-            (.dense(.bfloat16), .init()),
-            (.quantized(.mlx1, keys: .bits4, values: .bits4), .init()),
+        let storages: [(Int, AttentionCache.Storage, AttentionCache.Calibration)] = [
+            (32, .dense(.bfloat16), .init()),
+            (32, .quantized(.mlx1, keys: .bits4, values: .bits4), .init()),
+            (256, .quantized(.mlx1Affine4, keys: .bits4, values: .bits4), .init()),
+            (256, .quantizedValues(.mlx1Unrotated, .bits8, keys: .float16), .init()),
             (
+                32,
                 .quantized(
                     .turbo, keys: .bits6, values: .bits2,
                     options: .init(
@@ -56,9 +59,10 @@ final class CacheFileTests: DeviceTestCase {
                 .init(keyMeans: means, valueMeans: means, keyChannelScales: means)
             ),
         ]
-        for (storage, calibration) in storages {
+        for (headDim, storage, calibration) in storages {
             let cache = try AttentionCache(
-                .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), storage: storage, calibration: calibration,
+                .init(kvHeads: 2, headDim: headDim, capacity: 4, sequences: 2), storage: storage,
+                calibration: calibration,
                 whenFull: .overwriteOldest(keepingFirst: 1), on: device)
             try append(0..<6, to: [cache])
             try cache.save(to: path)
@@ -68,6 +72,25 @@ final class CacheFileTests: DeviceTestCase {
             try assertSame(loaded, cache)
         }
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["cache"])
+    }
+
+    func testURLsAndTasksSaveAndLoad() async throws {
+        let cache = try AttentionCache(.init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), on: device)
+        try append(0..<3, to: [cache])
+        let url = folder.appendingPathComponent("a cache %41")
+        try cache.save(to: url)
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["a cache %41"])
+        try assertSame(AttentionCache(contentsOf: url, atMost: cache.bytes, on: device), cache)
+        try assertSame(try await AttentionCache.load(contentsOf: url, atMost: cache.bytes, on: device), cache)
+        try await cache.saveWhenFinished(to: url)
+        try assertSame(try await AttentionCache.load(contentsOf: url.path, atMost: cache.bytes, on: device), cache)
+        let remote = try XCTUnwrap(URL(string: "https://example.com/cache"))
+        assertRefused(op: "AttentionCache", what: "the URL names no file", got: "https://example.com/cache") {
+            try cache.save(to: remote)
+        }
+        assertRefused(op: "AttentionCache", what: "the URL names no file") {
+            try AttentionCache(contentsOf: remote, atMost: .max, on: device)
+        }
     }
 
     func testSavedCachesKeepTheirWindowAndStorageOnly() throws {

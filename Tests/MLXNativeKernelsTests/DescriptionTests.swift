@@ -37,6 +37,11 @@ final class DescriptionTests: DeviceTestCase {
         }
         XCTAssertEqual("\(AttendedSequence(length: 3, rows: 2))", "AttendedSequence(sequence: 0, length: 3, rows: 2)")
         XCTAssertEqual("\(KVCodec.turbo(.bits4))", "turbo, 4 bits")
+        XCTAssertEqual("\(AttentionOptions(window: 8, kernel: .vector))", "AttentionOptions(window: 8, kernel: vector)")
+        XCTAssertEqual("\(AttentionOptions())", "AttentionOptions()")
+        let whenFull: [AttentionCache.WhenFull] = [.fail, .overwriteOldest, .overwriteOldest(keepingFirst: 4)]
+        XCTAssertEqual(
+            whenFull.map { "\($0)" }, ["fail", "overwriteOldest", "overwriteOldest(keepingFirst: 4)"])
         XCTAssertEqual("\(FunctionConstant.int32(-2, at: 1))", "-2 at 1")
     }
 }

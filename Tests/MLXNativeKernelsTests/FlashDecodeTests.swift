@@ -119,22 +119,65 @@ final class FlashDecodeTests: AttentionTestCase {
         }
     }
 
+    func testConversationsContinueAPromptInAnotherCache() throws {
+        let prompt = try makeCache()
+        let conversations = try makeCache(sequences: 3)
+        let shared = someTokens(9)
+        let counts = [4, 1, 2]
+        let tokens = someTokens(7)
+        let q = try queries(7)
+        let out = try Tensor.zeros(shape: [7, heads, headDim], on: device)
+        let again = try Tensor.zeros(shape: [7, heads, headDim], on: device)
+        try device.encode { step in
+            try step.append(keys: tensor(shared.map(\.key)), values: tensor(shared.map(\.value)), to: prompt)
+            try step.appendAndAttend(
+                queries: q, keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), over: conversations,
+                sequences: [2, 0, 1], rowCounts: counts, after: [CachePrefix(prompt)], into: out)
+            try step.attend(
+                q, over: conversations, sequences: [2, 0, 1], rowCounts: counts,
+                after: [CachePrefix(prompt, sequence: 0)], into: again)
+        }.wait()
+        var row = 0
+        for count in counts {
+            let rows = row..<row + count
+            let expected = try attended(try q[rows], over: shared + tokens[rows])
+            try assertClose(try out[rows], expected, "rows from \(row)")
+            try assertClose(try again[rows], expected, "rows from \(row)")
+            row += count
+        }
+        assertRefused(op: "AttentionCache.attend", what: "a sequence comes twice") {
+            try device.encode {
+                try $0.attend(
+                    q, over: conversations, sequences: [2, 0, 1], rowCounts: counts,
+                    after: [CachePrefix(conversations, sequence: 0)], into: out)
+            }
+        }
+    }
+
     func testPartsOfTwoCachesMerge() throws {
         let tokens = someTokens(12)
         let q = try queries(1)
         let parts = try AttentionPartials.zeros(shape: [2, 1, heads, headDim], on: device)
         let out = try Tensor.zeros(shape: [1, heads, headDim], on: device)
         let caches = try [makeCache(), makeCache()]
+        var decodes: [FlashDecode] = []
         try device.encode { step in
             for (index, range) in [0..<8, 8..<12].enumerated() {
                 try step.append(
                     keys: tensor(tokens[range].map(\.key)), values: tensor(tokens[range].map(\.value)),
                     to: caches[index])
-                try step.attend(q, over: caches[index], intoPartials: parts.part(index))
+                decodes.append(
+                    FlashDecode(
+                        q, over: .dense(KVCacheView(keys: caches[index].keys, values: caches[index].values)),
+                        sequences: [AttendedSequence(length: range.count, position: 11 - range.lowerBound)],
+                        intoPartials: try parts.part(index)))
+                try step.encode(decodes[index])
             }
             try step.encode(MergePartials(parts, into: out))
         }.wait()
         try assertClose(out, try attended(q, over: tokens))
+        decodes[0].sequences[0].position = nil
+        assertRefused(op: "FlashDecode", what: "partials do not say where their rows are") { try decodes[0].plan() }
         XCTAssertEqual(try MergePartials(parts, into: out).plan().dispatches.count, 1)
         assertRefused(op: "AttentionPartials", got: "part 2") { try parts.part(2) }
         assertRefused(op: "AttentionPartials", got: "part -1") { try parts.part(-1) }
@@ -289,6 +332,6 @@ final class FlashDecodeTests: AttentionTestCase {
         assertRefused(op: "FlashDecode", what: "length is out of range") {
             try FlashDecode(q, over: KVCacheView(keys: cache.keys, values: cache.values), length: -1, into: out).plan()
         }
-        XCTAssertEqual(cache.nextPosition, 0)
+        XCTAssertEqual(try cache.nextPosition, 0)
     }
 }

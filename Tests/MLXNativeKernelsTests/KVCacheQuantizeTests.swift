@@ -54,8 +54,12 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         }
     }
 
-    func testBothCodecsStoreEveryFloatType() throws {
-        for (codec, headDim) in [(KVCodec.turbo(.bits6), 64), (.mlx1(.bits4), 64), (.mlx1(.bits6), 512)] {
+    func testEveryCodecStoresEveryFloatType() throws {
+        let codecs: [(KVCodec, Int)] = [
+            (.turbo(.bits6), 64), (.mlx1(.bits4), 64), (.mlx1(.bits6), 512), (.mlx1Unrotated(.bits6), 512),
+            (.mlx1Affine4, 256),
+        ]
+        for (codec, headDim) in codecs {
             for dtype in [ElementType.float32, .float16, .bfloat16] {
                 let keys = try normal([2, heads, headDim], seed: 3, dtype: dtype)
                 let back = try Tensor.zeros(shape: [2, heads, headDim], dtype: dtype, on: device)
@@ -211,12 +215,12 @@ final class KVCacheQuantizeTests: DeviceTestCase {
             }.wait()
             return try XCTUnwrap(cache.keys.scales).array(of: Float.self)
         }
-        let plain = try scales(.init())
+        let plain = try scales(.init(nonFinite: .zero))
         XCTAssertEqual([plain[0], plain[2]], [0, 0])
         XCTAssertEqual(try counts.array(of: UInt32.self), [2, 0])
-        XCTAssert(try scales(.init(nonFinite: .propagate))[2].isNaN)
+        XCTAssert(try scales(.init())[2].isNaN)
         XCTAssertEqual(try counts.array(of: UInt32.self), [4, 0])
-        XCTAssertEqual(try scales(.init(candidates: .five, keyScale: .unbiased)), plain)
+        XCTAssertEqual(try scales(.init(candidates: .five, keyScale: .unbiased, nonFinite: .zero)), plain)
         // The unbiased scale is larger.
         XCTAssertLessThan(try scales(.init(keyScale: .leastSquares))[4], plain[4])
         XCTAssertNotEqual(try scales(.init(candidates: .one)), plain)

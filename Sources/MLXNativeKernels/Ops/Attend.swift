@@ -5,7 +5,7 @@
 extension KernelEncoder {
     /// Attends queries, the newest tokens of a sequence, to all that a cache holds of it.
     ///
-    /// What the same step has appended counts, so keys and values of the queries' tokens are appended first:
+    /// What the same step has appended counts, so append keys and values of the queries' tokens first:
     ///
     /// ```swift
     /// let done = try device.encode { step in
@@ -13,6 +13,9 @@ extension KernelEncoder {
     ///     try step.attend(q, over: cache, into: out, .init(window: 1024))
     /// }
     /// ```
+    ///
+    /// Attention over a sequence without tokens throws. So does an append after causal attention over a sequence to which
+    /// the step had not appended before: the attention was without these tokens.
     ///
     /// With a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees
     /// what the ring holds up to its own position. Several rows in one step then see less than the same rows one at a
@@ -25,20 +28,20 @@ extension KernelEncoder {
     ///     The heads are a multiple of the cache's.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Receives the results, in any float type: `[rows, heads, valueHeadDim]`, or without the rows for one
-    ///     row, whatever the layout of the queries.
+    ///     row, whatever the layout of the queries. Its memory must not overlap that of the queries.
     ///   - options: How queries attend.
-    ///   - sequence: Which of the cache's sequences the queries continue.
+    ///   - sequence: Which of the cache's sequences the queries continue; `nil` means the only one.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
-    /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown or suspect, or if a window reaches
-    ///   positions that the ring has overwritten.
+    /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown, empty or suspect, if the cache has
+    ///   several sequences and none is named, or if a window reaches positions that the ring has overwritten.
     public func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, into output: Tensor,
-        _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
+        _ options: AttentionOptions = AttentionOptions(), sequence: Int? = nil, logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
             queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
-            sequences: [sequence])
+            listed: sequence.map { [$0] })
     }
 
     /// Attends rows of several sequences, in the order of the list.
@@ -54,61 +57,24 @@ extension KernelEncoder {
     ///   - sequences: Which of the cache's sequences the queries continue.
     ///   - rowCounts: How many rows each listed sequence has; 0 leaves one out. `nil` means one row for each, or as many
     ///     as `queries` has for each of its sequences.
+    ///   - prefixes: Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt
+    ///     that conversations share (<doc:BatchingSequences>). Causality, windows and slopes are those of one sequence
+    ///     with all tokens.
     ///   - output: Receives the results, in any float type: the axes of token-major queries with the cache's
-    ///     `valueHeadDim`.
-    ///   - options: How queries attend. A mask needs the same number of rows for each sequence.
+    ///     `valueHeadDim`. Its memory must not overlap that of the queries.
+    ///   - options: How queries attend. A mask needs the same number of rows for each sequence, and no prefixes.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
-    /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if a window
+    /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown, empty or suspect, or if a window
     ///   reaches positions that a ring has overwritten.
     public func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        into output: Tensor, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
-    ) throws(KernelError) {
-        try attend(
-            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
-            sequences: sequences, rowCounts: rowCounts)
-    }
-
-    /// Attends queries to what a cache holds as a part of all keys; ``MergePartials`` finishes.
-    ///
-    /// - Parameters:
-    ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.
-    ///   - cache: A dense or a quantized cache.
-    ///   - partials: Receives the part.
-    ///   - options: How queries attend; sinks belong to the merge.
-    ///   - sequence: Which of the cache's sequences the queries continue.
-    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, `float32`.
-    /// - Throws: ``KernelError`` as for results.
-    public func attend(
-        _ queries: some HeadsViewConvertible, over cache: AttentionCache, intoPartials partials: AttentionPartials,
-        _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
-    ) throws(KernelError) {
-        try attend(
-            queries, over: cache, AttentionResults(partials: partials, logSumExp: logSumExp), options,
-            sequences: [sequence])
-    }
-
-    /// Attends rows of several sequences to what a cache holds as a part of all keys.
-    ///
-    /// - Parameters:
-    ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
-    ///     with row counts, the rows of all sequences one after another; any float type.
-    ///   - cache: A dense or a quantized cache.
-    ///   - sequences: Which of the cache's sequences the queries continue.
-    ///   - rowCounts: How many rows each listed sequence has; `nil` means the same number for each.
-    ///   - partials: Receives the part.
-    ///   - options: How queries attend; sinks belong to the merge.
-    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, `float32`.
-    /// - Throws: ``KernelError`` as for results.
-    public func attend(
-        _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        intoPartials partials: AttentionPartials, _ options: AttentionOptions = AttentionOptions(),
+        after prefixes: [CachePrefix] = [], into output: Tensor, _ options: AttentionOptions = AttentionOptions(),
         logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
-            queries, over: cache, AttentionResults(partials: partials, logSumExp: logSumExp), options,
-            sequences: sequences, rowCounts: rowCounts)
+            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
+            listed: sequences, rowCounts: rowCounts, after: prefixes)
     }
 
     /// Appends any number of tokens and attends with their queries, in chunks that a ring can serve.
@@ -134,14 +100,14 @@ extension KernelEncoder {
     ///   - queries: `[tokens, heads, headDim]`, `[heads, headDim]` for one token, or a view of another layout; any float
     ///     type.
     ///   - keys: The same tokens with the cache's heads.
-    ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - values: The same tokens with the cache's heads and `valueHeadDim`, in the element type of the keys.
     ///   - rotary: How queries and keys are rotated; the tensors do not change. `nil` means no rotation.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Receives the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for
-    ///     one.
+    ///     one. Its memory must not overlap that of queries, keys and values.
     ///   - options: How queries attend. A mask, or attention that is not causal, is possible only if the tokens fit
     ///     in one chunk.
-    ///   - sequence: Which of the cache's sequences the tokens continue.
+    ///   - sequence: Which of the cache's sequences the tokens continue; `nil` means the only one.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
     /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown or suspect, or if the cache is full and
@@ -149,12 +115,13 @@ extension KernelEncoder {
     public func appendAndAttend(
         queries: some HeadsViewConvertible, keys: some HeadsViewConvertible, values: some HeadsViewConvertible,
         rotary: RotaryStep? = nil, over cache: AttentionCache, into output: Tensor,
-        _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
+        _ options: AttentionOptions = AttentionOptions(), sequence: Int? = nil, logSumExp: Tensor? = nil
     ) throws(KernelError) {
         let step = CacheStep(
-            queries: queries.headsView, keys: keys.headsView, values: values.headsView, sequences: [sequence],
-            results: AttentionResults(output: output, logSumExp: logSumExp), options: options, rotary: rotary)
-        try appendAndAttend(step, over: cache)
+            queries: queries.headsView, keys: keys.headsView, values: values.headsView, cache: cache,
+            sequences: sequence.map { [$0] }, results: AttentionResults(output: output, logSumExp: logSumExp),
+            options: options, rotary: rotary)
+        try record(step, op: "AttentionCache.appendAndAttend", mnk_encoder_append_and_attend)
     }
 
     /// Appends tokens of several sequences and attends with their queries, in the order of the list.
@@ -166,14 +133,17 @@ extension KernelEncoder {
     ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
     ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - keys: The same tokens with the cache's heads.
-    ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - values: The same tokens with the cache's heads and `valueHeadDim`, in the element type of the keys.
     ///   - rotary: How queries and keys are rotated. A list entry counts as a sequence of positions and offsets.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the tokens continue; at least one.
     ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for
     ///     each of its sequences.
+    ///   - prefixes: Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt
+    ///     that conversations share (<doc:BatchingSequences>). Without positions in `rotary`, tokens are rotated by
+    ///     their positions after them.
     ///   - output: Receives the results, in any float type: the axes of token-major queries with the cache's
-    ///     `valueHeadDim`.
+    ///     `valueHeadDim`. Its memory must not overlap that of the queries.
     ///   - options: How queries attend. A mask needs the same number of rows for each sequence, which attend at once.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
@@ -182,29 +152,24 @@ extension KernelEncoder {
     public func appendAndAttend(
         queries: some HeadsViewConvertible, keys: some HeadsViewConvertible, values: some HeadsViewConvertible,
         rotary: RotaryStep? = nil, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
-        into output: Tensor, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
+        after prefixes: [CachePrefix] = [], into output: Tensor, _ options: AttentionOptions = AttentionOptions(),
+        logSumExp: Tensor? = nil
     ) throws(KernelError) {
         let step = CacheStep(
-            queries: queries.headsView, keys: keys.headsView, values: values.headsView, sequences: sequences,
-            rowCounts: rowCounts, results: AttentionResults(output: output, logSumExp: logSumExp), options: options,
-            rotary: rotary)
-        try appendAndAttend(step, over: cache)
-    }
-
-    private func appendAndAttend(_ step: CacheStep, over cache: AttentionCache) throws(KernelError) {
-        try record(step, op: "AttentionCache.appendAndAttend") {
-            mnk_encoder_append_and_attend($0, cache.handle.pointer, $1, $2)
-        }
+            queries: queries.headsView, keys: keys.headsView, values: values.headsView, cache: cache,
+            sequences: sequences, rowCounts: rowCounts,
+            results: AttentionResults(output: output, logSumExp: logSumExp), options: options, rotary: rotary,
+            prefixes: prefixes)
+        try record(step, op: "AttentionCache.appendAndAttend", mnk_encoder_append_and_attend)
     }
 
     private func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, _ results: AttentionResults,
-        _ options: AttentionOptions, sequences: [Int], rowCounts: [Int]? = nil
+        _ options: AttentionOptions, listed sequences: [Int]?, rowCounts: [Int]? = nil, after prefixes: [CachePrefix] = []
     ) throws(KernelError) {
         let step = CacheStep(
-            queries: queries.headsView, sequences: sequences, rowCounts: rowCounts, results: results, options: options)
-        try record(step, op: "AttentionCache.attend") {
-            mnk_encoder_attend_step($0, cache.handle.pointer, $1, $2)
-        }
+            queries: queries.headsView, cache: cache, sequences: sequences, rowCounts: rowCounts, results: results,
+            options: options, prefixes: prefixes)
+        try record(step, op: "AttentionCache.attend", mnk_encoder_attend_step)
     }
 }

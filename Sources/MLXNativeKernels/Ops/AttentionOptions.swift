@@ -62,8 +62,11 @@ public struct AttentionOptions: Sendable {
         }
     }
 
-    /// Multiplies products of queries and keys, 1e-37 to 1e38; `nil` or 0 means `1 / sqrt(headDim)`. A latent cache
-    /// requires a scale.
+    /// Multiplies products of queries and keys, 1e-37 to 4e19 / headDim; `nil` or 0 means `1 / sqrt(headDim)`. A latent
+    /// cache requires a scale.
+    ///
+    /// Scores are computed in `float32`. Within these limits they are finite for all finite `float16` queries and keys.
+    /// Larger numbers can overflow, and the results are then NaN (<doc:NonFiniteNumbers>).
     public var scale: Float?
     /// Whether a row sees nothing after its own position.
     public var isCausal: Bool

@@ -4,14 +4,22 @@
 
 /// Attention over a part of the keys, for ``MergePartials`` to finish.
 ///
-/// Parts may come from several caches or devices. One allocation can hold all of them, with an axis of parts before the
-/// others:
+/// Parts may come from several caches or devices. Each says where its rows are (``AttendedSequence/position``), so that
+/// causality, windows and slopes are those of the whole sequence. For caches of one device,
+/// ``KernelEncoder/attend(_:over:sequences:rowCounts:after:into:_:logSumExp:)`` does all of this in one call.
+///
+/// One allocation can hold all parts, with an axis of parts before the others:
 ///
 /// ```swift
 /// let parts = try AttentionPartials.zeros(shape: [2, 32, 128], on: device)      // 2 parts, 32 heads, head dim 128
+/// // The row follows 100 keys in `old` and is the last of 7 in `new`.
+/// let first = FlashDecode(
+///     q, over: .dense(old), sequences: [.init(length: 100, position: 106)], intoPartials: try parts.part(0))
+/// let second = FlashDecode(
+///     q, over: .dense(new), sequences: [.init(length: 7, position: 6)], intoPartials: try parts.part(1))
 /// let done = try device.encode { step in
-///     try step.attend(q, over: prompt, intoPartials: parts.part(0))
-///     try step.attend(q, over: recent, intoPartials: parts.part(1))
+///     try step.encode(first)
+///     try step.encode(second)
 ///     try step.encode(MergePartials(parts, into: out))
 /// }
 /// ```

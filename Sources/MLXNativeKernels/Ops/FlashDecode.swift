@@ -15,19 +15,27 @@ public struct AttendedSequence: Sendable, Hashable {
     /// shape. With row counts, for all sequences or for none, queries and results are one list of all rows, and there
     /// is no mask.
     public var rows: Int?
+    /// The position of the first row, counted from the cache's first key; `nil` means that the rows are the newest
+    /// tokens. If n tokens, which are in other caches, come between the end of this one and the first row, the position
+    /// is ``length`` + n. It is below 0 if the cache begins after the row. ``FlashDecode/partials`` need a position.
+    public var position: Int?
 
     /// A sequence with this many positions.
-    public init(_ sequence: Int = 0, length: Int, highest: Int? = nil, rows: Int? = nil) {
+    public init(
+        _ sequence: Int = 0, length: Int, highest: Int? = nil, rows: Int? = nil, position: Int? = nil
+    ) {
         self.sequence = sequence
         self.length = length
         self.highest = highest
         self.rows = rows
+        self.position = position
     }
 }
 
-/// Attends the newest tokens of sequences to all that a cache holds of them.
+/// Attends tokens of sequences, by default the newest, to all that a cache holds of them.
 ///
-/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`. It sees the keys at positions
+/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if the
+/// sequence has a ``AttendedSequence/position``. It sees the keys at positions
 /// up to p, and newer than `p - window` if there is a window:
 ///
 ///     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
@@ -63,7 +71,8 @@ public struct FlashDecode: Sendable {
     /// there is one, and without the rows if there is one of those too. This does not depend on the layout of the
     /// queries.
     public var output: Tensor?
-    /// Receives partial results instead.
+    /// Receives partial results instead, if the cache holds only a part of the keys. Each sequence then says where its
+    /// rows are: ``AttendedSequence/position``.
     public var partials: AttentionPartials?
     /// Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32` with the axes of the
     /// results without the last. Negative infinity if there is nothing to sum.
@@ -77,28 +86,24 @@ public struct FlashDecode: Sendable {
     /// Attention of one sequence's newest rows.
     public init(
         _ queries: some HeadsViewConvertible, over view: KVCacheView, sequence: Int = 0, length: Int,
-        into output: Tensor? = nil,
-        _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
-        logSumExp: Tensor? = nil
+        into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
     ) {
         self.init(
             queries, over: .dense(view), sequences: [AttendedSequence(sequence, length: length)], into: output, options,
-            intoPartials: partials, logSumExp: logSumExp)
+            logSumExp: logSumExp)
     }
 
     /// Attention of one sequence's newest rows over a quantized cache.
     public init(
         _ queries: some HeadsViewConvertible, over view: QuantizedKVCacheView, sequence: Int = 0, length: Int,
-        into output: Tensor? = nil,
-        _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
-        logSumExp: Tensor? = nil
+        into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
     ) {
         self.init(
             queries, over: .quantized(view), sequences: [AttendedSequence(sequence, length: length)], into: output,
-            options, intoPartials: partials, logSumExp: logSumExp)
+            options, logSumExp: logSumExp)
     }
 
-    /// Attention of the newest rows of several sequences.
+    /// Attention of rows of several sequences. Partials need the position of each sequence's rows.
     public init(
         _ queries: some HeadsViewConvertible, over cache: Cache, sequences: [AttendedSequence],
         into output: Tensor? = nil,
@@ -161,7 +166,9 @@ private struct Operands {
                     sequence: try UInt64(attended.sequence, "sequence", op: name),
                     length: try UInt64(attended.length, "length", op: name),
                     highest: try UInt64(attended.highest ?? 0, "highest", op: name),
-                    rows: try UInt64(attended.rows ?? 0, "rows", op: name)))
+                    rows: try UInt64(attended.rows ?? 0, "rows", op: name),
+                    has_position: attended.position != nil,
+                    position: Int64(attended.position ?? 0)))
         }
         results =
             AttentionResults(output: op.output, partials: op.partials, logSumExp: op.logSumExp).descriptor

@@ -2,6 +2,7 @@
 
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
+#include "MLXNativeKernels/MergePartials.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -58,6 +59,7 @@ struct Step {
   AttentionResults results;
   AttentionOptions options;
   std::optional<RotaryStep> rotary;
+  std::vector<CachePrefix> after;
 };
 enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
 
@@ -74,6 +76,8 @@ Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
                  .fix = "Set has_first_position, or leave first_position at 0."};
   }
   if (!positions && input.has_first_position) positions = RotaryPositions(input.first_position);
+  MNK_TRY(auto next, c::nextPositions(input.next, positions.has_value()));
+  if (next) positions = std::move(next);
   MNK_TRY(auto offsets, c::rotaryOffsets(input.offsets));
   return RotaryStep{
       .embedding = std::move(embedding), .positions = std::move(positions), .offsets = std::move(offsets)};
@@ -91,9 +95,8 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
     if (!view && kinds & neededFor) return c::nullArgument(name);
     if (view) *into = std::move(*view);
   }
-  static constexpr uint32_t kFirstSequence = 0;
   if (!input.sequences && input.sequence_count != 0) return c::nullArgument("sequences");
-  result.sequences = {input.sequences ? input.sequences : &kFirstSequence, input.sequences ? input.sequence_count : 1};
+  result.sequences = {input.sequences ? input.sequences : &kOnlySequence, input.sequences ? input.sequence_count : 1};
   if (input.row_counts) result.rowCounts = {input.row_counts, result.sequences.size()};
   if (input.results) {
     MNK_TRY(auto results, c::attentionResults(input.results));
@@ -101,6 +104,22 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   }
   MNK_TRY(auto options, c::attentionOptions(input.options));
   result.options = std::move(options);
+  if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
+  if (input.prefix_count >= MergePartials::kMaxParts) {
+    return c::tooMany("AttentionCache", "prefixes", input.prefix_count, MergePartials::kMaxParts - 1,
+                      "Put prefixes into one cache.");
+  }
+  for (size_t i = 0; i < input.prefix_count; ++i) {
+    if (!input.prefixes[i].cache) return c::nullArgument("prefixes.cache");
+    result.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
+  }
+  if (!(kinds & kAttends) && !result.after.empty()) {
+    return Error{.op = "AttentionCache.append",
+                 .what = "an append takes no prefixes",
+                 .got = fmt::format("{} prefixes", result.after.size()),
+                 .expected = "none",
+                 .fix = "Pass prefixes where the tokens attend."};
+  }
   if (!input.rotary) return result;
   if (kinds != (kAppends | kAttends)) {
     return Error{.op = "AttentionCache",
@@ -250,14 +269,16 @@ mnk_tensor* mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out er
   return makeScales(cache, true, error);
 }
 
-uint64_t mnk_cache_next_position(const mnk_cache* cache, uint32_t sequence) {
-  return cache ? cache->cache.nextPosition(sequence) : 0;
+bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state, mnk_error_out error) {
+  return c::run(error, {{cache, "cache"}, {state, "state"}}, [&]() -> Result<void> {
+    MNK_TRY(const uint64_t next, cache->cache.nextPosition(sequence));
+    MNK_TRY(const uint64_t count, cache->cache.count(sequence));
+    *state = {.next_position = next, .count = count, .is_suspect = cache->cache.isSuspect(sequence)};
+    return {};
+  });
 }
-uint64_t mnk_cache_count(const mnk_cache* cache, uint32_t sequence) {
-  return cache ? cache->cache.count(sequence) : 0;
-}
-bool mnk_cache_is_suspect(const mnk_cache* cache, uint32_t sequence) {
-  return cache ? cache->cache.isSuspect(sequence) : false;
+bool mnk_cache_is_suspect(const mnk_cache* cache) {
+  return cache ? cache->cache.isSuspect() : false;
 }
 uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position) {
   return cache ? cache->cache.view().slotOf(position) : 0;
@@ -317,7 +338,7 @@ bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const
     MNK_TRY(auto input, stepFrom(step, kAttends));
     MNK_TRY(checkListed(input, input.queries, cache->cache));
     return cache->cache.attend(encoder->encoder, input.queries, input.results, input.options, input.sequences,
-                               input.rowCounts);
+                               input.rowCounts, input.after);
   });
 }
 
@@ -340,7 +361,8 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
                        .results = input.results,
                        .options = input.options,
                        .sequence = input.sequences.front(),
-                       .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()}};
+                       .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()},
+                       .after = std::move(input.after)};
     if (input.sequences.size() > 1) op.sequences.assign(input.sequences.begin(), input.sequences.end());
     return cache->cache.appendAndAttend(encoder->encoder, op);
   });

@@ -171,6 +171,7 @@ Result<KVCodec> codec(const mnk_kv_codec& input);
 Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input);
 // Empty if there are no positions.
 Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input);
+Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& input, bool hasOthers);
 Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what = "offsets");
 Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& input);
 

@@ -55,6 +55,29 @@ Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers&
                             : RotaryPositions(std::get<Tensor>(*numbers)));
 }
 
+Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& input, bool hasOthers) {
+  const bool hasLists = input.sequences || input.row_counts || input.sequence_count != 0;
+  if (!input.cache && !hasLists) return std::optional<RotaryPositions>();
+  if (!input.cache) return nullArgument("next.cache");
+  if (hasOthers) {
+    return Error{.op = std::string(MultiRoPE::name),
+                 .what = "positions are given twice",
+                 .got = "the next positions of a cache, and other positions",
+                 .expected = "one of both",
+                 .fix = "Leave `first_position` and `positions` out, or `next`."};
+  }
+  if (!input.sequences && input.sequence_count != 0) return nullArgument("next.sequences");
+  // A listed sequence without rows has a row count.
+  const uint64_t most =
+      input.row_counts ? input.cache->cache.descriptor().sequences + MultiRoPE::kMaxListed : MultiRoPE::kMaxListed;
+  if (input.sequence_count > most) return tooMany(MultiRoPE::name, "sequences", input.sequence_count, most);
+  const size_t count = input.sequences ? input.sequence_count : 1;
+  std::vector<uint32_t> sequences = {kOnlySequence}, rowCounts;
+  if (input.sequences) sequences.assign(input.sequences, input.sequences + count);
+  if (input.row_counts) rowCounts.assign(input.row_counts, input.row_counts + count);
+  return std::optional(input.cache->cache.nextPositions(std::move(sequences), std::move(rowCounts)));
+}
+
 }  // namespace mnk::c
 
 using namespace mnk;
@@ -74,7 +97,8 @@ Result<MultiRoPE> ropeFrom(const mnk_multi_rope* input) {
     *into = view;
   }
   MNK_TRY(auto positions, c::rotaryPositions(rope.positions));
-  op.positions = positions.value_or(RotaryPositions(rope.first_position));
+  MNK_TRY(auto next, c::nextPositions(rope.next, positions || rope.first_position != 0));
+  op.positions = next ? *std::move(next) : positions.value_or(RotaryPositions(rope.first_position));
   MNK_TRY(auto offsets, c::rotaryOffsets(rope.offsets));
   op.offsets = offsets;
   MNK_TRY(auto rotary, c::rotary(rope.rotary));

@@ -40,13 +40,6 @@ bool mnk_encoder_encode_plan(mnk_encoder* encoder, const mnk_plan* plan, mnk_err
   return c::run(error, {{encoder, "encoder"}, {plan, "plan"}}, [&] { return encoder->encoder.encode(plan->plan); });
 }
 
-uint64_t mnk_recorded_step_runs(const mnk_recorded_step* step) {
-  return step ? step->step.runs() : 0;
-}
-void mnk_recorded_step_set_runs(mnk_recorded_step* step, uint64_t runs) {
-  if (step) step->step.setRuns(runs);
-}
-
 mnk_summary mnk_recorded_step_summary(const mnk_recorded_step* step) {
   if (!step) return {};
   const Summary& summary = step->step.summary();

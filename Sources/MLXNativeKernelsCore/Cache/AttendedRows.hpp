@@ -28,6 +28,8 @@ Result<AttentionResults> resultsOf(AttentionResults results, const CallRows& cal
 // Checks all results before they are divided: either one axis of all rows, or an axis of entries and one of rows.
 Result<void> checkResults(std::string_view call, const AttentionResults& results, const CallRows& rows, uint64_t heads,
                           uint64_t headDim);
+// Refuses partials, which do not say what the part of the keys is.
+Result<void> checkTarget(std::string_view call, const AttentionResults& results);
 // Each part of a call checks its own operands. This checks that no part writes results or `targets` that another part
 // reads.
 Result<void> checkOverlap(std::string_view call, const std::vector<NamedRange>& sources,
@@ -40,6 +42,7 @@ Result<std::vector<AttendedSequence>> attendedSequences(
     std::span<const SequenceRows> entries, bool isCausal,
     const std::function<Result<CacheCursor>(uint32_t sequence)>& cursorOf);
 
+Error tooFewPositions(uint64_t rows, uint32_t sequence, const CacheCursor& cursor);
 Error listedAgain(uint32_t sequence);
 Error unevenMask();
 Error dividedMask();

@@ -94,20 +94,30 @@ int64_t AttentionCache::bytesSaved() const {
   return savedPerToken * d.capacity * d.sequences;
 }
 
-uint64_t AttentionCache::nextPosition(uint32_t sequence) const {
-  return state_->cursors.at(sequence).next;
+Result<uint64_t> AttentionCache::nextPosition(uint32_t sequence) const {
+  return guarded(kCacheName, [&]() -> Result<uint64_t> {
+    MNK_TRY(const auto cursor, state_->cursors.at(sequence));
+    return cursor.next;
+  });
 }
-uint64_t AttentionCache::count(uint32_t sequence) const {
-  return state_->cursors.slots().count(state_->cursors.at(sequence));
+Result<uint64_t> AttentionCache::count(uint32_t sequence) const {
+  return guarded(kCacheName, [&]() -> Result<uint64_t> {
+    MNK_TRY(const auto cursor, state_->cursors.at(sequence));
+    return state_->cursors.slots().count(cursor);
+  });
 }
 bool AttentionCache::isSuspect(uint32_t sequence) const {
-  return state_->cursors.at(sequence).suspectFrom.has_value();
+  const auto cursor = guarded(kCacheName, [&] { return state_->cursors.at(sequence); });
+  return !cursor || cursor->suspectFrom;
+}
+bool AttentionCache::isSuspect() const {
+  return state_->cursors.isAnySuspect();
 }
 
 std::string AttentionCache::text() const {
   const AttentionCacheDescriptor& d = state_->descriptor;
   std::string text = shapeText(d);
-  text += d.sequences == 1 ? fmt::format(", 1 sequence at position {}", nextPosition())
+  text += d.sequences == 1 ? fmt::format(", 1 sequence at position {}", *nextPosition())
                            : fmt::format(", {} sequences", d.sequences);
   text += fmt::format(", {} that {} when full", countText(d.capacity, "slot"),
                       d.whenFull == KVWrap::ring ? "overwrite the oldest" : "fail");
@@ -119,24 +129,26 @@ std::string AttentionCache::text() const {
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
   const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, keys, values, sequence](CommandEncoder& next, uint64_t) mutable {
+    return [cache = *this, keys, values, sequence](CommandEncoder& next) mutable {
       return cache.append(next, keys, values, sequence);
     };
   };
   return cacheCall(
       encoder, kAppend, again,
       [&]() -> Result<void> {
-        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
-        MNK_TRY(auto cursor, recording->known(sequence));
+        MNK_TRY(const uint32_t number, state_->cursors.numberOf(sequence));
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&number, 1}));
+        MNK_TRY(auto cursor, recording->toAppend(number));
         MNK_TRY(checkOneSequence(keys));
         const uint64_t end = cursor.next + keys.resolved().totalTokens();
-        if (auto counted = checkPositions(sequence, end); !counted) {
-          MNK_TRY(state_->storage.planAppend(keys, values, sequence, cursor.next));
+        if (auto counted = checkPositions(number, end); !counted) {
+          MNK_TRY(state_->storage.planAppend(keys, values, number, cursor.next));
           return counted;
         }
         MNK_TRY(std::visit([&](const auto& op) { return encoder.encode(op); },
-                           state_->storage.append(keys, values, sequence, cursor.next)));
-        recording->advanceTo(end, sequence);
+                           state_->storage.append(keys, values, number, cursor.next)));
+        encoder.noteAppend();
+        recording->advanceTo(end, number);
         return {};
       },
       true);
@@ -163,41 +175,53 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
                                     std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts) {
   const auto again = [&]() -> CommandEncoder::Call {
     return [cache = *this, keys, values, listed = std::vector(sequences.begin(), sequences.end()),
-            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next, uint64_t) mutable {
+            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next) mutable {
       return cache.append(next, keys, values, listed, rows);
     };
   };
-  return cacheCall(encoder, kAppend, again, [&]() -> Result<void> {
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
-    std::map<uint32_t, uint64_t> next;
-    for (const uint32_t sequence : sequences) {
-      if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
-      MNK_TRY(auto cursor, recording->known(sequence));
-      next.emplace(sequence, cursor.next);
-    }
-    // Before rows are counted and listed one by one.
-    const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
-    MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
-    MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
-    if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
-    MNK_TRY(auto rows, state_->rowSlots(entries, next));
-    MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
-    MNK_TRY(encoder.encode(planned));
-    for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
-    return {};
-  });
+  const bool isOne = sequences.size() == 1 && rowCounts.empty();
+  return cacheCall(
+      encoder, kAppend, again,
+      [&]() -> Result<void> {
+        if (isOne) return append(encoder, keys, values, sequences[0]);
+        uint32_t only = 0;
+        if (sequences.size() == 1) {
+          MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
+          sequences = {&only, 1};
+        }
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+        std::map<uint32_t, uint64_t> next;
+        for (const uint32_t sequence : sequences) {
+          if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
+          MNK_TRY(auto cursor, recording->toAppend(sequence));
+          next.emplace(sequence, cursor.next);
+        }
+        // Before rows are counted and listed one by one.
+        const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
+        MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
+        MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
+        if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
+        MNK_TRY(auto rows, state_->rowSlots(entries, next));
+        MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
+        MNK_TRY(encoder.encode(planned));
+        encoder.noteAppend();
+        for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
+        return {};
+      },
+      isOne);
 }
 
 Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,
-                                        const std::optional<Tensor>& values, uint64_t position, uint32_t sequence,
+                                        const std::optional<Tensor>& values, uint64_t position, uint32_t given,
                                         KVDomain domain) const {
   constexpr std::string_view kDequantize = "AttentionCache.dequantize";
   const auto again = [&]() -> CommandEncoder::Call {
-    return [=, cache = *this](CommandEncoder& next, uint64_t) {
-      return cache.dequantize(next, keys, values, position, sequence, domain);
+    return [=, cache = *this](CommandEncoder& next) {
+      return cache.dequantize(next, keys, values, position, given, domain);
     };
   };
   return cacheCall(encoder, kDequantize, again, [&]() -> Result<void> {
+    MNK_TRY(const uint32_t sequence, state_->cursors.numberOf(given));
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
     MNK_TRY(auto planned, state_->storage.planDequantize(keys, values, sequence, position, domain));
     const HeadsView target(keys ? *keys : *values);

@@ -84,6 +84,17 @@ Result<void> checkResults(std::string_view call, const AttentionResults& results
                .fix = "Give results the axes of the queries and the head dim of values."};
 }
 
+Result<void> checkTarget(std::string_view call, const AttentionResults& results) {
+  if (!results.partials) return {};
+  return Error{.op = std::string(call),
+               .what = "attention over a cache does not give partials",
+               .got = "partials as the target",
+               .expected = "a tensor for results",
+               .fix =
+                   "Pass caches with earlier tokens as prefixes. To merge parts yourself, use FlashDecode over the "
+                   "cache's view, which takes the position of rows."};
+}
+
 Result<void> checkOverlap(std::string_view call, const std::vector<NamedRange>& sources,
                           const AttentionResults& results, std::vector<NamedRange> targets) {
   addTargets(targets, results);
@@ -123,18 +134,20 @@ Result<std::vector<AttendedSequence>> attendedSequences(
     if (behind != 0 && rows != 0 && !isCausal) {
       return listedAgain(sequence);
     }
-    if (cursor.next != 0 && cursor.next <= behind && rows != 0) {
-      return Error{.op = std::string(kAttend),
-                   .what = "a sequence has fewer positions than queries",
-                   .got = fmt::format("{} of sequence {}, which has {}", countText(behind + rows, "row"), sequence,
-                                      countText(cursor.next, "position")),
-                   .expected = "rows of tokens that were appended",
-                   .fix = "Append keys and values of the queries' tokens first."};
-    }
+    if (cursor.next <= behind && rows != 0) return tooFewPositions(behind + rows, sequence, cursor);
     attended[i] = attendedBy(sequence, cursor, behind);
     behind += rows;
   }
   return attended;
+}
+
+Error tooFewPositions(uint64_t rows, uint32_t sequence, const CacheCursor& cursor) {
+  return {.op = std::string(kAttend),
+          .what = "a sequence has fewer positions than queries",
+          .got = fmt::format("{} of sequence {}, which has {}", countText(rows, "row"), sequence,
+                             countText(cursor.next, "position")),
+          .expected = "rows of tokens that were appended",
+          .fix = "Append keys and values of the queries' tokens first."};
 }
 
 Error listedAgain(uint32_t sequence) {
@@ -171,6 +184,12 @@ FlashDecode AttentionCache::State::attention(const HeadsView& queries, const Att
                  .results = results,
                  .options = options};
   op.options.window = windowOf(options);
+  if (!results.partials) return op;
+  // The part of the rows' own cache, beside those of prefixes.
+  for (AttendedSequence& each : op.sequences) {
+    const uint64_t rows = each.rows != 0 ? each.rows : queries.resolved().tokens;
+    if (!each.position) each.position = static_cast<int64_t>(each.length - rows);
+  }
   return op;
 }
 
@@ -211,24 +230,32 @@ void AttentionCache::State::noteRead(CacheCursors::Recording& recording, const A
   const uint64_t oldest = cursors.slots().oldestKept(cursor), window = windowOf(options);
   const uint64_t firstRow = cursor.next - std::min(cursor.next, rows);
   const uint64_t begin = window == 0 ? oldest : std::max(oldest, firstRow + 1 - std::min(firstRow + 1, window));
-  recording.read(begin, rows == 0 ? begin : cursor.next, static_cast<uint32_t>(attended.sequence));
+  recording.read(begin, rows == 0 ? begin : cursor.next, static_cast<uint32_t>(attended.sequence), options.isCausal);
 }
 
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                                     const AttentionOptions& options, uint32_t sequence) const {
   const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, queries, results, options, sequence](CommandEncoder& next, uint64_t) {
+    return [cache = *this, queries, results, options, sequence](CommandEncoder& next) {
       return cache.attend(next, queries, results, options, sequence);
     };
   };
   return cacheCall(
       encoder, kAttend, again,
       [&]() -> Result<void> {
-        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
-        MNK_TRY(auto cursor, recording->known(sequence));
-        const AttendedSequence attended = attendedBy(sequence, cursor);
-        MNK_TRY(encoder.encode(state_->attention(queries, results, options, {attended})));
-        state_->noteRead(*recording, attended, queries.resolved().tokens, options);
+        MNK_TRY(checkTarget(kAttend, results));
+        MNK_TRY(const uint32_t number, state_->cursors.numberOf(sequence));
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&number, 1}));
+        MNK_TRY(auto cursor, recording->known(number));
+        const AttendedSequence attended = attendedBy(number, cursor);
+        const uint64_t rows = queries.resolved().tokens;
+        const FlashDecode op = state_->attention(queries, results, options, {attended});
+        if (cursor.next == 0 && rows != 0) {
+          MNK_TRY(plan(op));  // its rules come first
+          return tooFewPositions(rows, number, cursor);
+        }
+        MNK_TRY(encoder.encode(op));
+        state_->noteRead(*recording, attended, rows, options);
         return {};
       },
       true);
@@ -239,27 +266,39 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
                                     std::span<const uint32_t> rowCounts) const {
   const auto again = [&]() -> CommandEncoder::Call {
     return [cache = *this, queries, results, options, listed = std::vector(sequences.begin(), sequences.end()),
-            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next, uint64_t) {
+            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next) {
       return cache.attend(next, queries, results, options, listed, rows);
     };
   };
-  return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
-    // All of the queries, before they are divided.
-    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
-    MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
-    MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
-                                             [&](uint32_t sequence) { return recording->known(sequence); }));
-    MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
-    const CallRows call = CallRows::of(entries);
-    MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
-    MNK_TRY(auto whole, state_->planAttendRows(encoder.device(), queries, results, options, call, entries, attended));
-    MNK_TRY(encoder.encode(whole));
-    for (size_t i = 0; i < entries.size(); ++i) {
-      state_->noteRead(*recording, attended[i], entries[i].rows, options);
-    }
-    return {};
-  });
+  const bool isOne = sequences.size() == 1 && rowCounts.empty();
+  return cacheCall(
+      encoder, kAttend, again,
+      [&]() -> Result<void> {
+        MNK_TRY(checkTarget(kAttend, results));
+        if (isOne) return attend(encoder, queries, results, options, sequences[0]);
+        uint32_t only = 0;
+        if (sequences.size() == 1) {
+          MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
+          sequences = {&only, 1};
+        }
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+        // All of the queries, before they are divided.
+        MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
+        MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
+        MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
+                                                 [&](uint32_t sequence) { return recording->known(sequence); }));
+        MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
+        const CallRows call = CallRows::of(entries);
+        MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
+        MNK_TRY(auto whole,
+                state_->planAttendRows(encoder.device(), queries, results, options, call, entries, attended));
+        MNK_TRY(encoder.encode(whole));
+        for (size_t i = 0; i < entries.size(); ++i) {
+          state_->noteRead(*recording, attended[i], entries[i].rows, options);
+        }
+        return {};
+      },
+      isOne);
 }
 
 }  // namespace mnk

@@ -107,7 +107,7 @@ Result<void> AttentionCache::State::copyFrom(CommandEncoder& encoder, const std:
     MNK_TRY(auto cursor, reading->known(sources[i]));
     const auto moved = slots.moved(cursor, fromSlots);
     if (!moved) return unfitError(fromSlots, cursor, sources[i], slots);
-    (void)writing->after(targets[i]);  // reserves memory, so that `replace` cannot fail
+    MNK_TRY(writing->toReplace(targets[i]));
     cursors.push_back(cursor);
     copied.push_back(*moved);
   }
@@ -137,7 +137,7 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint
 Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, AttentionCache& into,
                                   uint32_t target) const {
   const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, source, other = into, target](CommandEncoder& next, uint64_t) mutable {
+    return [cache = *this, source, other = into, target](CommandEncoder& next) mutable {
       return cache.copy(next, source, other, target);
     };
   };
@@ -172,7 +172,7 @@ Result<AttentionCache> AttentionCache::grown(CommandEncoder& encoder, uint32_t c
 
 Result<void> AttentionCache::growFrom(CommandEncoder& encoder, const AttentionCache& source) {
   const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, source](CommandEncoder& next, uint64_t) mutable { return cache.growFrom(next, source); };
+    return [cache = *this, source](CommandEncoder& next) mutable { return cache.growFrom(next, source); };
   };
   return cacheCall(encoder, kGrown, again, [&]() -> Result<void> {
     const std::vector<uint32_t> all = state_->allSequences();
@@ -199,7 +199,7 @@ Result<AttentionCache> AttentionCache::quantized(CommandEncoder& encoder, const 
 
 Result<void> AttentionCache::quantizeFrom(CommandEncoder& encoder, const AttentionCache& source) {
   const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, source](CommandEncoder& next, uint64_t) mutable { return cache.quantizeFrom(next, source); };
+    return [cache = *this, source](CommandEncoder& next) mutable { return cache.quantizeFrom(next, source); };
   };
   return cacheCall(encoder, kQuantized, again, [&]() -> Result<void> {
     const std::vector<uint32_t> sequences = state_->allSequences();

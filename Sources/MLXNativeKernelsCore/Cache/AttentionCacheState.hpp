@@ -47,8 +47,8 @@ struct AttentionCache::State {
   // Plans appendAndAttend and its parts. Advances the cursors past what is planned.
   Result<Plan> planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                         std::map<uint32_t, CacheCursor>& cursors) const;
-  Result<void> repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, const CacheCursor& from,
-                          const std::function<Result<Plan>()>& fresh) const;
+  Result<void> repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, uint32_t sequence,
+                          const CacheCursor& from, const std::function<Result<Plan>()>& fresh) const;
   Result<Plan> planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step, uint64_t firstToken,
                           CacheCursor& cursor) const;
   Result<Plan> planAllEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
@@ -56,6 +56,13 @@ struct AttentionCache::State {
                               std::map<uint32_t, CacheCursor>& cursors) const;
   Result<Plan> planEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                            std::span<const SequenceRows> entries, std::map<uint32_t, CacheCursor>& cursors) const;
+  // Checks the operands of appendAndAttend before they are divided, and returns its entries.
+  Result<std::vector<SequenceRows>> checkedEntries(const AppendAndAttend& step,
+                                                   const std::map<uint32_t, CacheCursor>& cursors) const;
+  // appendAndAttend after prefixes. Advances the cursors past what is encoded.
+  class PrefixedAttention;
+  Result<void> encodeStepAfter(CommandEncoder& encoder, const AppendAndAttend& step,
+                               std::map<uint32_t, CacheCursor>& cursors) const;
   std::vector<uint32_t> allSequences() const;
   static Result<void> copyFrom(CommandEncoder& encoder, const std::shared_ptr<State>& self,
                                const std::shared_ptr<State>& from, std::span<const uint32_t> sources,

@@ -77,6 +77,15 @@ Error nonCausalChunksError(uint64_t tokens, uint64_t chunk) {
           .fix = "Make the ring larger, or append and attend to fewer tokens at a time."};
 }
 
+// Positions of a cache do not count the tokens of prefixes.
+Error followedAfterPrefixes() {
+  return {.op = std::string(kCall),
+          .what = "rotary positions that follow a cache do not count prefixes",
+          .got = "positions that follow a cache, and prefixes",
+          .expected = "positions that count the tokens of prefixes",
+          .fix = "Leave the positions out: tokens are then rotated by their positions after the prefixes."};
+}
+
 // The keys of a latent cache are the RoPE part only, while its queries have that part after the latent part.
 Error latentRotationError(uint64_t latentDim) {
   return {.op = std::string(kCall),
@@ -139,59 +148,11 @@ class RepeatedStep final : public RepeatedOp {
   const std::function<Result<Plan>()>& fresh_;
 };
 
-bool hasNumber(const AppendAndAttend& step) {
-  return step.rotary && step.rotary->positions && std::holds_alternative<int64_t>(step.rotary->positions->source);
-}
-bool isUneven(const std::vector<uint32_t>& counts) {
-  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to()) != counts.end();
-}
-
-// With uneven row counts, entries advance by different numbers of tokens, so the positions of a later run are a list.
-Result<void> checkRecorded(const AppendAndAttend& step) {
-  const uint64_t tokens = step.keys.resolved().totalTokens();
-  if (!hasNumber(step) || !isUneven(step.rowCounts) || tokens <= MultiRoPE::kMaxListed) return {};
-  return Error{.op = std::string(kCall),
-               .what = "a recorded step cannot count the positions of this many tokens",
-               .got = fmt::format("a number as rotary position, uneven row counts and {}", countText(tokens, "token")),
-               .expected = fmt::format("at most {}", countText(MultiRoPE::kMaxListed, "token")),
-               .fix = "Leave the positions out, so that they follow the cache, or pass them in a tensor."};
-}
-
-// Positions given as a number advance by the token count of each entry, which may differ between entries.
-RotaryPositions positionsAfter(uint64_t runs, const AppendAndAttend& step) {
-  RotaryPositions positions = *step.rotary->positions;
-  if (runs == 0) return positions;
-  const std::vector<uint32_t>& counts = step.rowCounts;
-  if (!isUneven(counts)) {
-    positions.advance(runs, step.keys.resolved().totalTokens() / std::max<size_t>(step.sequences.size(), 1));
-    return positions;
-  }
-  std::vector<int32_t> numbers;
-  for (const uint32_t count : counts) {
-    RotaryPositions first = positions;
-    first.advance(runs, count);
-    const int64_t number = std::get<int64_t>(first.source);
-    if (number > INT32_MAX - int64_t{count}) return first;  // which the rules refuse
-    for (uint32_t row = 0; row < count; ++row) numbers.push_back(static_cast<int32_t>(number + row));
-  }
-  return numbers;
-}
-
-CommandEncoder::Call appendAndAttendAgain(AttentionCache cache, const AppendAndAttend& step) {
-  if (!hasNumber(step)) {
-    return [cache, step](CommandEncoder& next, uint64_t) mutable { return cache.appendAndAttend(next, step); };
-  }
-  return [cache, step](CommandEncoder& next, uint64_t run) mutable {
-    AppendAndAttend moved = step;
-    moved.rotary->positions = positionsAfter(run, step);
-    return cache.appendAndAttend(next, moved);
-  };
-}
-
 // The positions in the order in which RepeatedStep adds them.
-OpPositions positionsOf(const AppendAndAttend& step, const CacheCursor& from, const CacheCursor& after) {
+OpPositions positionsOf(const AppendAndAttend& step, uint32_t sequence, const CacheCursor& from,
+                        const CacheCursor& after) {
   OpPositions positions;
-  addWritePosition(positions, step.sequence, from.next);
+  addWritePosition(positions, sequence, from.next);
   if (step.rotary) {
     if (step.rotary->positions)
       addNumbers(positions, *step.rotary->positions);
@@ -199,23 +160,23 @@ OpPositions positionsOf(const AppendAndAttend& step, const CacheCursor& from, co
       positions.add(from.next);
     addNumbers(positions, step.rotary->offsets);
   }
-  addAttended(positions, attendedBy(step.sequence, after));
+  addAttended(positions, attendedBy(sequence, after));
   return positions;
 }
 
 }  // namespace
 
 // The common case: tokens of one sequence, all stored before the first of them attends.
-Result<void> AttentionCache::State::repeatStep(CommandEncoder& encoder, const AppendAndAttend& step,
+Result<void> AttentionCache::State::repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, uint32_t sequence,
                                                const CacheCursor& from,
                                                const std::function<Result<Plan>()>& fresh) const {
   CacheCursor cursor = from;
   cursor.advanceTo(from.next + step.keys.resolved().totalTokens());
-  MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step, from, cursor)));
+  MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step, sequence, from, cursor)));
   if (isRecorded) return {};
   const FlashDecode attention =
-      this->attention(step.queries, step.results, step.options, {attendedBy(step.sequence, cursor)});
-  CacheStorage::Append append = storage.append(step.keys, step.values, step.sequence, from.next);
+      this->attention(step.queries, step.results, step.options, {attendedBy(sequence, cursor)});
+  CacheStorage::Append append = storage.append(step.keys, step.values, sequence, from.next);
   if (step.rotary) {
     const RotaryAppend rotated{.rotation = rotationOf(step, 0, step.keys.resolved().totalTokens(), from.next),
                                .append = std::move(append)};
@@ -320,68 +281,88 @@ Result<Plan> AttentionCache::State::planEntries(const std::shared_ptr<Device>& d
   return whole;
 }
 
-Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
-  bool isRecorded = false;
-  const auto again = [&] {
-    isRecorded = true;
-    return appendAndAttendAgain(*this, step);
+Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& given) {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [cache = *this, given](CommandEncoder& next) mutable { return cache.appendAndAttend(next, given); };
   };
   return cacheCall(
       encoder, kCall, again,
       [&]() -> Result<void> {
-        if (isRecorded) MNK_TRY(checkRecorded(step));
+        std::optional<AppendAndAttend> resolved;
+        const PositionSource* const source =
+            given.rotary && given.rotary->positions ? given.rotary->positions->follows() : nullptr;
+        if (source && !given.after.empty()) return followedAfterPrefixes();
+        if (source) {
+          resolved = given;
+          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries, given.sequences.size() > 1));
+        }
+        const AppendAndAttend& step = resolved ? *resolved : given;
+        MNK_TRY(checkTarget(kCall, step.results));
         const bool isOne = step.sequences.empty();
-        const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
+        uint32_t only = 0;
+        if (isOne) {
+          MNK_TRY(only, state_->cursors.numberOf(step.sequence));
+        }
+        const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(step.sequences);
         MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
         Cursors cursors;
         const auto look = [&]() -> Result<void> {
           for (const uint32_t sequence : listed) {
             if (cursors.contains(sequence)) continue;  // read each cursor once: other threads may append in between
-            MNK_TRY(auto known, recording->known(sequence));
+            MNK_TRY(auto known, recording->toAppend(sequence));
             cursors.emplace(sequence, known);
           }
           return {};
         };
         const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
-        if (isOne && step.rowCounts.empty()) {
-          MNK_TRY(auto cursor, recording->known(step.sequence));
+        const auto recorded = [&]() -> Result<void> {
+          if (source) source->recorded(encoder);
+          if (!source && step.rotary && step.rotary->positions && step.rotary->positions->areNumbers()) {
+            encoder.noteFixedPositions();
+          }
+          encoder.noteAppend();
+          return {};
+        };
+        if (isOne && step.rowCounts.empty() && step.after.empty()) {
+          MNK_TRY(auto cursor, recording->toAppend(only));
           const uint64_t tokens = step.keys.resolved().totalTokens(), window = state_->windowOf(step.options);
           const bool isWhole = tokens < kMaxKVExtent && cursor.next + tokens < kMaxKVExtent &&
                                state_->cursors.slots().exactChunk(cursor, tokens, window) == tokens;
           if (isWhole) {
             const auto fresh = [&]() -> Result<Plan> {
-              cursors.emplace(step.sequence, cursor);
+              cursors.emplace(only, cursor);
               return planned();
             };
-            MNK_TRY(state_->repeatStep(encoder, step, cursor, std::ref(fresh)));
-            recording->advanceTo(cursor.next + tokens, step.sequence);
-            return {};
+            MNK_TRY(state_->repeatStep(encoder, step, only, cursor, std::ref(fresh)));
+            recording->advanceTo(cursor.next + tokens, only);
+            return recorded();
           }
         }
         MNK_TRY(look());
-        MNK_TRY(encoder.encode(planned()));
+        MNK_TRY(step.after.empty() ? encoder.encode(planned()) : state_->encodeStepAfter(encoder, step, cursors));
         for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
-        return {};
+        return recorded();
       },
       true);
 }
 
-// All of a call.
-Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
-                                             std::map<uint32_t, CacheCursor>& cursors) const {
+Result<std::vector<SequenceRows>> AttentionCache::State::checkedEntries(
+    const AppendAndAttend& step, const std::map<uint32_t, CacheCursor>& cursors) const {
   const bool isOne = step.sequences.empty();
-  const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
-  // All of them, before they are divided.
+  const uint32_t only = cursors.empty() ? 0 : cursors.begin()->first;
   const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = storage.view()};
   MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
   MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
   MNK_TRY(checkTokens(step));
   if (step.rotary && descriptor.latentDim != 0) return latentRotationError(descriptor.latentDim);
-  std::vector<SequenceRows> entries{{step.sequence, step.keys.resolved().totalTokens()}};
-  if (!isOne || !step.rowCounts.empty()) {
-    MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));
-    entries = std::move(rows);
-  }
+  if (isOne && step.rowCounts.empty()) return std::vector{SequenceRows{only, step.keys.resolved().totalTokens()}};
+  return sequenceRows(step.keys, isOne ? std::span(&only, 1) : std::span(step.sequences), step.rowCounts);
+}
+
+// All of a call.
+Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                             std::map<uint32_t, CacheCursor>& cursors) const {
+  MNK_TRY(const auto entries, checkedEntries(step, cursors));
   const CallRows call = CallRows::of(entries);
   std::vector<NamedRange> sources{
       {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};

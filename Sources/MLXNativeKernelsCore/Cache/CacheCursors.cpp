@@ -1,6 +1,7 @@
 #include "Cache/CacheCursors.hpp"
 
 #include "Cache/AttentionCacheRules.hpp"
+#include "MLXNativeKernels/AttentionCache.hpp"
 
 #include <algorithm>
 
@@ -102,14 +103,20 @@ uint64_t CacheSlots::exactChunk(const CacheCursor& cursor, uint64_t tokens, uint
   return end > cursor.next && end >= cursor.highest ? std::min(tokens, end - cursor.next) : 0;
 }
 
-CacheCursor CacheCursors::at(uint32_t sequence) const {
+Result<CacheCursor> CacheCursors::at(uint32_t sequence) const {
+  MNK_TRY(const uint32_t number, numberOf(sequence));
   std::lock_guard lock(EncodingParticipant::mutex());
-  return sequence < cursors_.size() ? cursors_[sequence] : CacheCursor{};
+  return cursors_[number];
 }
 
 std::vector<CacheCursor> CacheCursors::all() const {
   std::lock_guard lock(EncodingParticipant::mutex());
   return cursors_;
+}
+
+bool CacheCursors::isAnySuspect() const {
+  std::lock_guard lock(EncodingParticipant::mutex());
+  return std::ranges::any_of(cursors_, [](const CacheCursor& cursor) { return cursor.suspectFrom.has_value(); });
 }
 
 uint64_t CacheCursors::changes() const {
@@ -132,8 +139,21 @@ Result<void> CacheCursors::checkKnown(uint32_t sequence) const {
                .fix = "Pass a sequence that the cache holds."};
 }
 
-Result<void> CacheCursors::truncate(uint64_t position, uint32_t sequence) {
+Result<uint32_t> CacheCursors::numberOf(uint32_t sequence) const {
+  if (sequence == kOnlySequence && cursors_.size() == 1) return 0;
+  if (sequence == kOnlySequence) {
+    return Error{.op = std::string(kCacheName),
+                 .what = "the call does not say which sequence of the cache it is for",
+                 .got = fmt::format("no sequence, and a cache of {}", countText(cursors_.size(), "sequence")),
+                 .expected = fmt::format("a sequence from 0 to {}, or a list", cursors_.size() - 1),
+                 .fix = "Name the sequence, or list the sequences of the rows."};
+  }
   MNK_TRY(checkKnown(sequence));
+  return sequence;
+}
+
+Result<void> CacheCursors::truncate(uint64_t position, uint32_t of) {
+  MNK_TRY(const uint32_t sequence, numberOf(of));
   std::lock_guard lock(EncodingParticipant::mutex());
   CacheCursor& cursor = cursors_[sequence];
   const uint64_t oldest = slots_.oldestKept(cursor);
@@ -252,13 +272,46 @@ Result<CacheCursor> CacheCursors::Recording::known(uint32_t sequence) {
   return cursor;
 }
 
-void CacheCursors::Recording::advanceTo(uint64_t next, uint32_t sequence) {
-  change(sequence).after.advanceTo(next);
+Result<CacheCursor> CacheCursors::Recording::toAppend(uint32_t sequence) {
+  MNK_TRY(auto cursor, known(sequence));
+  if (!change(sequence).isAttendedFirst) return cursor;
+  return Error{.op = std::string(kCacheName),
+               .what = "causal attention of this step has already read the sequence, without these tokens",
+               .got = fmt::format("attention, then an append to sequence {}", sequence),
+               .expected = "the append before the attention of its tokens",
+               .fix = "Append first, then attend; or append in another step."};
 }
 
-void CacheCursors::Recording::read(uint64_t begin, uint64_t end, uint32_t sequence) {
+Result<void> CacheCursors::Recording::toReplace(uint32_t sequence) {
+  (void)after(sequence);
+  return checkRotated(change(sequence));
+}
+
+void CacheCursors::Recording::advanceTo(uint64_t next, uint32_t sequence) {
+  Change& change = this->change(sequence);
+  change.isAppended = change.isAppended || next != change.after.next;
+  change.after.advanceTo(next);
+}
+
+void CacheCursors::Recording::rotate(uint64_t begin, uint64_t end, uint32_t sequence) {
+  rotations_.push_back({begin, end, sequence});
+}
+
+void CacheCursors::Recording::keepRotations() noexcept {
+  std::lock_guard lock(mutex());
+  for (const auto& [begin, end, sequence] : rotations_) {
+    Change& change = this->change(sequence);
+    change.rotatedBegin = std::min(change.rotatedBegin, begin);
+    change.rotatedEnd = std::max(change.rotatedEnd, end);
+    if (!change.isWritten()) change.readEnd = std::max(change.readEnd, begin);  // a truncation would move the tokens
+  }
+  rotations_.clear();
+}
+
+void CacheCursors::Recording::read(uint64_t begin, uint64_t end, uint32_t sequence, bool isCausalAttention) {
   std::lock_guard lock(mutex());
   Change& change = this->change(sequence);
+  if (isCausalAttention && begin < end && !change.isAppended) change.isAttendedFirst = true;
   // What this encoder writes itself cannot change.
   if (change.isReplaced) return;
   if (change.isWritten()) end = std::min(end, change.before.next);
@@ -272,6 +325,7 @@ void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) 
   Change& change = this->change(sequence);
   change.after = by;
   change.isReplaced = true;
+  change.rotatedBegin = UINT64_MAX, change.rotatedEnd = 0;  // what was rotated has been appended and is replaced
 }
 
 Result<void> CacheCursors::Recording::check() {
@@ -279,11 +333,24 @@ Result<void> CacheCursors::Recording::check() {
   return {};
 }
 
+Result<void> CacheCursors::Recording::checkRotated(const Change& change) {
+  if (change.rotatedEnd <= change.after.next) return {};
+  return Error{.op = std::string(kCacheName),
+               .what = "the step rotates tokens by the cache's next positions and does not append them",
+               .got = fmt::format("rotation up to position {}, and {} of sequence {}", change.rotatedEnd,
+                                  countText(change.after.next, "position"), change.sequence),
+               .expected = "an append of the rotated tokens, after their rotation and in the same step",
+               .fix = "Rotate queries and keys before the append, or pass their positions as numbers."};
+}
+
 Result<void> CacheCursors::Recording::check(const Change& change) const {
   const uint32_t sequence = change.sequence;
   const CacheCursor& now = cursors_->cursors_[sequence];
+  MNK_TRY(checkRotated(change));
   if (!change.isWritten() && change.readEnd == 0) return {};  // for example after a rejected append
-  const bool hasMoved = change.isWritten() && now != change.before;
+  // Tokens that were rotated before others appended have other positions now.
+  const bool isRotatedElsewhere = !change.isReplaced && change.rotatedBegin < change.before.next;
+  const bool hasMoved = change.isWritten() && (now != change.before || isRotatedElsewhere);
   if (now.suspectFrom && (hasMoved || change.readEnd > *now.suspectFrom)) return suspectError(sequence, now);
   const auto changed = [&](std::string got, std::string expected) {
     return Error{.op = std::string(kCacheName),
@@ -294,10 +361,10 @@ Result<void> CacheCursors::Recording::check(const Change& change) const {
                  .retryable = true};
   };
   if (hasMoved) {
-    const bool isBack = now.next == change.before.next;
+    const bool isBack = now.next == change.before.next && now != change.before;
     return changed(
         fmt::format("sequence {}{} at position {}", sequence, isBack ? ", appended to and cut," : "", now.next),
-        fmt::format("position {}, where the encoder began", change.before.next));
+        fmt::format("position {}, where the encoder began", std::min(change.before.next, change.rotatedBegin)));
   }
   const uint64_t used = std::max(change.readEnd, change.isWritten() ? change.before.next : 0);
   if (change.cutAt < used) {
@@ -333,6 +400,7 @@ void CacheCursors::Recording::finished(const Result<void>& outcome) noexcept {
   }
   last = std::move(cursors_);
   changes_.clear();
+  rotations_.clear();
   if (last->idle_.size() < last->idle_.capacity()) last->idle_.push_back(shared_from_this());
 }
 

@@ -69,14 +69,16 @@ class CacheCursors {
       : slots_(slots), window_(window), cursors_(sequences) {}
 
   const CacheSlots& slots() const { return slots_; }
-  // Returns an empty cursor for an unknown sequence.
-  CacheCursor at(uint32_t sequence) const;
+  Result<CacheCursor> at(uint32_t sequence) const;
   std::vector<CacheCursor> all() const;
+  bool isAnySuspect() const;
   void restore(std::vector<CacheCursor> cursors);
   // Counts changes of any sequence: if it has not changed, no sequence has.
   uint64_t changes() const;
 
   Result<void> checkKnown(uint32_t sequence) const;
+  // The number of a sequence, for which kOnlySequence may stand.
+  Result<uint32_t> numberOf(uint32_t sequence) const;
   Result<void> truncate(uint64_t position, uint32_t sequence);
   void reset();
 
@@ -111,9 +113,18 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   CacheCursor after(uint32_t sequence);
   // The same, but an error if the sequence is suspect.
   Result<CacheCursor> known(uint32_t sequence);
+  // The same, but also an error if this encoder's attention has read the sequence without these tokens.
+  Result<CacheCursor> toAppend(uint32_t sequence);
+  // An error if this encoder has rotated tokens by the sequence's next positions and not appended them.
+  Result<void> toReplace(uint32_t sequence);
   void advanceTo(uint64_t next, uint32_t sequence);
   // Positions from `begin` up to `end`, and pinned ones before them, are read.
-  void read(uint64_t begin, uint64_t end, uint32_t sequence);
+  void read(uint64_t begin, uint64_t end, uint32_t sequence, bool isCausalAttention = false);
+  // An op that is being recorded rotates by these positions, which this encoder must append.
+  void rotate(uint64_t begin, uint64_t end, uint32_t sequence);
+  // The op asks again, or has been recorded.
+  void forgetRotations() noexcept { rotations_.clear(); }
+  void keepRotations() noexcept;
   // All that the sequence held is replaced.
   void replace(const CacheCursor& by, uint32_t sequence);
 
@@ -131,6 +142,10 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     uint64_t readInRing = UINT64_MAX;  // lowest position that is read after the pinned ones
     uint64_t readEnd = 0;
     uint64_t cutAt = UINT64_MAX;  // lowest position to which others have truncated the sequence since
+    bool isAppended = false;
+    bool isAttendedFirst = false;        // causal attention read it before anything was appended
+    uint64_t rotatedBegin = UINT64_MAX;  // positions by which tokens were rotated
+    uint64_t rotatedEnd = 0;
 
     bool isWritten() const { return before != after || isReplaced; }
   };
@@ -138,11 +153,17 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   Change& change(uint32_t sequence) { return *find(sequence); }
   Change& changeOf(uint32_t sequence);
   Result<void> check(const Change& change) const;
+  static Result<void> checkRotated(const Change& change);
   void enter(const std::shared_ptr<CacheCursors>& cursors) noexcept;
   void leave() noexcept;
 
   std::shared_ptr<CacheCursors> cursors_;
   std::vector<Change> changes_;  // sorted by sequence
+  struct Rotation {
+    uint64_t begin, end;
+    uint32_t sequence;
+  };
+  std::vector<Rotation> rotations_;  // of the op that is being recorded
   Recording* previous_ = nullptr;
   Recording* next_ = nullptr;
   bool isListed_ = false;

@@ -220,7 +220,7 @@ Result<void> AttentionCache::save(const std::string& path) const {
       // Truncated tokens are useless to a reader, and the work that wrote them may have failed, so zeros are saved
       // instead.
       if (run.offset) {
-        MNK_TRY(run.buffer.read(*run.offset, run.bytes));
+        MNK_TRY(run.buffer.readCommitted(*run.offset, run.bytes));
       } else {
         std::fill(run.bytes.begin(), run.bytes.end(), std::byte{0});
       }

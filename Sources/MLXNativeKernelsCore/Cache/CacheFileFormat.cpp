@@ -25,11 +25,11 @@ constexpr size_t kPackageVersionOffset = 10, kFieldsOffset = 12, kWindowOffset =
 static_assert(uint32_t(DType::f32) == 0 && uint32_t(DType::f16) == 1 && uint32_t(DType::bf16) == 2 &&
               uint32_t(DType::u8) == 3);
 static_assert(uint32_t(KVWrap::linear) == 0 && uint32_t(KVWrap::ring) == 1);
-static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1);
+static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1 &&
+              uint32_t(KVCodecName::mlx1Unrotated) == 2 && uint32_t(KVCodecName::mlx1Affine4) == 3);
 static_assert(uint32_t(KVQuantizedPlanes::both) == 0 && uint32_t(KVQuantizedPlanes::keys) == 1 &&
               uint32_t(KVQuantizedPlanes::values) == 2);
 static_assert(uint32_t(KVScaleRule::unbiased) == 0 && uint32_t(KVScaleRule::leastSquares) == 1);
-static_assert(uint32_t(KVNonFinite::zero) == 0 && uint32_t(KVNonFinite::propagate) == 1);
 static_assert(std::endian::native == std::endian::little);
 
 enum : uint32_t { kKeyMeans = 1, kValueMeans = 2, kKeyChannelScales = 4, kAllChannels = 7 };
@@ -147,14 +147,15 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   if (isQuantized) {
     KVQuantizedStorage& q = d.quantized.emplace();
     q.planes = static_cast<KVQuantizedPlanes>(stored - 1);
-    q.codec = fields.choice("codec", KVCodecName::mlx1);
+    q.codec = fields.choice("codec", KVCodecName::mlx1Affine4);
     q.keyBits = fields.next();
     q.valueBits = fields.next();
     q.scaleFactor = fields.next<float>();
     q.options.candidates = fields.next();
     q.options.keyScale = fields.choice("scale of keys", KVScaleRule::leastSquares);
     q.options.valueScale = fields.choice("scale of values", KVScaleRule::leastSquares);
-    q.options.nonFinite = fields.choice("rule for vectors that are not finite", KVNonFinite::propagate);
+    const uint32_t propagates = fields.upTo("rule for vectors that are not finite", 1);
+    q.options.nonFinite = propagates != 0 ? KVNonFinite::propagate : KVNonFinite::zero;
     const uint32_t channels = fields.upTo("set of means", q.codec == KVCodecName::turbo ? kAllChannels : 0);
     header.hasKeyMeans = channels & kKeyMeans;
     header.hasValueMeans = channels & kValueMeans;
@@ -224,7 +225,7 @@ CacheFileHeader::Bytes CacheFileHeader::encode() const {
   add(q.options.candidates);
   add(q.options.keyScale);
   add(q.options.valueScale);
-  add(q.options.nonFinite);
+  add(q.options.nonFinite == KVNonFinite::propagate ? 1u : 0u);
   add((hasKeyMeans ? kKeyMeans : 0u) | (hasValueMeans ? kValueMeans : 0u) |
       (hasKeyChannelScales ? kKeyChannelScales : 0u));
   return bytes;

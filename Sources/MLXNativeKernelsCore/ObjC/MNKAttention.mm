@@ -57,7 +57,7 @@ using objc::Reading;
 @implementation MNKAttendedSequence
 
 + (NSArray<NSString *> *)valueKeys {
-  return @[ @"sequence", @"length", @"highest", @"rows" ];
+  return @[ @"sequence", @"length", @"highest", @"rows", @"position" ];
 }
 
 - (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length {
@@ -72,11 +72,20 @@ using objc::Reading;
                           length:(NSUInteger)length
                          highest:(NSUInteger)highest
                             rows:(NSUInteger)rows {
+  return [self initWithSequence:sequence length:length highest:highest rows:rows position:nil];
+}
+
+- (instancetype)initWithSequence:(NSUInteger)sequence
+                          length:(NSUInteger)length
+                         highest:(NSUInteger)highest
+                            rows:(NSUInteger)rows
+                        position:(NSNumber *)position {
   if ((self = [super init])) {
     _sequence = sequence;
     _length = length;
     _highest = highest;
     _rows = rows;
+    _position = [position copy];
   }
   return self;
 }
@@ -168,6 +177,7 @@ using objc::Reading;
   for (MNKAttendedSequence *one in _sequences) {
     if (!reading.isA([MNKAttendedSequence class], one, "a sequence")) break;
     op.sequences.push_back({one.sequence, one.length, one.highest, one.rows});
+    if (one.position) op.sequences.back().position = reading.integer<int64_t>(one.position, "position");
   }
   if (reading.failed()) return reading.error();
   return objc::AnyOp(std::move(op));

@@ -127,9 +127,8 @@ MNKQuantizedStorage *storageFrom(const KVQuantizedStorage &core) {
   return storage;
 }
 
-// Maps a number that is too large to one that no sequence has: an unknown sequence reads as empty.
-uint32_t sequenceNumber(NSUInteger sequence) {
-  return std::in_range<uint32_t>(sequence) ? static_cast<uint32_t>(sequence) : UINT32_MAX;
+NSUInteger countOrNotFound(const Result<uint64_t> &count) {
+  return count ? static_cast<NSUInteger>(*count) : static_cast<NSUInteger>(NSNotFound);
 }
 
 }  // namespace
@@ -242,35 +241,51 @@ uint32_t sequenceNumber(NSUInteger sequence) {
 }
 
 - (NSUInteger)nextPosition {
-  return [self nextPositionOfSequence:0];
+  return [self nextPositionOfSequence:MNKOnlySequence];
 }
 - (NSUInteger)count {
-  return [self countOfSequence:0];
+  return [self countOfSequence:MNKOnlySequence];
 }
 - (BOOL)isSuspect {
-  return [self isSequenceSuspect:0];
+  return _core->isSuspect() ? YES : NO;
 }
 - (NSUInteger)nextPositionOfSequence:(NSUInteger)sequence {
-  return static_cast<NSUInteger>(_core->nextPosition(sequenceNumber(sequence)));
+  return countOrNotFound(_core->nextPosition(objc::sequenceNumber(sequence)));
 }
 - (NSUInteger)countOfSequence:(NSUInteger)sequence {
-  return static_cast<NSUInteger>(_core->count(sequenceNumber(sequence)));
+  return countOrNotFound(_core->count(objc::sequenceNumber(sequence)));
 }
 - (BOOL)isSequenceSuspect:(NSUInteger)sequence {
-  return _core->isSuspect(sequenceNumber(sequence)) ? YES : NO;
+  return _core->isSuspect(objc::sequenceNumber(sequence)) ? YES : NO;
 }
 
 - (BOOL)truncateToPosition:(NSUInteger)position error:(NSError **)error {
-  return [self truncateToPosition:position sequence:0 error:error];
+  return [self truncateToPosition:position sequence:MNKOnlySequence error:error];
 }
 - (BOOL)truncateToPosition:(NSUInteger)position sequence:(NSUInteger)sequence error:(NSError **)error {
-  return objc::run(error, [&] { return self->_core->truncate(position, sequenceNumber(sequence)); });
+  return objc::run(error, [&] { return self->_core->truncate(position, objc::sequenceNumber(sequence)); });
 }
 - (void)reset {
   _core->reset();
 }
 - (BOOL)resetSequence:(NSUInteger)sequence error:(NSError **)error {
-  return objc::run(error, [&] { return self->_core->reset(sequenceNumber(sequence)); });
+  return objc::run(error, [&] { return self->_core->reset(objc::sequenceNumber(sequence)); });
+}
+
+@end
+
+@implementation MNKCachePrefix
+
+- (instancetype)initWithCache:(MNKAttentionCache *)cache {
+  return [self initWithCache:cache sequence:MNKOnlySequence];
+}
+
+- (instancetype)initWithCache:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
+  if ((self = [super init])) {
+    _cache = cache;
+    _sequence = sequence;
+  }
+  return self;
 }
 
 @end

@@ -9,12 +9,17 @@ namespace {
 constexpr std::string_view kAppend = "AttentionCache.append";
 constexpr std::string_view kAttend = "AttentionCache.attend";
 
-struct SequenceList {
-  std::vector<uint32_t> sequences, rowCounts;
-};
+}  // namespace
+
+namespace mnk::objc {
 
 SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<NSNumber *> *rowCounts) {
-  SequenceList list{.sequences = reading.integers<uint32_t>(sequences, "a sequence"), .rowCounts = {}};
+  const bool isOnly = sequences.count == 1 && [sequences[0] isEqual:@(MNKOnlySequence)];
+  SequenceList list{.sequences = {kOnlySequence}, .rowCounts = {}};
+  if (!isOnly) {
+    list.sequences = reading.integers<uint32_t>(sequences, "a sequence");
+    for (uint32_t &sequence : list.sequences) sequence = sequenceNumber(sequence);
+  }
   if (!rowCounts) return list;
   list.rowCounts = reading.integers<uint32_t>(rowCounts, "a row count");
   // To the core, an empty list means no list.
@@ -26,7 +31,18 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   return list;
 }
 
-}  // namespace
+std::vector<CachePrefix> readPrefixes(Reading &reading, NSArray<MNKCachePrefix *> *prefixes) {
+  std::vector<CachePrefix> all;
+  for (MNKCachePrefix *prefix in prefixes) {
+    if (!reading.isA([MNKCachePrefix class], prefix, "a prefix")) break;
+    const auto cache = read(reading, prefix.cache);
+    if (!cache) break;
+    all.push_back({*cache, sequenceNumber(prefix.sequence)});
+  }
+  return all;
+}
+
+}  // namespace mnk::objc
 
 @implementation MNKCommandEncoder
 
@@ -46,7 +62,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
              error:(NSError **)error {
-  return [self appendKeys:keys values:values toCache:cache sequence:0 error:error];
+  return [self appendKeys:keys values:values toCache:cache sequence:MNKOnlySequence error:error];
 }
 
 - (BOOL)appendKeys:(MNKTensor *)keys
@@ -83,7 +99,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
     Reading reading(kAppend);
     auto target = objc::read(reading, cache);
     const HeadsView newKeys = objc::read(reading, keys), newValues = objc::read(reading, values);
-    const uint32_t one = reading.narrow(sequence, "sequence");
+    const uint32_t one = objc::sequenceNumber(sequence);
     if (reading.failed()) return reading.error();
     return target->append(*self->_core, newKeys, newValues, one);
   });
@@ -99,7 +115,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
     Reading reading(kAppend);
     auto target = objc::read(reading, cache);
     const HeadsView newKeys = objc::read(reading, keys), newValues = objc::read(reading, values);
-    const SequenceList list = readList(reading, sequences, rowCounts);
+    const objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
     if (reading.failed()) return reading.error();
     return target->append(*self->_core, newKeys, newValues, list.sequences, list.rowCounts);
   });
@@ -112,7 +128,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
                 error:(NSError **)error {
   return [self attendQueries:queries
                    overCache:cache
-                    sequence:0
+                    sequence:MNKOnlySequence
                      results:[MNKAttentionResults resultsIntoTensor:output]
                      options:options
                        error:error];
@@ -157,7 +173,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
     Reading reading(kAttend);
     const auto source = objc::read(reading, cache);
     const HeadsView rows = objc::read(reading, queries);
-    const uint32_t one = reading.narrow(sequence, "sequence");
+    const uint32_t one = objc::sequenceNumber(sequence);
     const AttentionResults into = objc::read(reading, results);
     const AttentionOptions chosen = objc::read(reading, options);
     if (reading.failed()) return reading.error();
@@ -172,22 +188,41 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
                   results:(MNKAttentionResults *)results
                   options:(MNKAttentionOptions *)options
                     error:(NSError **)error {
+  return [self attendQueriesView:queries
+                       overCache:cache
+                       sequences:sequences
+                       rowCounts:rowCounts
+                           after:@[]
+                         results:results
+                         options:options
+                           error:error];
+}
+
+- (BOOL)attendQueriesView:(MNKHeadsView *)queries
+                overCache:(MNKAttentionCache *)cache
+                sequences:(NSArray<NSNumber *> *)sequences
+                rowCounts:(NSArray<NSNumber *> *)rowCounts
+                    after:(NSArray<MNKCachePrefix *> *)prefixes
+                  results:(MNKAttentionResults *)results
+                  options:(MNKAttentionOptions *)options
+                    error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading(kAttend);
     const auto source = objc::read(reading, cache);
     const HeadsView rows = objc::read(reading, queries);
-    const SequenceList list = readList(reading, sequences, rowCounts);
+    const objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
+    const std::vector<CachePrefix> after = objc::readPrefixes(reading, prefixes);
     const AttentionResults into = objc::read(reading, results);
     const AttentionOptions chosen = objc::read(reading, options);
     if (reading.failed()) return reading.error();
-    return source->attend(*self->_core, rows, into, chosen, list.sequences, list.rowCounts);
+    return source->attend(*self->_core, rows, into, chosen, list.sequences, list.rowCounts, after);
   });
 }
 
 static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, MNKHeadsView *keys, MNKHeadsView *values,
                             MNKRotaryStep *rotary, MNKAttentionCache *cache, NSArray<NSNumber *> *sequences,
-                            NSArray<NSNumber *> *rowCounts, MNKAttentionResults *results, MNKAttentionOptions *options,
-                            NSError **error) {
+                            NSArray<NSNumber *> *rowCounts, NSArray<MNKCachePrefix *> *prefixes,
+                            MNKAttentionResults *results, MNKAttentionOptions *options, NSError **error) {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.appendAndAttend");
     auto target = objc::read(reading, cache);
@@ -197,7 +232,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                          .rotary = objc::read(reading, rotary),
                          .results = objc::read(reading, results),
                          .options = objc::read(reading, options)};
-    SequenceList list = readList(reading, sequences, rowCounts);
+    objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
     if (list.sequences.empty()) {
       reading.fail("the step has no sequence", "an empty list of sequences", "at least one sequence",
                    "List the sequences that the tokens continue.");
@@ -218,7 +253,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
-  return appendAndAttend(self, queries, keys, values, nil, cache, @[ @(sequence) ], nil, results, options, error);
+  return appendAndAttend(self, queries, keys, values, nil, cache, @[ @(sequence) ], nil, @[], results, options, error);
 }
 
 - (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
@@ -230,7 +265,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
-  return appendAndAttend(self, queries, keys, values, rotary, cache, @[ @(sequence) ], nil, results, options, error);
+  return appendAndAttend(self, queries, keys, values, rotary, cache, @[ @(sequence) ], nil, @[], results, options, error);
 }
 
 - (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
@@ -243,7 +278,22 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
-  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, results, options, error);
+  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, @[], results, options, error);
+}
+
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                     sequences:(NSArray<NSNumber *> *)sequences
+                     rowCounts:(NSArray<NSNumber *> *)rowCounts
+                         after:(NSArray<MNKCachePrefix *> *)prefixes
+                       results:(MNKAttentionResults *)results
+                       options:(MNKAttentionOptions *)options
+                         error:(NSError **)error {
+  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, prefixes, results, options,
+                         error);
 }
 
 - (BOOL)copySequence:(NSUInteger)source
@@ -323,7 +373,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.dequantize");
     const auto source = objc::read(reading, cache);
-    const uint32_t one = reading.narrow(sequence, "sequence");
+    const uint32_t one = objc::sequenceNumber(sequence);
     const KVDomain form = objc::read(reading, domain);
     if (reading.failed()) return reading.error();
     return source->dequantize(*self->_core, objc::optionalCoreOf(keys), objc::optionalCoreOf(values), position, one,

@@ -48,6 +48,12 @@ using objc::Reading;
 + (instancetype)mlx1WithBits:(NSUInteger)bits {
   return [[self alloc] initWithName:MNKKVCodecMLX1 bits:bits];
 }
++ (instancetype)mlx1UnrotatedWithBits:(NSUInteger)bits {
+  return [[self alloc] initWithName:MNKKVCodecMLX1Unrotated bits:bits];
+}
++ (instancetype)mlx1Affine4 {
+  return [[self alloc] initWithName:MNKKVCodecMLX1Affine4 bits:4];
+}
 - (instancetype)initWithName:(MNKKVCodecName)name bits:(NSUInteger)bits {
   if ((self = [super init])) {
     _name = name;
@@ -195,7 +201,7 @@ KVLayout read(Reading &reading, MNKKVLayout layout) {
 }
 
 KVCodecName read(Reading &reading, MNKKVCodecName name) {
-  return reading.choice(name, KVCodecName::mlx1, "codec");
+  return reading.choice(name, KVCodecName::mlx1Affine4, "codec");
 }
 
 KVCodec read(Reading &reading, MNKKVCodec *codec) {
@@ -209,7 +215,7 @@ KVQuantizeOptions read(Reading &reading, MNKKVQuantizeOptions *options) {
   return {.candidates = reading.narrow(options.candidates, "candidates"),
           .keyScale = reading.choice(options.keyScale, KVScaleRule::leastSquares, "scale of keys"),
           .valueScale = reading.choice(options.valueScale, KVScaleRule::leastSquares, "scale of values"),
-          .nonFinite = reading.choice(options.nonFinite, KVNonFinite::propagate, "choice for what is not finite")};
+          .nonFinite = reading.choice(options.nonFinite, KVNonFinite::zero, "choice for what is not finite")};
 }
 
 KVCacheView read(Reading &reading, MNKKVCacheView *view) {

@@ -39,12 +39,6 @@ using objc::Reading;
   if (!submitted && handler) handler(nil, objc::errorFrom(submitted.error()));
 }
 
-- (NSUInteger)runs {
-  return static_cast<NSUInteger>(_core->runs());
-}
-- (void)setRuns:(NSUInteger)runs {
-  _core->setRuns(runs);
-}
 - (MNKSummary *)summary {
   return [[MNKSummary alloc] initWithCore:_core->summary()];
 }

@@ -112,7 +112,7 @@ using objc::Reading;
 @implementation MNKRotaryPositions
 
 + (NSArray<NSString *> *)valueKeys {
-  return @[ @"first", @"axes", @"tensor" ];
+  return @[ @"first", @"axes", @"tensor", @"cache", @"sequences", @"rowCounts" ];
 }
 
 - (instancetype)initWithFirst:(NSInteger)first axes:(NSArray<NSArray<NSNumber *> *> *)axes tensor:(MNKTensor *)tensor {
@@ -136,6 +136,19 @@ using objc::Reading;
 + (instancetype)positionsWithTensor:(MNKTensor *)tensor {
   // Without a tensor there are no positions, rather than positions from 0.
   return [[self alloc] initWithFirst:0 axes:tensor ? nil : @[] tensor:tensor];
+}
++ (instancetype)nextPositionsOfCache:(MNKAttentionCache *)cache {
+  return [self nextPositionsOfCache:cache sequences:@[ @(MNKOnlySequence) ] rowCounts:nil];
+}
++ (instancetype)nextPositionsOfCache:(MNKAttentionCache *)cache
+                           sequences:(NSArray<NSNumber *> *)sequences
+                           rowCounts:(NSArray<NSNumber *> *)rowCounts {
+  // Without a cache there are no positions, rather than positions from 0.
+  MNKRotaryPositions *positions = [[self alloc] initWithFirst:0 axes:cache ? nil : @[] tensor:nil];
+  positions->_cache = cache;
+  positions->_sequences = [sequences copy];
+  positions->_rowCounts = [rowCounts copy];
+  return positions;
 }
 - (id)copyWithZone:(NSZone *)zone {
   return self;  // immutable
@@ -216,6 +229,12 @@ HeadsView read(Reading &reading, MNKHeadsView *view) {
 RotaryPositions read(Reading &reading, MNKRotaryPositions *positions) {
   if (!reading.needed(positions, "positions")) return {};
   if (positions.tensor) return coreOf(positions.tensor);
+  if (positions.cache) {
+    const auto cache = read(reading, positions.cache);
+    SequenceList list = readList(reading, positions.sequences, positions.rowCounts);
+    if (reading.failed()) return {};
+    return cache->nextPositions(std::move(list.sequences), std::move(list.rowCounts));
+  }
   if (!positions.axes) return static_cast<int64_t>(positions.first);
   std::vector<int32_t> all;
   NSUInteger count = 0;

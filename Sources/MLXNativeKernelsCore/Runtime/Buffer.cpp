@@ -31,13 +31,22 @@ Error notVisible() {
 
 }  // namespace
 
-Result<void> Buffer::read(uint64_t offset, std::span<std::byte> into) const {
+template <typename Wait>
+Result<void> Buffer::readAfter(Wait wait, uint64_t offset, std::span<std::byte> into) const {
   return guarded("Buffer", [&]() -> Result<void> {
     if (!fits(offset, into.size(), length_)) return outside(offset, into.size(), length_);
     if (into.empty()) return {};
-    if (!MemoryTracker::isIdle()) MNK_TRY(MemoryTracker::shared().waitToRead(part(offset, into.size())));
+    if (!MemoryTracker::isIdle()) MNK_TRY((MemoryTracker::shared().*wait)(part(offset, into.size())));
     return copyOut(offset, into);
   });
+}
+
+Result<void> Buffer::read(uint64_t offset, std::span<std::byte> into) const {
+  return readAfter(&MemoryTracker::waitToRead, offset, into);
+}
+
+Result<void> Buffer::readCommitted(uint64_t offset, std::span<std::byte> into) const {
+  return readAfter(&MemoryTracker::waitToReadCommitted, offset, into);
 }
 
 Result<void> Buffer::write(uint64_t offset, std::span<const std::byte> from) {

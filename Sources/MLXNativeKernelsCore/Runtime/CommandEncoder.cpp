@@ -200,13 +200,16 @@ Result<void> CommandEncoder::Impl::recordReady() {
     firstTouched = end;
   }
   touchedEnd = touched.size();
+  openStep.publish(touched);
   return {};
 }
 
 // Computes what the prepared dispatches touch. Fails if they read memory that failed work should have written.
 Result<void> CommandEncoder::Impl::noteTouched() {
   const Buffer* const own[] = {scratch.get(), zeroed.get()};
-  size_t firstMemory = 0;
+  size_t firstMemory = 0, adding = 0;
+  for (const Ready& next : ready) adding += next.dispatch->accesses.size();
+  openStep.reserve(touched, adding);
   for (Ready& next : ready) {
     const auto bound = std::span(memory).subspan(firstMemory, next.memoryEnd - firstMemory);
     addTouched(*next.dispatch, bound, own, touched);
@@ -222,8 +225,7 @@ Result<void> CommandEncoder::Impl::noteTouched() {
 Result<void> CommandEncoder::Impl::advance(SubmittedWork& work) {
   std::lock_guard lock(EncodingParticipant::mutex());
   for (const Participation& joined : participants) MNK_TRY(joined.participant->check());
-  std::erase_if(touched, [](const Touched& each) { return each.isScratch; });
-  work.submit(touched);
+  work.submit(touched, openStep);
   touchedEnd = 0;
   for (const Participation& joined : participants) joined.participant->advance();
   return {};
@@ -240,9 +242,7 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<S
 CommandEncoder::~CommandEncoder() = default;
 
 Result<void> CommandEncoder::encode(const Plan& plan) {
-  const auto again = [&]() -> Call {
-    return [plan](CommandEncoder& encoder, uint64_t) { return encoder.encode(plan); };
-  };
+  const auto again = [&]() -> Call { return [plan](CommandEncoder& encoder) { return encoder.encode(plan); }; };
   return remembering(again, [&] {
     return guarded(plan.op, [&]() -> Result<void> {
       const Impl::ReadyScope scope{*impl_};
@@ -257,7 +257,7 @@ Result<void> CommandEncoder::encode(const Plan& plan) {
 
 Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
   const auto again = [&]() -> Call {
-    return [dispatch](CommandEncoder& encoder, uint64_t) { return encoder.dispatch(dispatch); };
+    return [dispatch](CommandEncoder& encoder) { return encoder.dispatch(dispatch); };
   };
   return remembering(again, [&] {
     return guarded(kEncoderName, [&]() -> Result<void> {
@@ -269,7 +269,7 @@ Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
 }
 
 Result<void> CommandEncoder::barrier() {
-  const auto again = []() -> Call { return [](CommandEncoder& encoder, uint64_t) { return encoder.barrier(); }; };
+  const auto again = []() -> Call { return [](CommandEncoder& encoder) { return encoder.barrier(); }; };
   return remembering(again, [&] {
     return guarded(kEncoderName, [&]() -> Result<void> {
       MNK_TRY(impl_->open());
@@ -282,7 +282,7 @@ Result<void> CommandEncoder::barrier() {
 }
 
 Result<void> CommandEncoder::measureOps() {
-  const auto again = []() -> Call { return [](CommandEncoder& encoder, uint64_t) { return encoder.measureOps(); }; };
+  const auto again = []() -> Call { return [](CommandEncoder& encoder) { return encoder.measureOps(); }; };
   return remembering(again, [&] {
     return guarded(kEncoderName, [&]() -> Result<void> {
       MNK_TRY(impl_->open());
@@ -295,6 +295,7 @@ Result<void> CommandEncoder::measureOps() {
 void CommandEncoder::fail(const Error& error) noexcept {
   impl_->failure = copyOrCode(error);
   impl_->participants.clear();
+  impl_->openStep.close();
   impl_->submission.reset();
   impl_->scratch.reset();
   impl_->zeroed.reset();
@@ -331,6 +332,7 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     }
     if (!advanced) {
       impl_->submission->discardPrepared();
+      impl_->openStep.close();  // the caller encodes the step again
       return std::move(advanced).error();
     }
     impl_->isCommitted = true;

@@ -42,6 +42,7 @@ struct CommandEncoder::Impl {
   TouchedIndex hazards;                    // since the last barrier
   std::vector<Touched> touched;            // accesses of recorded dispatches, followed by those being encoded
   size_t touchedEnd = 0;                   // end of the recorded ones in `touched`
+  OpenStep openStep;                       // publishes the recorded ones
   std::shared_ptr<Buffer> scratch;         // all plans share it; hazards order them
   std::shared_ptr<Buffer> zeroed;          // each plan has its own part, zeroed when it is encoded
   uint64_t zeroedUsed = 0;
@@ -59,6 +60,8 @@ struct CommandEncoder::Impl {
   size_t nextPlaced = 0;            // index of the next one to replace
   uint64_t timesCleared = 0;        // value of PlanCache::timesCleared when `placed` was filled
   bool isCommitted = false;
+  bool hasFixedPositions = false;
+  bool hasAppend = false;
   bool isMidway = false;         // a dispatch was added to the submission but not yet to the records above
   std::optional<Error> failure;  // set if the submission contains only part of a call and must not run
 

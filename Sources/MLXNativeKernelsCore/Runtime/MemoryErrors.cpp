@@ -44,6 +44,21 @@ Error notCommitted(bool toWrite) {
           .retryable = true};
 }
 
+Error usedByOpenStep(bool toWrite) {
+  if (toWrite) {
+    return {.op = "Buffer",
+            .what = "an open step uses this memory when it runs, so it would see the new contents",
+            .got = "a write before the step was submitted",
+            .expected = "memory that no open step reads or writes",
+            .fix = "Write before the step is encoded, or give each call of the step its own tensor."};
+  }
+  return {.op = "Buffer",
+          .what = "an open step writes this memory when it runs, so it does not hold the result yet",
+          .got = "a read before the step was submitted",
+          .expected = "memory that no open step writes",
+          .fix = "Read after the step: after the closure of encode, or after the encoder is committed."};
+}
+
 Error failedUnreported() {
   return {.code = ErrorCode::deviceFault,
           .op = "Buffer",

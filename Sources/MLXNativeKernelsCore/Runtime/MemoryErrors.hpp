@@ -11,6 +11,8 @@ Error failedInput(const Error& cause);
 Error failedDependence(const Error& cause);
 
 Error notCommitted(bool toWrite);
+// For bytes of a step that is encoded and not committed.
+Error usedByOpenStep(bool toWrite);
 // For work whose error is unknown.
 Error failedUnreported();
 

@@ -52,14 +52,27 @@ MemoryTracker& MemoryTracker::shared() {
   return *tracker;
 }
 
-Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite) {
-  const Touched wanted = plain(bytes);
+bool MemoryTracker::isInOpenStep(const Touched& bytes) const {
+  for (const OpenStep* step = open_; step; step = step->next_) {
+    const std::span recorded(step->first_, step->count_.load(std::memory_order_acquire));
+    const bool isUsed = std::any_of(recorded.begin(), recorded.end(), [&](const Touched& each) {
+      return !each.isScratch && (each.isWrite || bytes.isWrite) && meet(each, bytes);
+    });
+    if (isUsed) return true;
+  }
+  return false;
+}
+
+Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite, bool refusesOpen) {
+  Touched wanted = plain(bytes);
+  wanted.isWrite = toWrite;
   const auto touches = [&](const Work& work, bool alsoReads) {
     Touched touched = wanted;
     touched.isWrite = alsoReads;
     return work.mayConflict(touched) && (!work.failure || work.isMarked(touched));
   };
   std::unique_lock lock(mutex_);
+  if (refusesOpen && isInOpenStep(wanted)) return usedByOpenStep(toWrite);
   const uint64_t end = nextOrder_;
   for (;;) {
     WorkProgress progress = WorkProgress::done;
@@ -285,6 +298,42 @@ void LiveMemory::end() noexcept {
   tracker.dropSettled(dropped);
 }
 
+void OpenStep::reserve(std::vector<Touched>& touched, size_t count) {
+  if (touched.capacity() - touched.size() >= count) return;
+  std::lock_guard lock(MemoryTracker::shared().mutex_);
+  touched.reserve(std::max(touched.capacity() * 2, touched.size() + count));
+  first_ = touched.data();
+}
+
+void OpenStep::publish(const std::vector<Touched>& touched) noexcept {
+  if (!isLinked_ && !touched.empty()) {
+    MemoryTracker& tracker = MemoryTracker::shared();
+    std::lock_guard lock(tracker.mutex_);
+    first_ = touched.data();
+    previous_ = nullptr;
+    next_ = std::exchange(tracker.open_, this);
+    if (next_) next_->previous_ = this;
+    isLinked_ = true;
+    MemoryTracker::known_.fetch_add(1, std::memory_order_release);
+  }
+  count_.store(touched.size(), std::memory_order_release);
+}
+
+void OpenStep::close() noexcept {
+  if (!isLinked_) return;
+  MemoryTracker& tracker = MemoryTracker::shared();
+  std::lock_guard lock(tracker.mutex_);
+  unlink(tracker);
+}
+
+void OpenStep::unlink(MemoryTracker& tracker) noexcept {
+  if (!std::exchange(isLinked_, false)) return;
+  (previous_ ? previous_->next_ : tracker.open_) = next_;
+  if (next_) next_->previous_ = previous_;
+  count_.store(0, std::memory_order_relaxed);
+  MemoryTracker::known_.fetch_sub(1, std::memory_order_release);
+}
+
 SubmittedWork::SubmittedWork(std::function<WorkProgress()> progress) {
   held_.emplace_back();
   work_ = held_.begin();
@@ -304,9 +353,11 @@ SubmittedWork::~SubmittedWork() {
   retire();
 }
 
-void SubmittedWork::submit(std::vector<Touched>& touched) noexcept {
+void SubmittedWork::submit(std::vector<Touched>& touched, OpenStep& step) noexcept {
   MemoryTracker& tracker = MemoryTracker::shared();
   std::lock_guard lock(tracker.mutex_);
+  step.unlink(tracker);
+  std::erase_if(touched, [](const Touched& each) { return each.isScratch; });
   work_->order = tracker.nextOrder_++;
   work_->touched.swap(touched);
   tracker.works_.splice(tracker.works_.end(), held_);

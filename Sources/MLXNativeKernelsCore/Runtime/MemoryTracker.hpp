@@ -15,6 +15,8 @@
 
 namespace mnk {
 
+class MemoryTracker;
+
 // Memory that belongs to a buffer. Failures are recorded only for such memory, because its addresses may be reused
 // later.
 class LiveMemory {
@@ -37,19 +39,51 @@ class LiveMemory {
   bool isLinked_ = false;
 };
 
+// What an encoder has recorded and not committed. Any thread can ask whether bytes are part of it, while the encoder
+// records without a lock: published accesses do not change or move before the next lock.
+class OpenStep {
+ public:
+  OpenStep() = default;
+  ~OpenStep() { close(); }
+  OpenStep(const OpenStep&) = delete;
+  OpenStep& operator=(const OpenStep&) = delete;
+
+  // Makes room for `count` more accesses.
+  void reserve(std::vector<Touched>& touched, size_t count);
+  // All of `touched` is recorded.
+  void publish(const std::vector<Touched>& touched) noexcept;
+  // Nothing of it is recorded any more.
+  void close() noexcept;
+
+ private:
+  friend class MemoryTracker;
+  friend class SubmittedWork;
+  void unlink(MemoryTracker& tracker) noexcept;
+
+  const Touched* first_ = nullptr;  // under the tracker's lock
+  std::atomic<size_t> count_ = 0;
+  OpenStep* previous_ = nullptr;
+  OpenStep* next_ = nullptr;
+  bool isLinked_ = false;
+};
+
 class MemoryTracker {
  public:
   static MemoryTracker& shared();  // never destroyed: devices finish work while the process ends
 
-  // Whether no work is in flight and none has failed, so that there is nothing to wait for or to report.
+  // Whether no step is open, no work is in flight and none has failed, so that there is nothing to wait for or to
+  // report.
   static bool isIdle() { return knownWorks() == 0; }
   static uint64_t knownWorks() { return known_.load(std::memory_order_acquire); }
 
   // Waits for work committed before this call that writes these bytes. Returns the failure of work that should have
-  // written them.
-  Result<void> waitToRead(const MemoryRange& bytes) { return wait(bytes, false); }
-  // Waits for work committed before this call that reads or writes these bytes.
-  Result<void> waitToWrite(const MemoryRange& bytes) { return wait(bytes, true); }
+  // written them, or an error if an open step writes them.
+  Result<void> waitToRead(const MemoryRange& bytes) { return wait(bytes, false, true); }
+  // The same, for bytes as they are before open steps run.
+  Result<void> waitToReadCommitted(const MemoryRange& bytes) { return wait(bytes, false, false); }
+  // Waits for work committed before this call that reads or writes these bytes. Returns an error if an open step reads
+  // or writes them.
+  Result<void> waitToWrite(const MemoryRange& bytes) { return wait(bytes, true, true); }
   // Call after the CPU has written these bytes.
   void written(const MemoryRange& bytes) noexcept;
 
@@ -59,6 +93,7 @@ class MemoryTracker {
 
  private:
   friend class LiveMemory;
+  friend class OpenStep;
   friend class SubmittedWork;
   struct Work {
     uint64_t order = 0;  // of its commit
@@ -85,7 +120,9 @@ class MemoryTracker {
   };
   using Works = std::list<Work>;
 
-  Result<void> wait(const MemoryRange& bytes, bool toWrite);
+  Result<void> wait(const MemoryRange& bytes, bool toWrite, bool refusesOpen);
+  // Whether an open step writes these bytes, or, if they are to be written, also reads them.
+  bool isInOpenStep(const Touched& bytes) const;
   const Work* failedRead(std::span<const Touched> before, std::span<const Touched> accesses, uint64_t order) const;
   void fail(Work& work, const Error& failure) noexcept;
   void clear(std::span<const Touched> written, uint64_t before) noexcept;
@@ -94,7 +131,7 @@ class MemoryTracker {
   void dropSettled(Works& dropped) noexcept;
   void drop(Works::iterator work, Works& dropped) noexcept;
 
-  static std::atomic<uint64_t> known_;  // the length of works_
+  static std::atomic<uint64_t> known_;  // the length of works_, and the number of open steps
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // some work is not running any more
@@ -102,6 +139,7 @@ class MemoryTracker {
   uint64_t nextOrder_ = 1;
   std::atomic<uint64_t> failed_ = 0;  // how many of them have failed
   LiveMemory* live_ = nullptr;
+  OpenStep* open_ = nullptr;
 };
 
 // The work of one encoder. It is created before the commit and owned by the object that reports its outcome.
@@ -113,8 +151,8 @@ class SubmittedWork {
   SubmittedWork(const SubmittedWork&) = delete;
   SubmittedWork& operator=(const SubmittedWork&) = delete;
 
-  // Registers the work, so that other calls wait for it. Takes ownership of `touched`.
-  void submit(std::vector<Touched>& touched) noexcept;
+  // Registers the work, so that other calls wait for it. Takes ownership of `touched`, which `step` has published.
+  void submit(std::vector<Touched>& touched, OpenStep& step) noexcept;
 
   // Settles the outcome. It becomes a failure if the work read memory that failed work should have written. Then marks
   // the bytes it should have written as undefined, or clears earlier marks on success.

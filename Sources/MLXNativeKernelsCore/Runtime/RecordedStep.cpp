@@ -1,7 +1,6 @@
 #include "MLXNativeKernels/RecordedStep.hpp"
 
 #include "Runtime/RepeatedOp.hpp"
-#include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
 
@@ -51,36 +50,6 @@ struct RecordedStep::State {
   uint32_t nesting = 1;
   std::vector<CommandEncoder::RememberedCall> calls;
   Summary summary;
-  uint64_t runs = 0;  // under EncodingParticipant::mutex
-};
-
-// The runs of a step that one encoder records.
-class RecordedStep::Run final : public EncodingParticipant {
- public:
-  explicit Run(std::shared_ptr<State> state) : state_(std::move(state)) {
-    std::lock_guard lock(mutex());
-    before_ = state_->runs;
-  }
-
-  uint64_t next() const { return before_ + count_; }
-  void add() { ++count_; }
-
-  Result<void> check() override {
-    if (state_->runs == before_ || count_ == 0) return {};
-    return Error{.op = std::string(kStepName),
-                 .what = "the step was run, or its runs were set, while this encoder recorded it",
-                 .got = countText(state_->runs, "run"),
-                 .expected = fmt::format("{}, as when it was encoded", countText(before_, "run")),
-                 .fix = "Run or encode the step again, with a new encoder.",
-                 .retryable = true};
-  }
-  void advance() noexcept override { state_->runs += count_; }
-  void finished(const Result<void>&) noexcept override {}
-
- private:
-  std::shared_ptr<State> state_;
-  uint64_t before_ = 0;
-  uint64_t count_ = 0;
 };
 
 Result<RecordedStep> RecordedStep::record(std::shared_ptr<Device> device,
@@ -120,6 +89,7 @@ Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
                    .expected = "an encoder of a recording",
                    .fix = "Make an encoder that records, and one step of it."};
     }
+    MNK_TRY(encoder.checkRecorded());
     auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label(),
                                                        std::max<uint64_t>(encoder.callCount_, 1), encoder.nesting_ + 1);
     state->summary = encoder.summary();
@@ -149,20 +119,19 @@ Result<Completion> RecordedStep::run(CommandEncoder::Finished finished) const {
   });
 }
 
-Result<void> RecordedStep::makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into,
-                                     uint64_t run) {
+Result<void> RecordedStep::makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into) {
   CallMemo* const memo = remembered.memo.get();
-  if (!memo) return guarded(kStepName, [&] { return remembered.call(into, run); });
+  if (!memo) return guarded(kStepName, [&] { return remembered.call(into); });
   const std::unique_lock lock(memo->mutex, std::try_to_lock);
   into.memo_ = lock ? memo : nullptr;
-  auto encoded = guarded(kStepName, [&] { return remembered.call(into, run); });
+  auto encoded = guarded(kStepName, [&] { return remembered.call(into); });
   into.memo_ = nullptr;  // of a call that was refused before its op
   return encoded;
 }
 
 Result<void> RecordedStep::encode(CommandEncoder& into) const {
   const auto again = [this]() -> CommandEncoder::Call {
-    return [step = *this](CommandEncoder& encoder, uint64_t) { return step.encode(encoder); };
+    return [step = *this](CommandEncoder& encoder) { return step.encode(encoder); };
   };
   const uint64_t calls = into.callCount_ + (state_ ? state_->callCount : 0);
   const uint32_t nesting = std::max(into.nesting_, state_ ? state_->nesting : 0);
@@ -177,19 +146,12 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
                      .expected = "the same device object as when it was recorded, " + state_->device->name(),
                      .fix = "Record the step on the device that runs it."};
       }
-      auto* run = static_cast<Run*>(into.participant(state_.get()));
-      if (!run) {
-        auto joining = std::make_shared<Run>(state_);
-        run = joining.get();
-        MNK_TRY(into.join(state_.get(), std::move(joining)));
-      }
       for (size_t i = 0; i < state_->calls.size(); ++i) {
-        auto encoded = makeAgain(state_->calls[i], into, run->next());
+        auto encoded = makeAgain(state_->calls[i], into);
         if (encoded) continue;
         if (i != 0) into.fail(encoded.error());  // it holds part of the step
         return encoded;
       }
-      run->add();
       return {};
     });
   }));
@@ -198,15 +160,6 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
     into.nesting_ = nesting;
   }
   return {};
-}
-
-uint64_t RecordedStep::runs() const {
-  std::lock_guard lock(EncodingParticipant::mutex());
-  return state_ ? state_->runs : 0;
-}
-void RecordedStep::setRuns(uint64_t runs) {
-  std::lock_guard lock(EncodingParticipant::mutex());
-  if (state_) state_->runs = runs;
 }
 
 const Summary& RecordedStep::summary() const {

@@ -35,6 +35,7 @@ struct StepFixture {
                                   .when_full = MNK_RING};
   mnk_attention_results results{.size = sizeof results, .into = output.get()};
   mnk_attention_options options{.size = sizeof options, .scale = 0.5f};
+  static constexpr uint32_t kFirstSequence = 0;
   mnk_cache_step step{.size = sizeof step, .results = &results, .options = &options};
   AppendAndAttend twinStep;
   Owned<mnk_cache> cache{nullptr, mnk_cache_release}, twin{nullptr, mnk_cache_release};
@@ -52,6 +53,9 @@ struct StepFixture {
       EXPECT(mnk_heads_view_set_columns(view, fused.get(), column, heads, kDim, nullptr));
       *twinView = REQUIRE(HeadsView::columns(fused->tensor, column, heads, kDim));
     }
+    step.sequences = &kFirstSequence;
+    step.sequence_count = 1;
+    twinStep.sequence = kFirstSequence;
     twinStep.results.into = expected->tensor;
     twinStep.options.scale = 0.5f;
     makeCaches();
@@ -73,8 +77,8 @@ struct StepFixture {
     EXPECT(tensorBytes(output->tensor) != std::vector<std::byte>(output->tensor.byteCount()));
     EXPECT(tensorBytes(cache->cache.view().keys) == tensorBytes(twin->cache.view().keys));
     for (uint32_t sequence : {0, 1}) {
-      EXPECT_EQ(mnk_cache_next_position(cache.get(), sequence), twin->cache.nextPosition(sequence));
-      EXPECT_EQ(mnk_cache_count(cache.get(), sequence), twin->cache.count(sequence));
+      EXPECT_EQ(nextPosition(cache.get(), sequence), *twin->cache.nextPosition(sequence));
+      EXPECT_EQ(sequenceOf(cache.get(), sequence).count, *twin->cache.count(sequence));
     }
   }
   void expectSameStep() const {
@@ -101,7 +105,7 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
   twin.sequences.assign(sequences, sequences + 3);
   twin.rowCounts.assign(rowCounts, rowCounts + 3);
   fixture.expectSameStep();
-  EXPECT_EQ(mnk_cache_next_position(fixture.cache.get(), 1), 4u);
+  EXPECT_EQ(nextPosition(fixture.cache.get(), 1), 4u);
   fixture.expectSame(
       [&](auto* encoder, auto* cache) {
         return mnk_encoder_append_step(encoder, cache, &fixture.step, nullptr) &&
@@ -190,7 +194,7 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   const auto encoder = makeEncoder(fixture.device.get());
   EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 1, nullptr));
   commit(encoder);
-  EXPECT_EQ(mnk_cache_next_position(cache, 1), 15u);
+  EXPECT_EQ(nextPosition(cache, 1), 15u);
   const Owned<char> text(mnk_cache_copy_text(cache), mnk_text_release);
   EXPECT_EQ(std::string(text.get()), fixture.cache->cache.text());
   EXPECT(mnk_cache_copy_text(nullptr) == nullptr);
@@ -215,13 +219,13 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   const uint32_t many[] = {0, 1, 0, 1, 0, 1};
   refusedByAll([](auto& step) { step.size = 8; });
   refusedByAll([](auto& step) { step.keys.size = 8; });
-  refusedByAll([](auto& step) { step.sequence_count = 1; });
+  refusedByAll([](auto& step) { step.sequences = nullptr; });
   refuse(mnk_encoder_append_step, [](auto& step) { step.keys.tensor = nullptr; });
   refuse(mnk_encoder_append_and_attend, [](auto& step) { step.values.tensor = nullptr; });
   refuse(mnk_encoder_attend_step, [](auto& step) { step.queries.tensor = nullptr; });
   refuse(mnk_encoder_append_step, [&](auto& step) { step.sequences = many, step.sequence_count = 6; });
   refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequences = many, step.sequence_count = 2; });
-  refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequences = many; });
+  refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequence_count = 0; });
   mnk_rotary_step rotary = textRotation();
   const auto rotate = [&](auto& step) { step.rotary = &rotary; };
   refuse(mnk_encoder_append_step, rotate);

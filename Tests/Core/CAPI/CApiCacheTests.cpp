@@ -98,9 +98,9 @@ TEST(CApiCache, ADenseCacheIsMadeIntoAQuantizedOne) {
   no(mnk_encoder_make_quantized_cache(encoder.get(), expected.get(), &fixture.quantization, no.out()));
   const Owned<mnk_cache> made(
       mnk_encoder_make_quantized_cache(encoder.get(), dense.get(), &fixture.quantization, nullptr), mnk_cache_release);
-  EXPECT_EQ(mnk_cache_next_position(made.get(), 1), 0u);
+  EXPECT_EQ(nextPosition(made.get(), 1), 0u);
   commit(encoder);
-  EXPECT_EQ(mnk_cache_next_position(made.get(), 1), 3u);
+  EXPECT_EQ(nextPosition(made.get(), 1), 3u);
   EXPECT(cacheBytes(made.get()) == cacheBytes(expected.get()));
 }
 
@@ -155,7 +155,7 @@ TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   EXPECT(quantization.scale_factor == 1 && quantization.options.candidates == 17);
   EXPECT(quantization.options.key_scale == MNK_SCALE_UNBIASED);
   EXPECT(quantization.options.value_scale == MNK_SCALE_UNBIASED);
-  EXPECT(quantization.options.non_finite == MNK_NON_FINITE_ZERO);
+  EXPECT(quantization.options.non_finite == MNK_NON_FINITE_PROPAGATE);
   EXPECT(quantization.key_means && quantization.key_means != fixture.means.get());
   EXPECT(!quantization.value_means && !quantization.key_channel_scales);
   // Another cache can be made of it.
@@ -187,8 +187,8 @@ TEST(CApiCache, SavedCachesComeBack) {
                             mnk_cache_release);
   };
   const auto loaded = load("cache", mnk_cache_bytes(cache.get()), nullptr);
-  EXPECT_EQ(mnk_cache_next_position(loaded.get(), 1), 6u);
-  EXPECT_EQ(mnk_cache_count(loaded.get(), 1), 4u);
+  EXPECT_EQ(nextPosition(loaded.get(), 1), 6u);
+  EXPECT_EQ(sequenceOf(loaded.get(), 1).count, 4u);
   EXPECT(cacheBytes(loaded.get()) == cacheBytes(cache.get()));
   Caught caught;
   EXPECT(!load("cache", 1, caught.out()));
@@ -249,7 +249,7 @@ TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
     no(fixture.make(no.out()));
   };
   refuse([](mnk_cache_quantization& q) { q.size -= 1; });
-  refuse([](mnk_cache_quantization& q) { q.codec = number<mnk_kv_codec_name>(2); });
+  refuse([](mnk_cache_quantization& q) { q.codec = number<mnk_kv_codec_name>(4); });
   refuse([](mnk_cache_quantization& q) { q.options.key_scale = number<mnk_kv_scale_rule>(3); });
   refuse([](mnk_cache_quantization& q) { q.key_bits = 1; });
 }

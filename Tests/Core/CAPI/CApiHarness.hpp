@@ -24,6 +24,15 @@ inline Owned<mnk_encoder> makeEncoder(mnk_device* device) {
   return {mnk_encoder_make(device, nullptr, nullptr), mnk_encoder_release};
 }
 
+inline mnk_sequence_state sequenceOf(const mnk_cache* cache, uint32_t sequence) {
+  mnk_sequence_state state{};
+  EXPECT(mnk_cache_get_sequence(cache, sequence, &state, nullptr));
+  return state;
+}
+inline uint64_t nextPosition(const mnk_cache* cache, uint32_t sequence) {
+  return sequenceOf(cache, sequence).next_position;
+}
+
 // Catches the error of one call: Caught caught; call(…, caught.out()); caught.expect(…).
 class Caught {
  public:

@@ -89,9 +89,9 @@ TEST(CApi, NullHandlesReadAsEmpty) {
   EXPECT(!mnk_completion_copy_kind(nullptr, 0));
   EXPECT(!mnk_completion_copy_text(nullptr));
   EXPECT_EQ(mnk_cache_bytes(nullptr), 0u);
-  EXPECT_EQ(mnk_cache_next_position(nullptr, 0), 0u);
-  EXPECT_EQ(mnk_cache_count(nullptr, 0), 0u);
-  EXPECT(!mnk_cache_is_suspect(nullptr, 0));
+  mnk_sequence_state state{};
+  EXPECT(!mnk_cache_get_sequence(nullptr, 0, &state, nullptr));
+  EXPECT(!mnk_cache_is_suspect(nullptr));
   EXPECT_EQ(mnk_cache_slot(nullptr, 5), 0u);
   mnk_cache_reset(nullptr);
 }

@@ -101,7 +101,8 @@ class CStructs {
       made.quantized = keep(of(std::get<QuantizedKVCacheView>(op.over)));
     std::vector<mnk_attended_sequence> sequences;
     for (const AttendedSequence& one : op.sequences)
-      sequences.push_back({one.sequence, one.length, one.highest, one.rows});
+      sequences.push_back(
+          {one.sequence, one.length, one.highest, one.rows, one.position.has_value(), one.position.value_or(0)});
     made.sequences = sequences_.emplace_back(std::move(sequences)).data();
     return made;
   }

@@ -3,7 +3,6 @@
 
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {
@@ -13,7 +12,7 @@ TEST(AttentionCacheAttend, RowsAreTheNewestTokens) {
     AttentionFixture fixture(device, attendedDescriptor(64));
     for (const uint64_t tokens : {1, 7, 3, 30}) {
       fixture.appendNow(tokens, 1);
-      const uint64_t next = fixture.cache.nextPosition(1);
+      const uint64_t next = *fixture.cache.nextPosition(1);
       for (const uint64_t rows : {uint64_t{1}, tokens}) {
         const Tensor queries = fixture.someQueries(rows);
         EXPECT(largestDifference(fixture.attendNow(queries, {}, 1),
@@ -31,11 +30,11 @@ TEST(AttentionCacheAttend, SeesTokensAppendedByTheSameEncoder) {
     const Tensor late = fixture.zeros({kQueryHeads, kAttendedDim});
     CommandEncoder encoder(device);
     fixture.append(encoder, 1);
-    REQUIRE(fixture.cache.attend(encoder, queries, {.into = early}));
+    REQUIRE(fixture.cache.attend(encoder, queries, {.into = early}, {}, 0));
     const std::vector<double> expectedEarly = fixture.expected(queries, 1, positions(0, 4));
     fixture.append(encoder, 2);
-    REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(late.shape())), {.into = late}));
-    EXPECT_EQ(fixture.cache.nextPosition(), 3u);
+    REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(late.shape())), {.into = late}, {}, 0));
+    EXPECT_EQ(*fixture.cache.nextPosition(0), 3u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT(largestDifference(floatsOf(early), expectedEarly) < kF32Sums);
     EXPECT(largestDifference(floatsOf(late), fixture.expected(queries, 1, positions(0, 6))) < kF32Sums);
@@ -169,11 +168,11 @@ TEST(AttentionCacheAttend, DraftsOfASlidingWindowAreExactAndRollBack) {
       CommandEncoder encoder(device);
       const Tensor queries = fixture.someQueries(4), out = fixture.zeros({4, kQueryHeads, kAttendedDim});
       fixture.append(encoder, 4);
-      REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}));
+      REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, {}, 0));
       REQUIRE(REQUIRE(encoder.commit()).wait());
       EXPECT(largestDifference(floatsOf(out), fixture.expected(queries, 4, positions(0, next + 4), 0, 8)) < kF32Sums);
       next += accepted;
-      fixture.truncate(next);
+      fixture.truncate(next, 0);
     }
   });
 }
@@ -184,7 +183,7 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
       AttentionFixture fixture(device, attendedDescriptor(6, pinned));
       fixture.appendNow(10);  // holds 4 to 9, or 0, 1 and 6 to 9
       const uint64_t oldest = 4 + pinned;
-      const auto held = [&] { return positions(0, pinned) + positions(oldest, fixture.cache.nextPosition()); };
+      const auto held = [&] { return positions(0, pinned) + positions(oldest, *fixture.cache.nextPosition(0)); };
       const auto expectHeld = [&](uint64_t rows) {
         const Tensor queries = fixture.someQueries(rows);
         EXPECT(largestDifference(fixture.attendNow(queries), fixture.expected(queries, rows, held())) < kF32Sums);
@@ -193,15 +192,15 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
         EXPECT(largestDifference(fixture.attendNow(queries, masked), fixture.expected(queries, rows, held())) <
                kF32Sums);
       };
-      expectHeld(10);       // the first rows see nothing, or only pinned positions
-      fixture.truncate(8);  // tokens overwritten by the truncated ones stay lost
-      EXPECT_EQ(fixture.cache.count(), held().size());
+      expectHeld(10);          // the first rows see nothing, or only pinned positions
+      fixture.truncate(8, 0);  // tokens overwritten by the truncated ones stay lost
+      EXPECT_EQ(*fixture.cache.count(0), held().size());
       expectHeld(1);
       expectHeld(4);
       fixture.appendNow(1);
       expectHeld(3);
-      if (pinned == 0) fixture.truncate(4);  // no position of the ring is left
-      if (pinned != 0) fixture.truncate(1);  // at a pinned position the ring is empty again
+      if (pinned == 0) fixture.truncate(4, 0);  // no position of the ring is left
+      if (pinned != 0) fixture.truncate(1, 0);  // at a pinned position the ring is empty again
       const Tensor one = fixture.someQueries(1);
       EXPECT(largestDifference(fixture.attendNow(one), fixture.expected(one, 1, positions(0, pinned == 0 ? 0 : 1))) <
              kF32Sums);
@@ -249,7 +248,7 @@ TEST(AttentionCacheAttend, ChunksNeedCapacityOfWindowPlusChunk) {
           const Tensor queries = fixture.someQueries(chunk), out = fixture.zeros({chunk, kQueryHeads, kAttendedDim});
           CommandEncoder encoder(device);
           fixture.append(encoder, chunk);
-          const auto attended = fixture.cache.attend(encoder, queries, {.into = out}, {.window = 32});
+          const auto attended = fixture.cache.attend(encoder, queries, {.into = out}, {.window = 32}, 0);
           const bool isHeld = next <= capacity || capacity >= 32 + chunk - 1;
           EXPECT_EQ(bool(attended), isHeld);
           REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -263,13 +262,6 @@ TEST(AttentionCacheAttend, ChunksNeedCapacityOfWindowPlusChunk) {
         }
       }
     }
-  });
-}
-
-TEST(AttentionCacheAttend, EmptySequencesYieldZeros) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionFixture fixture(device, attendedDescriptor(6));
-    EXPECT_EQ(fixture.attendNow(fixture.someQueries(1)), std::vector<float>(kQueryHeads * kAttendedDim));
   });
 }
 
@@ -289,8 +281,8 @@ TEST(AttentionCacheAttend, QuantizedCachesAttendToDequantizedTokens) {
     const Tensor keys = fixture.zeros({12, kAttendedHeads, kAttendedDim});
     const Tensor values = fixture.zeros({12, kAttendedHeads, kAttendedDim});
     CommandEncoder encoder(device);
-    REQUIRE(fixture.cache.dequantize(encoder, keys, values, 8));
-    REQUIRE(dense.cache.append(encoder, keys, values));
+    REQUIRE(fixture.cache.dequantize(encoder, keys, values, 8, 0));
+    REQUIRE(dense.cache.append(encoder, keys, values, 0));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     for (const uint64_t rows : {1, 3}) {
       const Tensor queries = fixture.someQueries(rows);
@@ -299,41 +291,6 @@ TEST(AttentionCacheAttend, QuantizedCachesAttendToDequantizedTokens) {
       const std::vector<float> expected = dense.attendNow(queries, options);
       EXPECT(largestDifference(fixture.attendNow(queries, options), {expected.begin(), expected.end()}) < kF32Sums);
     }
-  });
-}
-
-// Attention to keys of two caches in parts equals attention to one cache with all keys.
-TEST(AttentionCacheAttend, PartsOfTwoCachesMerge) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionFixture whole(device, attendedDescriptor(16)), second(device, attendedDescriptor(16));
-    const auto tokens = [&](uint64_t count) {
-      return whole.tensor(smallNumbers(whole.random, count * kAttendedHeads * kAttendedDim),
-                          {count, kAttendedHeads, kAttendedDim});
-    };
-    const Tensor queries = whole.someQueries(1), early = tokens(5), late = tokens(4);
-    const Tensor sums = whole.zeros({2, 1, kQueryHeads, kAttendedDim}), stats = whole.zeros({2, 1, kQueryHeads, 2});
-    const Tensor out = whole.zeros({1, kQueryHeads, kAttendedDim}), logs = whole.zeros({1, kQueryHeads});
-    const Tensor expected = whole.zeros({1, kQueryHeads, kAttendedDim}), expectedLogs = whole.zeros({1, kQueryHeads});
-    const auto part = [&](const Tensor& all, uint64_t index) {
-      const Tensor entry = REQUIRE(all.slice(index, 1));
-      return REQUIRE(entry.reshaped(REQUIRE(Shape::make(entry.shape().extents().subspan(1)))));
-    };
-    CommandEncoder encoder(device);
-    REQUIRE(whole.cache.append(encoder, early, early));
-    REQUIRE(whole.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 0), part(stats, 0)}}));
-    REQUIRE(second.cache.append(encoder, late, late));
-    REQUIRE(second.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 1), part(stats, 1)}}));
-    REQUIRE(encoder.encode(
-        MergePartials{.partials = {.sums = sums, .stats = stats}, .results = {.into = out, .logSumExp = logs}}));
-    REQUIRE(whole.cache.append(encoder, late, late));
-    REQUIRE(whole.cache.attend(encoder, queries, {.into = expected, .logSumExp = expectedLogs}));
-    REQUIRE(REQUIRE(encoder.commit()).wait());
-    const auto asDoubles = [](const Tensor& tensor) {
-      const std::vector<float> floats = floatsOf(tensor);
-      return std::vector<double>(floats.begin(), floats.end());
-    };
-    EXPECT(largestDifference(floatsOf(out), asDoubles(expected)) < kF32Sums);
-    EXPECT(largestDifference(floatsOf(logs), asDoubles(expectedLogs)) < kF32Sums);
   });
 }
 
@@ -348,9 +305,9 @@ TEST(AttentionCacheAttend, RefusesUnknownAndSuspectSequences) {
     const std::vector<uint32_t> unknown{0, 7};
     EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, unknown),
                  {.op = "AttentionCache.attend", .got = "sequence 7"});
-    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = fixture.zeros({1, kQueryHeads, 8})}),
+    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = fixture.zeros({1, kQueryHeads, 8})}, {}, 0),
                  {.op = "AttentionCache.attend"});
-    EXPECT_ERROR(fixture.cache.attend(encoder, Tensor(), {.into = out}), {.op = "AttentionCache.attend"});
+    EXPECT_ERROR(fixture.cache.attend(encoder, Tensor(), {.into = out}, {}, 0), {.op = "AttentionCache.attend"});
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   }
   device->holdCompletions();

@@ -142,8 +142,8 @@ struct LatentFixture {
   std::vector<float> attended(uint64_t tokens, uint64_t rows, const AttentionOptions& options) {
     const Tensor into = results(rows);
     CommandEncoder encoder(device);
-    for (uint64_t t = 0; t < tokens; ++t) REQUIRE(cache.append(encoder, keys(t, 1), values(t, 1)));
-    REQUIRE(cache.attend(encoder, queries(rows), {.into = into}, options));
+    for (uint64_t t = 0; t < tokens; ++t) REQUIRE(cache.append(encoder, keys(t, 1), values(t, 1), 0));
+    REQUIRE(cache.attend(encoder, queries(rows), {.into = into}, options, 0));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     return floatsOf(into);
   }
@@ -209,15 +209,15 @@ TEST(AttentionCacheLatent, AStepIsOneCall) {
     REQUIRE(CommandEncoder::run(
         device, [&](CommandEncoder& encoder) { return of.cache.appendAndAttend(encoder, step); }, "step"));
     EXPECT(relativeError(of.layer.projected(floatsOf(into)), of.layer.unabsorbed(UINT64_MAX)) < 1e-10);
-    EXPECT_EQ(of.cache.nextPosition(1), 12u);
+    EXPECT_EQ(*of.cache.nextPosition(1), 12u);
     // A copy that is truncated by one token gives the result of the next-to-last row.
     CommandEncoder encoder(device);
     REQUIRE(of.cache.copy(encoder, 1, 0));
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    REQUIRE(of.cache.truncate(11));
+    REQUIRE(of.cache.truncate(11, 0));
     const Tensor row = REQUIRE(of.queries(12).slice(10, 1)), one = of.results(1);
     REQUIRE(CommandEncoder::run(
-        device, [&](CommandEncoder& next) { return of.cache.attend(next, row, {.into = one}, scaled()); }, "again"));
+        device, [&](CommandEncoder& next) { return of.cache.attend(next, row, {.into = one}, scaled(), 0); }, "again"));
     const auto all = floatsOf(into), again = floatsOf(one);
     for (uint64_t i = 0; i < again.size(); ++i) {
       EXPECT(std::abs(again[i] - all[10 * kHeads * kLatent + i]) <= kF32Sums);
@@ -236,8 +236,11 @@ TEST(AttentionCacheLatent, DescribesItself) {
 TEST(AttentionCacheLatent, NeedsAScaleAndRotatedKeys) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     LatentFixture of(device, latentDescriptor(), 4, 4);
-    AppendAndAttend step{
-        .queries = of.queries(4), .keys = of.keys(0, 4), .values = of.values(0, 4), .results = {.into = of.results(4)}};
+    AppendAndAttend step{.queries = of.queries(4),
+                         .keys = of.keys(0, 4),
+                         .values = of.values(0, 4),
+                         .results = {.into = of.results(4)},
+                         .sequence = 0};
     CommandEncoder encoder(device);
     EXPECT_ERROR(of.cache.appendAndAttend(encoder, step), {.what = "attention over a latent cache has no scale"});
     step.options = scaled();
@@ -247,7 +250,7 @@ TEST(AttentionCacheLatent, NeedsAScaleAndRotatedKeys) {
                   .got = "a rotary embedding, and a latent part of 512",
                   .expected = "keys and queries that are rotated already",
                   .fix = "Rotate the keys and the last part of the queries with MultiRoPE, and leave `rotary` out."});
-    EXPECT_EQ(of.cache.nextPosition(), 0u);
+    EXPECT_EQ(*of.cache.nextPosition(0), 0u);
   });
 }
 

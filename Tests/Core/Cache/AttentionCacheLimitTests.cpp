@@ -38,7 +38,7 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
     appendAlike(device, random, {near}, 8);
     AttentionCache far = movedTo(device, near, kLimit + 1 - 8);  // in the same slots
     appendAlike(device, random, {near, far}, 7);
-    EXPECT_EQ(far.nextPosition(), kLimit);
+    EXPECT_EQ(*far.nextPosition(0), kLimit);
 
     const Tensor queries = someTokens(device, random, 1, 1, 32), token = someTokens(device, random, 1, 1, 32);
     const Tensor slopes = constants(device, 0.25f, 1, 1);
@@ -47,7 +47,7 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
       AttentionOptions options{.window = window};
       options.slopes = REQUIRE(slopes.reshaped(REQUIRE(Shape::make({1}))));
       CommandEncoder encoder(device);
-      REQUIRE(cache.attend(encoder, queries, {.into = into}, options));
+      REQUIRE(cache.attend(encoder, queries, {.into = into}, options, 0));
       REQUIRE(REQUIRE(encoder.commit()).wait());
       return bytesOf(into);
     };
@@ -55,15 +55,16 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
 
     const Tensor into = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 1, 32}))));
     CommandEncoder encoder(device);
-    EXPECT_ERROR(far.append(encoder, token, token), (kTooMany));
+    EXPECT_ERROR(far.append(encoder, token, token, 0), (kTooMany));
     const uint32_t sequences[] = {1, 0};
     const Tensor two = someTokens(device, random, 2, 1, 32);
     EXPECT_ERROR(far.append(encoder, two, two, sequences), (kTooMany));
     EXPECT_ERROR(
-        far.appendAndAttend(encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}}),
+        far.appendAndAttend(
+            encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}, .sequence = 0}),
         (kTooMany));
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    EXPECT_EQ(far.nextPosition(), kLimit);
+    EXPECT_EQ(*far.nextPosition(0), kLimit);
     EXPECT(attend(far, 0) == attend(near, 0));
     far.reset();
     appendAlike(device, random, {far}, 1);
@@ -79,7 +80,7 @@ TEST(AttentionCacheLimit, RefusesAttentionToALongerSequence) {
   const AttentionCache far = movedTo(device, cache, kLimit + 1);
   const Tensor into = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 1, 32}))));
   CommandEncoder encoder(device);
-  EXPECT_ERROR(far.attend(encoder, someTokens(device, random, 1, 1, 32), {.into = into}),
+  EXPECT_ERROR(far.attend(encoder, someTokens(device, random, 1, 1, 32), {.into = into}, {}, 0),
                {.op = "AttentionCache.attend",
                 .what = "a sequence has too many positions",
                 .got = "a length of 2147483648",

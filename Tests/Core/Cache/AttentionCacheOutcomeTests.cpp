@@ -28,12 +28,12 @@ TEST(AttentionCacheOutcome, TheSecondOfTwoEncodersConflicts) {
                          .expected = "position 0, where the encoder began",
                          .fix = "Encode this step again, with a new encoder."});
   EXPECT(!refused && refused.error().retryable);
-  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT_EQ(*cache.nextPosition(0), 2u);
   EXPECT_EQ(device->committed().size(), 1u);
   CommandEncoder again(device);
   REQUIRE(append(cache, again, 1));
   REQUIRE(again.commit());
-  EXPECT_EQ(cache.nextPosition(), 3u);
+  EXPECT_EQ(*cache.nextPosition(0), 3u);
 }
 
 TEST(AttentionCacheOutcome, EncodersOnDifferentSequencesDoNotConflict) {
@@ -45,8 +45,8 @@ TEST(AttentionCacheOutcome, EncodersOnDifferentSequencesDoNotConflict) {
   REQUIRE(append(cache, second, 1, 1));
   REQUIRE(second.commit());
   REQUIRE(first.commit());
-  EXPECT_EQ(cache.nextPosition(0), 2u);
-  EXPECT_EQ(cache.nextPosition(1), 1u);
+  EXPECT_EQ(*cache.nextPosition(0), 2u);
+  EXPECT_EQ(*cache.nextPosition(1), 1u);
 }
 
 TEST(AttentionCacheOutcome, ARefusedAppendDoesNotConflict) {
@@ -58,8 +58,8 @@ TEST(AttentionCacheOutcome, ARefusedAppendDoesNotConflict) {
   REQUIRE(append(cache, first, 2, 0));
   appendNow(cache, device, 1, 1);
   REQUIRE(first.commit());
-  EXPECT_EQ(cache.nextPosition(0), 2u);
-  EXPECT_EQ(cache.nextPosition(1), 1u);
+  EXPECT_EQ(*cache.nextPosition(0), 2u);
+  EXPECT_EQ(*cache.nextPosition(1), 1u);
 }
 
 TEST(AttentionCacheOutcome, TruncatingWhileAnEncoderRecordsConflicts) {
@@ -68,9 +68,9 @@ TEST(AttentionCacheOutcome, TruncatingWhileAnEncoderRecordsConflicts) {
   appendNow(cache, device, 3);
   CommandEncoder encoder(device);
   REQUIRE(append(cache, encoder, 1));
-  REQUIRE(cache.truncate(2));
+  REQUIRE(cache.truncate(2, 0));
   EXPECT_ERROR(encoder.commit(), {.op = "AttentionCache", .what = "changed while this encoder recorded"});
-  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT_EQ(*cache.nextPosition(0), 2u);
 }
 
 TEST(AttentionCacheOutcome, AConflictInOneCacheAdvancesNoOther) {
@@ -82,8 +82,8 @@ TEST(AttentionCacheOutcome, AConflictInOneCacheAdvancesNoOther) {
   REQUIRE(append(contested, encoder, 3));
   appendNow(contested, device, 1);
   EXPECT_ERROR(encoder.commit(), {.op = "AttentionCache"});
-  EXPECT_EQ(calm.nextPosition(), 0u);
-  EXPECT_EQ(contested.nextPosition(), 1u);
+  EXPECT_EQ(*calm.nextPosition(0), 0u);
+  EXPECT_EQ(*contested.nextPosition(0), 1u);
 }
 
 TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
@@ -103,7 +103,7 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
   EXPECT(!cache.isSuspect(0));
   EXPECT(cache.isSuspect(1));
   EXPECT(!cache.isSuspect(2));  // its append was refused, so none of its work failed
-  EXPECT_EQ(cache.nextPosition(1), 3u);
+  EXPECT_EQ(*cache.nextPosition(1), 3u);
 
   CommandEncoder next(device);
   const ExpectedError suspect{.op = "AttentionCache",
@@ -123,7 +123,7 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
   CommandEncoder last(device);
   REQUIRE(append(cache, last, 1, 1));
   REQUIRE(last.commit());
-  EXPECT_EQ(cache.nextPosition(1), 3u);
+  EXPECT_EQ(*cache.nextPosition(1), 3u);
 }
 
 TEST(AttentionCacheOutcome, ResetClearsSuspectSequences) {
@@ -158,7 +158,7 @@ TEST(AttentionCacheOutcome, AStoppedKernelMakesSequencesSuspect) {
     EXPECT_ERROR(completion.wait(), {.code = ErrorCode::deviceFault});
     EXPECT(!cache.isSuspect(0));
     EXPECT(cache.isSuspect(1));
-    EXPECT_EQ(cache.nextPosition(1), 1u);
+    EXPECT_EQ(*cache.nextPosition(1), 1u);
     REQUIRE(cache.truncate(0, 1));
     appendNow(cache, device, 1, 1);
     EXPECT(!cache.isSuspect(1));

@@ -50,8 +50,10 @@ class AttentionCacheProgram {
 
   // Appends in an encoder that is never committed.
   void abandon(uint32_t sequence) {
-    CommandEncoder encoder(device_);
-    (void)cache_.append(encoder, view(someKeys(1)), view(someValues(1)), sequence);
+    {
+      CommandEncoder encoder(device_);
+      (void)cache_.append(encoder, view(someKeys(1)), view(someValues(1)), sequence);
+    }
     check();
   }
 
@@ -314,8 +316,8 @@ class AttentionCacheProgram {
       const auto [key, value] = history_.token(position, sequence);
       EXPECT(inSlot(keys, keyDim_, slot) == key && inSlot(values, valueDim_, slot) == value);
     }
-    EXPECT_EQ(cache_.count(sequence), count);
-    EXPECT_EQ(cache_.nextPosition(sequence), held.next);
+    EXPECT_EQ(*cache_.count(sequence), count);
+    EXPECT_EQ(*cache_.nextPosition(sequence), held.next);
   }
 
   std::shared_ptr<Device> device_;

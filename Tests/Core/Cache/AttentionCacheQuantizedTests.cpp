@@ -113,9 +113,9 @@ TEST(AttentionCacheQuantized, AppendsAreQuantizedAtTheirPositions) {
                         .rows = KVCacheWrite::Rows{sequences, std::vector<uint32_t>{0, uint32_t(position), 1}},
                         .options = descriptor.quantized->options}));
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    EXPECT_EQ(cache.nextPosition(1), 7u);
-    EXPECT_EQ(cache.count(1), 4u);
-    EXPECT_EQ(cache.nextPosition(2), 2u);
+    EXPECT_EQ(*cache.nextPosition(1), 7u);
+    EXPECT_EQ(*cache.count(1), 4u);
+    EXPECT_EQ(*cache.nextPosition(2), 2u);
     EXPECT(contents(*cache.quantizedView()) == contents(*other.quantizedView()));
     EXPECT(contents(*cache.quantizedView()) != contents(*makeCache(device, descriptor).quantizedView()));
   });
@@ -125,12 +125,12 @@ TEST(AttentionCacheQuantized, ARefusedOpAdvancesNothing) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, turboDescriptor());
   CommandEncoder encoder(device);
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 64), tokens(device, 1, 2, 64)),
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 64), tokens(device, 1, 2, 64), 0),
                {.op = "AttentionCache.append"});
   EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 32), tokens(device, 1, 2, 64), 3),
                {.op = "AttentionCache", .what = "the sequence is not in the cache"});
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
 }
 
 // Eight bits leave an error that is small relative to the numbers, in the original domain and for both planes.
@@ -165,11 +165,11 @@ TEST(AttentionCacheQuantized, ReadsOnlyHeldPositions) {
   descriptor.pinned = 1;
   AttentionCache cache = makeCache(device, descriptor);
   CommandEncoder first(device);
-  REQUIRE(cache.append(first, tokens(device, 7, 2, 32), tokens(device, 7, 2, 64)));
+  REQUIRE(cache.append(first, tokens(device, 7, 2, 32), tokens(device, 7, 2, 64), 0));
   REQUIRE(first.commit());  // holds 0, 4, 5, 6
   CommandEncoder encoder(device);
   const auto read = [&](uint64_t position, uint64_t count) {
-    return cache.dequantize(encoder, tokens(device, count, 2, 32), std::nullopt, position);
+    return cache.dequantize(encoder, tokens(device, count, 2, 32), std::nullopt, position, 0);
   };
   REQUIRE(read(0, 1));
   REQUIRE(read(4, 3));
@@ -186,21 +186,21 @@ TEST(AttentionCacheQuantized, ReadsOnlyHeldPositions) {
   EXPECT_ERROR(read(UINT64_MAX, 1), {.op = "AttentionCache.dequantize"});
   EXPECT_ERROR(cache.dequantize(encoder, tokens(device, 1, 2, 32), std::nullopt, 0, 3),
                {.op = "AttentionCache", .what = "the sequence is not in the cache"});
-  EXPECT_ERROR(cache.dequantize(encoder, std::nullopt, std::nullopt, 0), {.op = "AttentionCache.dequantize"});
+  EXPECT_ERROR(cache.dequantize(encoder, std::nullopt, std::nullopt, 0, 0), {.op = "AttentionCache.dequantize"});
 
   // An encoder sees its own appends, and no longer the positions they overwrote.
-  REQUIRE(cache.append(encoder, tokens(device, 1, 2, 32), tokens(device, 1, 2, 64)));
+  REQUIRE(cache.append(encoder, tokens(device, 1, 2, 32), tokens(device, 1, 2, 64), 0));
   REQUIRE(read(7, 1));
   EXPECT_ERROR(read(4, 1), {.what = "does not hold", .got = "position 4 + 1 token of sequence 0"});
   CommandEncoder another(device);
-  REQUIRE(cache.dequantize(another, tokens(device, 1, 2, 32), std::nullopt, 4));
+  REQUIRE(cache.dequantize(another, tokens(device, 1, 2, 32), std::nullopt, 4, 0));
 }
 
 TEST(AttentionCacheQuantized, DoesNotReadSuspectPositions) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, turboDescriptor());
   const auto append = [&](CommandEncoder& encoder, uint64_t count) {
-    return cache.append(encoder, tokens(device, count, 2, 32), tokens(device, count, 2, 64));
+    return cache.append(encoder, tokens(device, count, 2, 32), tokens(device, count, 2, 64), 0);
   };
   CommandEncoder good(device);
   REQUIRE(append(good, 2));
@@ -211,15 +211,15 @@ TEST(AttentionCacheQuantized, DoesNotReadSuspectPositions) {
   REQUIRE(bad.commit());
   EXPECT(device->finishNext(fakeFailure()));
   CommandEncoder encoder(device);
-  REQUIRE(cache.dequantize(encoder, tokens(device, 2, 2, 32), std::nullopt, 0));
-  EXPECT_ERROR(cache.dequantize(encoder, tokens(device, 2, 2, 32), std::nullopt, 1), {.what = "suspect"});
+  REQUIRE(cache.dequantize(encoder, tokens(device, 2, 2, 32), std::nullopt, 0, 0));
+  EXPECT_ERROR(cache.dequantize(encoder, tokens(device, 2, 2, 32), std::nullopt, 1, 0), {.what = "suspect"});
 }
 
 TEST(AttentionCacheQuantized, ADenseCacheSuggestsAnAlternative) {
   const auto device = FakeDevice::make();
   const AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
-  EXPECT_ERROR(cache.dequantize(encoder, tokens(device, 1), std::nullopt, 0),
+  EXPECT_ERROR(cache.dequantize(encoder, tokens(device, 1), std::nullopt, 0, 0),
                {.op = "AttentionCache",
                 .what = "only a quantized cache can be dequantized",
                 .got = "a cache of f16",

@@ -13,7 +13,8 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
                               .keys = tensor(DType::f32, {2, 2, 64}),
                               .values = tensor(DType::f32, {2, 2, 64}),
                               .rotary = RotaryStep{},
-                              .results = {.into = tensor(DType::f32, {2, 4, 64})}};
+                              .results = {.into = tensor(DType::f32, {2, 4, 64})},
+                              .sequence = 0};
   CommandEncoder encoder(device);
   const auto refused = [&](auto change, ExpectedError expected) {
     AppendAndAttend step = sound;
@@ -67,7 +68,7 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
       {.what = "a result does not match the queries"});
   refused([&](auto& step) { step.queries = tensor(DType::f32, {2, 3, 64}); }, {});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-  EXPECT_EQ(cache.nextPosition(), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
   REQUIRE(cache.appendAndAttend(encoder, sound));
   EXPECT_EQ(encoder.summary().total.dispatches, 2u);
   EXPECT_EQ(encoder.summary().kinds.at("RotaryAppend").dispatches, 1u);

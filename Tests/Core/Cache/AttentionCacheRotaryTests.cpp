@@ -272,7 +272,7 @@ class Step {
     const bool isPrefill = case_.isPrefill && device_->profile().family != "host";
     EXPECT_EQ(summary.total.dispatches, isPrefill ? 2 : case_.dispatches);
     EXPECT(sources(step) == before);
-    EXPECT_EQ(fused.nextPosition(1), case_.before + case_.tokens);
+    EXPECT_EQ(*fused.nextPosition(1), case_.before + case_.tokens);
 
     const Tensor expected = results(valueDim);
     separately(apart, step, expected);

@@ -88,7 +88,7 @@ class ListStep {
                                 counts);
     }));
     for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
-      EXPECT_EQ(together.cache.nextPosition(sequence), apart.cache.nextPosition(sequence));
+      EXPECT_EQ(*together.cache.nextPosition(sequence), *apart.cache.nextPosition(sequence));
     }
     EXPECT(bytesOf(together.cache.view().keys) == bytesOf(apart.cache.view().keys));
     EXPECT(bytesOf(*together.cache.view().values) == bytesOf(*apart.cache.view().values));
@@ -112,7 +112,7 @@ class ListStep {
     std::map<uint32_t, int32_t> next;
     for (size_t i = 0; i < list_.sequences.size(); ++i) {
       const uint32_t sequence = list_.sequences[i];
-      if (!next.contains(sequence)) next[sequence] = static_cast<int32_t>(together.cache.nextPosition(sequence));
+      if (!next.contains(sequence)) next[sequence] = static_cast<int32_t>(*together.cache.nextPosition(sequence));
       int32_t first = list_.positions == Numbers::first ? 40 : next[sequence];
       for (uint64_t row = 0; row < list_.rowsOf(i); ++row) {
         const bool isGiven = list_.positions == Numbers::list || list_.positions == Numbers::tensor;

@@ -60,7 +60,7 @@ TEST(AttentionCacheStep, ListsAgreeInAppendAndAttend) {
         EXPECT(largestDifference(part(got, row * kRow, kRow), expected) < kF32Sums);
       }
       for (uint32_t sequence = 0; sequence < 3; ++sequence) {
-        EXPECT_EQ(fixture.cache.nextPosition(sequence), fixture.history.size(sequence));
+        EXPECT_EQ(*fixture.cache.nextPosition(sequence), fixture.history.size(sequence));
       }
     }
   });
@@ -107,6 +107,7 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .got = "4 rows of sequence 0, which has 3 positions",
                 .expected = "rows of tokens that were appended",
                 .fix = "Append keys and values"});
+  fixture.appendNow(2, 1);
   EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.mask = fixture.zeros({1, 16})}, two, oneAndTwo),
                {.op = "AttentionCache.attend",
                 .what = "a mask cannot serve sequences of unequal numbers of rows",
@@ -114,7 +115,7 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .expected = "as many rows of each sequence",
                 .fix = "Attend without a mask, or to sequences of as many rows at a time."});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-  EXPECT_EQ(fixture.cache.nextPosition(1), 0u);
+  EXPECT_EQ(*fixture.cache.nextPosition(1), 2u);
 }
 
 // Each part of a divided call would lie inside the tensor, although the whole view does not.
@@ -145,8 +146,11 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   CommandEncoder encoder(device);
   EXPECT_ERROR(fixture.cache.attend(encoder, backwards(queries, kQueryHeads), {.into = out}, {}, apart, oneEach),
                {.op = "AttentionCache.attend", .what = "queries lie outside of their tensor", .fix = "Correct"});
-  AppendAndAttend step{
-      .queries = backwards(queries, kQueryHeads), .keys = keys, .values = keys, .results = {.into = out}};
+  AppendAndAttend step{.queries = backwards(queries, kQueryHeads),
+                       .keys = keys,
+                       .values = keys,
+                       .results = {.into = out},
+                       .sequence = 0};
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "queries lie outside of their tensor"});
   step.queries = queries;
@@ -156,7 +160,7 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   // Extents are checked before rows are listed.
   EXPECT_ERROR(fixture.cache.append(encoder, many(keys, kAttendedHeads * kAttendedDim), many(keys, 0), first),
                {.op = "AttentionCache.append", .what = "vectors lie outside of their tensor", .fix = "Correct"});
-  EXPECT_ERROR(fixture.cache.append(encoder, many(keys, 0), many(keys, 0), first),
+  EXPECT_ERROR(fixture.cache.append(encoder, many(keys, 0), many(keys, 0), {{0, 1}}),
                {.op = "AttentionCache.append",
                 .what = "an extent is too large for the kernel",
                 .got = "1099511627776",
@@ -171,14 +175,14 @@ TEST(AttentionCacheStep, HeadMajorTensorsNeedTheirLayout) {
   AttentionFixture fixture(device, attendedDescriptor(16));
   const Tensor swapped = fixture.zeros({kAttendedHeads, 3, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(fixture.cache.append(encoder, swapped, swapped),
+  EXPECT_ERROR(fixture.cache.append(encoder, swapped, swapped, 0),
                {.op = "AttentionCache.append", .got = "3 heads", .fix = "head-major"});
-  REQUIRE(fixture.cache.append(encoder, {swapped, KVLayout::headMajor}, {swapped, KVLayout::headMajor}));
+  REQUIRE(fixture.cache.append(encoder, {swapped, KVLayout::headMajor}, {swapped, KVLayout::headMajor}, 0));
   const Tensor queries = fixture.zeros({kQueryHeads, 3, kAttendedDim}),
                out = fixture.zeros({3, kQueryHeads, kAttendedDim});
-  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}),
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 0),
                {.op = "AttentionCache.attend", .fix = "head-major"});
-  REQUIRE(fixture.cache.attend(encoder, {queries, KVLayout::headMajor}, {.into = out}));
+  REQUIRE(fixture.cache.attend(encoder, {queries, KVLayout::headMajor}, {.into = out}, {}, 0));
 }
 
 TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
@@ -199,7 +203,8 @@ TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
                           .keys = fixture.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
                           .values = fixture.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
                           .results = {.into = out},
-                          .options = {.window = window}}));
+                          .options = {.window = window},
+                          .sequence = 0}));
             REQUIRE(REQUIRE(encoder.commit()).wait());
             std::vector<std::vector<uint64_t>> seen;
             for (uint64_t token = 0; token < tokens; ++token) {
@@ -210,7 +215,7 @@ TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
             }
             fixture.history.append(keys, values);
             EXPECT(largestDifference(floatsOf(out), fixture.history.attended(queries, seen)) < kF32Sums);
-            EXPECT_EQ(fixture.cache.nextPosition(), fixture.history.size());
+            EXPECT_EQ(*fixture.cache.nextPosition(0), fixture.history.size());
           }
         }
       }
@@ -223,8 +228,12 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedEntirelyOrNotAtAll) {
   AttentionFixture fixture(device, attendedDescriptor(8));
   const Tensor keys = fixture.zeros({12, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(12);
   const Tensor out = fixture.zeros({12, kQueryHeads, kAttendedDim});
-  AppendAndAttend step{
-      .queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .options = {.window = 9}};
+  AppendAndAttend step{.queries = queries,
+                       .keys = keys,
+                       .values = keys,
+                       .results = {.into = out},
+                       .options = {.window = 9},
+                       .sequence = 0};
   CommandEncoder encoder(device);
   // The first chunk of eight would succeed, but no later one.
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
@@ -252,9 +261,9 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedEntirelyOrNotAtAll) {
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   step.options.isCausal = true;
   REQUIRE(fixture.cache.appendAndAttend(encoder, step));
-  EXPECT_EQ(fixture.cache.nextPosition(), 0u);
+  EXPECT_EQ(*fixture.cache.nextPosition(0), 0u);
   REQUIRE(REQUIRE(encoder.commit()).wait());
-  EXPECT_EQ(fixture.cache.nextPosition(), 12u);
+  EXPECT_EQ(*fixture.cache.nextPosition(0), 12u);
 }
 
 TEST(AttentionCacheStep, SeveralSequencesNeedAList) {
@@ -265,17 +274,17 @@ TEST(AttentionCacheStep, SeveralSequencesNeedAList) {
   const Tensor two = fixture.zeros({2, 3, kAttendedHeads, kAttendedDim});
   const Tensor one = fixture.zeros({1, 3, kAttendedHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(fixture.cache.append(encoder, two, two), {.op = "AttentionCache.append",
-                                                         .what = "the tokens are of several sequences",
-                                                         .got = "2 sequences of 3 tokens",
-                                                         .expected = "tokens of one sequence",
-                                                         .fix = "List the sequences"});
-  REQUIRE(fixture.cache.append(encoder, one, one));
-  EXPECT_ERROR(fixture.cache.dequantize(encoder, two, std::nullopt, 0),
+  EXPECT_ERROR(fixture.cache.append(encoder, two, two, 0), {.op = "AttentionCache.append",
+                                                            .what = "the tokens are of several sequences",
+                                                            .got = "2 sequences of 3 tokens",
+                                                            .expected = "tokens of one sequence",
+                                                            .fix = "List the sequences"});
+  REQUIRE(fixture.cache.append(encoder, one, one, 0));
+  EXPECT_ERROR(fixture.cache.dequantize(encoder, two, std::nullopt, 0, 0),
                {.what = "the tokens are of several sequences"});
-  REQUIRE(fixture.cache.dequantize(encoder, one, std::nullopt, 0));
+  REQUIRE(fixture.cache.dequantize(encoder, one, std::nullopt, 0, 0));
   // All tokens of the axis count, not only the first.
-  EXPECT_ERROR(fixture.cache.dequantize(encoder, one, std::nullopt, 1),
+  EXPECT_ERROR(fixture.cache.dequantize(encoder, one, std::nullopt, 1, 0),
                {.what = "the cache does not hold these positions"});
 }
 
@@ -292,13 +301,15 @@ TEST(AttentionCacheStep, ResultsOfDividedCallsMayNotOverlap) {
   CommandEncoder encoder(device);
   EXPECT_ERROR(fixture.cache.attend(encoder, rows(0, 3), {.into = rows(2, 3)}, {}, sequences, rowCounts),
                {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
-  EXPECT_ERROR(fixture.cache.appendAndAttend(
-                   encoder, {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}}),
-               {.op = "AttentionCache.appendAndAttend",
-                .what = "operands share memory",
-                .got = "queries overlapping results",
-                .expected = "separate memory",
-                .fix = "separate memory"});
+  EXPECT_ERROR(
+      fixture.cache.appendAndAttend(
+          encoder,
+          {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}, .sequence = 0}),
+      {.op = "AttentionCache.appendAndAttend",
+       .what = "operands share memory",
+       .got = "queries overlapping results",
+       .expected = "separate memory",
+       .fix = "separate memory"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
 }
 

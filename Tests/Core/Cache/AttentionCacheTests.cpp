@@ -53,9 +53,9 @@ TEST(AttentionCache, StartsEmpty) {
     EXPECT_EQ(cache.view().values->shape(), REQUIRE(Shape::make({3, 2, 5, 16})));
     EXPECT_EQ(cache.view().keys.dtype(), DType::bf16);
     EXPECT_EQ(cache.bytes(), 3u * 2 * 5 * (8 + 16) * 2);
-    for (uint32_t sequence = 0; sequence < 4; ++sequence) {
-      EXPECT_EQ(cache.nextPosition(sequence), 0u);
-      EXPECT_EQ(cache.count(sequence), 0u);
+    for (uint32_t sequence = 0; sequence < 3; ++sequence) {
+      EXPECT_EQ(*cache.nextPosition(sequence), 0u);
+      EXPECT_EQ(*cache.count(sequence), 0u);
       EXPECT(!cache.isSuspect(sequence));
     }
   });
@@ -73,12 +73,12 @@ TEST(AttentionCache, AppendAdvancesWhenTheEncoderIsCommitted) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   REQUIRE(append(cache, encoder, 3));
-  EXPECT_EQ(cache.nextPosition(), 0u);
-  EXPECT_EQ(cache.count(), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
+  EXPECT_EQ(*cache.count(0), 0u);
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(), 3u);
-  EXPECT_EQ(cache.count(), 3u);
-  EXPECT_EQ(cache.nextPosition(1), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 3u);
+  EXPECT_EQ(*cache.count(0), 3u);
+  EXPECT_EQ(*cache.nextPosition(1), 0u);
 }
 
 TEST(AttentionCache, AdvancesBeforeTheWorkIsDone) {
@@ -89,9 +89,9 @@ TEST(AttentionCache, AdvancesBeforeTheWorkIsDone) {
   REQUIRE(append(cache, encoder, 2));
   const Completion completion = REQUIRE(encoder.commit());
   EXPECT(!completion.isDone());
-  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT_EQ(*cache.nextPosition(0), 2u);
   EXPECT(device->finishNext({}));
-  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT_EQ(*cache.nextPosition(0), 2u);
   EXPECT(!cache.isSuspect());
 }
 
@@ -102,10 +102,10 @@ TEST(AttentionCache, AnAbandonedEncoderAdvancesNothing) {
     CommandEncoder encoder(device);
     REQUIRE(append(cache, encoder, 3));
   }
-  EXPECT_EQ(cache.nextPosition(), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
   EXPECT(device->committed().empty());
   appendNow(cache, device, 1);
-  EXPECT_EQ(cache.nextPosition(), 1u);
+  EXPECT_EQ(*cache.nextPosition(0), 1u);
 }
 
 TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
@@ -113,15 +113,15 @@ TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   const Tensor good = tokens(device, 2);
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 3), good),
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 3), good, 0),
                {.op = "AttentionCache.append", .what = "keys do not have"});
-  EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1)),
+  EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1), 0),
                {.op = "AttentionCache.append", .what = "another number"});
-  EXPECT_ERROR(cache.append(encoder, Tensor{}, good),
+  EXPECT_ERROR(cache.append(encoder, Tensor{}, good, 0),
                {.op = "AttentionCache.append", .what = "a source has no memory"});
-  REQUIRE(cache.append(encoder, good, good));
+  REQUIRE(cache.append(encoder, good, good, 0));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT_EQ(*cache.nextPosition(0), 2u);
   EXPECT_EQ(device->committed().at(0).dispatches.size(), 1u);
 }
 
@@ -136,7 +136,7 @@ TEST(AttentionCache, AFailingEncoderAdvancesNothing) {
   EXPECT(!append(cache, encoder, 2));
   REQUIRE(append(cache, encoder, 1));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(), 1u);
+  EXPECT_EQ(*cache.nextPosition(0), 1u);
 }
 
 TEST(AttentionCache, ACommittedEncoderRefusesAppends) {
@@ -147,7 +147,7 @@ TEST(AttentionCache, ACommittedEncoderRefusesAppends) {
   REQUIRE(encoder.commit());
   EXPECT_ERROR(append(cache, encoder, 1), {.op = "AttentionCache.append", .what = "after it was committed"});
   EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder", .what = "after it was committed"});
-  EXPECT_EQ(cache.nextPosition(), 1u);
+  EXPECT_EQ(*cache.nextPosition(0), 1u);
 }
 
 TEST(AttentionCache, AppendsOfOneEncoderAreConsecutive) {
@@ -161,9 +161,9 @@ TEST(AttentionCache, AppendsOfOneEncoderAreConsecutive) {
   REQUIRE(append(cache, encoder, 2));         // slots 3 and 0: the ring wraps
   EXPECT_EQ(encoder.summary().barriers, 1u);
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(), 5u);
-  EXPECT_EQ(cache.count(), 4u);
-  EXPECT_EQ(cache.nextPosition(2), 1u);
+  EXPECT_EQ(*cache.nextPosition(0), 5u);
+  EXPECT_EQ(*cache.count(0), 4u);
+  EXPECT_EQ(*cache.nextPosition(2), 1u);
 }
 
 TEST(AttentionCache, AnEmptyAppendChangesNothing) {
@@ -174,7 +174,7 @@ TEST(AttentionCache, AnEmptyAppendChangesNothing) {
   REQUIRE(cache.append(encoder, tokens(device, 0), tokens(device, 0), std::span<const uint32_t>{}));
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
 }
 
 TEST(AttentionCache, OneTokenMayHaveRank2) {
@@ -182,12 +182,12 @@ TEST(AttentionCache, OneTokenMayHaveRank2) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   const Tensor token = REQUIRE(tokens(device, 1).reshaped(REQUIRE(Shape::make({2, 4}))));
-  REQUIRE(cache.append(encoder, token, token));
+  REQUIRE(cache.append(encoder, token, token, 0));
   const uint32_t sequence[] = {1};
   REQUIRE(cache.append(encoder, token, token, sequence));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(0), 1u);
-  EXPECT_EQ(cache.nextPosition(1), 1u);
+  EXPECT_EQ(*cache.nextPosition(0), 1u);
+  EXPECT_EQ(*cache.nextPosition(1), 1u);
 }
 
 TEST(AttentionCache, ABatchAppendsOneTokenToEachListedSequence) {
@@ -199,9 +199,9 @@ TEST(AttentionCache, ABatchAppendsOneTokenToEachListedSequence) {
   REQUIRE(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences));
   EXPECT_EQ(encoder.summary().total.dispatches, 1u);
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(0), 0u);
-  EXPECT_EQ(cache.nextPosition(1), 3u);
-  EXPECT_EQ(cache.nextPosition(2), 2u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
+  EXPECT_EQ(*cache.nextPosition(1), 3u);
+  EXPECT_EQ(*cache.nextPosition(2), 2u);
 }
 
 TEST(AttentionCache, ABatchNeedsOneTokenPerSequence) {
@@ -212,8 +212,8 @@ TEST(AttentionCache, ABatchNeedsOneTokenPerSequence) {
   EXPECT_ERROR(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences),
                {.op = "AttentionCache.append", .what = "the rows do not match the listed sequences"});
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(0), 0u);
-  EXPECT_EQ(cache.nextPosition(1), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
+  EXPECT_EQ(*cache.nextPosition(1), 0u);
 }
 
 TEST(AttentionCache, RefusesUnknownSequences) {
@@ -231,7 +231,7 @@ TEST(AttentionCache, RefusesUnknownSequences) {
   EXPECT_ERROR(cache.truncate(0, 3), (expected));
   EXPECT_ERROR(cache.reset(3), (expected));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(0), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
 }
 
 TEST(AttentionCache, AFullLinearCacheRefusesAppends) {
@@ -254,20 +254,20 @@ TEST(AttentionCache, AFullLinearCacheRefusesAppends) {
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   REQUIRE(append(cache, encoder, 1));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(0), 4u);
-  EXPECT_EQ(cache.nextPosition(1), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 4u);
+  EXPECT_EQ(*cache.nextPosition(1), 0u);
 }
 
 TEST(AttentionCache, TruncateDropsLaterTokens) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 3);
-  REQUIRE(cache.truncate(1));
-  EXPECT_EQ(cache.nextPosition(), 1u);
-  EXPECT_EQ(cache.count(), 1u);
-  REQUIRE(cache.truncate(1));
+  REQUIRE(cache.truncate(1, 0));
+  EXPECT_EQ(*cache.nextPosition(0), 1u);
+  EXPECT_EQ(*cache.count(0), 1u);
+  REQUIRE(cache.truncate(1, 0));
   EXPECT_ERROR(
-      cache.truncate(2),
+      cache.truncate(2, 0),
       {.op = "AttentionCache", .what = "the sequence cannot be cut there", .got = "position 2", .expected = "0 to 1"});
 }
 
@@ -275,23 +275,23 @@ TEST(AttentionCache, OverwrittenPositionsStayLost) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 10);  // a ring of 4 holds 6 to 9
-  EXPECT_EQ(cache.count(), 4u);
-  REQUIRE(cache.truncate(8));
-  EXPECT_EQ(cache.count(), 2u);  // 6 and 7; 4 and 5 were overwritten
-  EXPECT_ERROR(cache.truncate(5), {.op = "AttentionCache",
-                                   .what = "the sequence cannot be cut there",
-                                   .got = "position 5",
-                                   .expected = "6 to 8",
-                                   .fix = "Cut at a position whose predecessors the cache still holds, or reset"});
-  EXPECT_EQ(cache.nextPosition(), 8u);
+  EXPECT_EQ(*cache.count(0), 4u);
+  REQUIRE(cache.truncate(8, 0));
+  EXPECT_EQ(*cache.count(0), 2u);  // 6 and 7; 4 and 5 were overwritten
+  EXPECT_ERROR(cache.truncate(5, 0), {.op = "AttentionCache",
+                                      .what = "the sequence cannot be cut there",
+                                      .got = "position 5",
+                                      .expected = "6 to 8",
+                                      .fix = "Cut at a position whose predecessors the cache still holds, or reset"});
+  EXPECT_EQ(*cache.nextPosition(0), 8u);
   appendNow(cache, device, 1);
-  EXPECT_EQ(cache.count(), 3u);
-  REQUIRE(cache.truncate(6));
-  EXPECT_EQ(cache.count(), 0u);
+  EXPECT_EQ(*cache.count(0), 3u);
+  REQUIRE(cache.truncate(6, 0));
+  EXPECT_EQ(*cache.count(0), 0u);
   appendNow(cache, device, 4);
-  EXPECT_EQ(cache.count(), 4u);
-  REQUIRE(cache.truncate(0));
-  EXPECT_EQ(cache.nextPosition(), 0u);
+  EXPECT_EQ(*cache.count(0), 4u);
+  REQUIRE(cache.truncate(0, 0));
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
 }
 
 TEST(AttentionCache, PinnedPositionsSurviveInARing) {
@@ -300,17 +300,17 @@ TEST(AttentionCache, PinnedPositionsSurviveInARing) {
   pinned.pinned = 2;
   AttentionCache cache = makeCache(device, pinned);
   appendNow(cache, device, 10);  // holds 0, 1, 8, 9
-  EXPECT_EQ(cache.count(), 4u);
-  REQUIRE(cache.truncate(9));
-  EXPECT_EQ(cache.count(), 3u);
-  EXPECT_ERROR(cache.truncate(7), {.what = "cannot be cut there", .expected = "0 to 2, or 8 to 9"});
-  EXPECT_ERROR(cache.truncate(3), {.what = "cannot be cut there"});
-  REQUIRE(cache.truncate(2));
-  EXPECT_EQ(cache.count(), 2u);
+  EXPECT_EQ(*cache.count(0), 4u);
+  REQUIRE(cache.truncate(9, 0));
+  EXPECT_EQ(*cache.count(0), 3u);
+  EXPECT_ERROR(cache.truncate(7, 0), {.what = "cannot be cut there", .expected = "0 to 2, or 8 to 9"});
+  EXPECT_ERROR(cache.truncate(3, 0), {.what = "cannot be cut there"});
+  REQUIRE(cache.truncate(2, 0));
+  EXPECT_EQ(*cache.count(0), 2u);
   appendNow(cache, device, 2);  // the ring wrapped
-  EXPECT_EQ(cache.count(), 4u);
-  REQUIRE(cache.truncate(1));
-  EXPECT_EQ(cache.count(), 1u);
+  EXPECT_EQ(*cache.count(0), 4u);
+  REQUIRE(cache.truncate(1, 0));
+  EXPECT_EQ(*cache.count(0), 1u);
 }
 
 TEST(AttentionCache, ResetsOneSequenceOrAll) {
@@ -318,13 +318,13 @@ TEST(AttentionCache, ResetsOneSequenceOrAll) {
   AttentionCache cache = makeCache(device);
   for (uint32_t sequence = 0; sequence < 3; ++sequence) appendNow(cache, device, 6, sequence);
   REQUIRE(cache.reset(1));
-  EXPECT_EQ(cache.nextPosition(0), 6u);
-  EXPECT_EQ(cache.nextPosition(1), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 6u);
+  EXPECT_EQ(*cache.nextPosition(1), 0u);
   cache.reset();
-  EXPECT_EQ(cache.nextPosition(0), 0u);
-  EXPECT_EQ(cache.nextPosition(2), 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
+  EXPECT_EQ(*cache.nextPosition(2), 0u);
   appendNow(cache, device, 2);
-  EXPECT_EQ(cache.count(), 2u);
+  EXPECT_EQ(*cache.count(0), 2u);
 }
 
 TEST(AttentionCache, CopiesAndMovesReferToTheSameCache) {
@@ -337,9 +337,9 @@ TEST(AttentionCache, CopiesAndMovesReferToTheSameCache) {
   REQUIRE(append(copy, encoder, 2));
   REQUIRE(append(moved, encoder, 1));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(), 4u);
-  EXPECT_EQ(copy.nextPosition(), 4u);
-  EXPECT_EQ(moved.nextPosition(), 4u);
+  EXPECT_EQ(*cache.nextPosition(0), 4u);
+  EXPECT_EQ(*copy.nextPosition(0), 4u);
+  EXPECT_EQ(*moved.nextPosition(0), 4u);
 }
 
 TEST(AttentionCache, RowsOfDifferentSequencesNeedNoBarrier) {
@@ -376,7 +376,7 @@ TEST(AttentionCache, ServesMoreSequencesThanOneWriteHolds) {
   std::vector<float> stored(count * 4);
   REQUIRE(cache.view().keys.read(std::as_writable_bytes(std::span(stored))));
   for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(stored[sequences[i] * 4], static_cast<float>(i + 1));
-  EXPECT_EQ(cache.nextPosition(count - 1), 1u);
+  EXPECT_EQ(*cache.nextPosition(count - 1), 1u);
 
   CommandEncoder longer(device);
   sequences.pop_back();

@@ -52,10 +52,10 @@ void forge(std::vector<std::byte>& file, size_t offset, Number number) {
 
 // Slots of a sequence's readable positions, oldest first.
 inline std::vector<uint64_t> heldSlots(const AttentionCache& cache, uint32_t sequence) {
-  const uint64_t next = cache.nextPosition(sequence), pinned = std::min<uint64_t>(cache.view().pinned, next);
+  const uint64_t next = *cache.nextPosition(sequence), pinned = std::min<uint64_t>(cache.view().pinned, next);
   std::vector<uint64_t> slots;
   for (uint64_t position = 0; position < pinned; ++position) slots.push_back(position);
-  for (uint64_t position = next - (cache.count(sequence) - pinned); position < next; ++position) {
+  for (uint64_t position = next - (*cache.count(sequence) - pinned); position < next; ++position) {
     slots.push_back(cache.view().slotOf(position));
   }
   return slots;
@@ -107,8 +107,8 @@ inline void expectSame(const AttentionCache& got, const AttentionCache& expected
     expectSameChannels(a.quantized->keyChannelScales, b.quantized->keyChannelScales);
   }
   for (uint32_t sequence = 0; sequence < b.sequences; ++sequence) {
-    EXPECT_EQ(got.nextPosition(sequence), expected.nextPosition(sequence));
-    EXPECT_EQ(got.count(sequence), expected.count(sequence));
+    EXPECT_EQ(*got.nextPosition(sequence), *expected.nextPosition(sequence));
+    EXPECT_EQ(*got.count(sequence), *expected.count(sequence));
     EXPECT(!got.isSuspect(sequence));
   }
   EXPECT(contents(got) == contents(expected));

@@ -88,7 +88,7 @@ void killSaves(const std::string& name, bool hasNames) {
     killASave(program, folder, folder.path(name), hasNames, static_cast<uint32_t>(random.below(4000)));
     hasLeft = hasLeft || folder.fileCount() > 1;
     const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(name), 1 << 24));
-    const uint64_t stored = loaded.nextPosition() * kKilledSaveWidth;
+    const uint64_t stored = *loaded.nextPosition(0) * kKilledSaveWidth;
     std::vector<float> keys(2 * kKilledSaveWidth);
     REQUIRE(loaded.view().keys.read(std::as_writable_bytes(std::span(keys))));
     EXPECT_EQ(std::count(keys.begin(), keys.end(), kKilledSaveElement), static_cast<int64_t>(stored));

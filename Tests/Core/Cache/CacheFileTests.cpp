@@ -58,6 +58,15 @@ std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
     d.kvHeads = 1, d.headDim = d.valueHeadDim = 512;
     d.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f};
   });
+  add("mlx1Unrotated beside f16 keys", turbo, [](auto& d) {
+    d.headDim = d.valueHeadDim = 512, d.dtype = DType::f16;
+    d.quantized = KVQuantizedStorage{
+        .codec = KVCodecName::mlx1Unrotated, .valueBits = 8, .scaleFactor = 2, .planes = KVQuantizedPlanes::values};
+  });
+  add("mlx1Affine4", turbo, [](auto& d) {
+    d.headDim = d.valueHeadDim = 256;
+    d.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1Affine4, .keyBits = 4, .valueBits = 4};
+  });
   const auto makeLatent = [](auto& d) {
     d.kvHeads = 1, d.headDim = 64, d.valueHeadDim = 0, d.latentDim = 512, d.isStorageOnly = false;
   };
@@ -101,7 +110,7 @@ TEST(CacheFile, SavedCachesContinueWhereTheyWere) {
       expectSame(loaded, cache);
       // A loaded ring knows its overwritten positions, which stay lost.
       for (const uint64_t position : {9, 4, 3, 1}) {
-        EXPECT_EQ(bool(loaded.truncate(position)), bool(cache.truncate(position)));
+        EXPECT_EQ(bool(loaded.truncate(position, 0)), bool(cache.truncate(position, 0)));
       }
       expectSame(loaded, cache);
     }
@@ -192,7 +201,7 @@ TEST(CacheFile, VersionOneIsStable) {
                                             .isStorageOnly = true});
   CommandEncoder encoder(device);
   REQUIRE(cache.append(encoder, numbers(device, {1, 2}, REQUIRE(Shape::make({1, 2}))),
-                       numbers(device, {-2}, REQUIRE(Shape::make({1, 1})))));
+                       numbers(device, {-2}, REQUIRE(Shape::make({1, 1}))), 0));
   REQUIRE(REQUIRE(encoder.commit()).wait());
   REQUIRE(cache.save(folder.path()));
   const uint32_t words[] = {0x434b4e4d, 0x45484341, 1, 1, 2, 1, 3, 1, 0, 1, 1, 0,          0,          0,          0,
@@ -248,7 +257,7 @@ TEST(CacheFile, SavingReplacesTheFile) {
   appendNow(cache, device, 2);
   REQUIRE(cache.save(folder.path()));
   EXPECT_EQ(folder.fileCount(), 1u);
-  EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).nextPosition(), 2u);
+  EXPECT_EQ(*REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).nextPosition(0), 2u);
 }
 
 TEST(CacheFile, AFailedSaveKeepsTheOldFile) {
@@ -317,7 +326,7 @@ TEST(CacheFile, SavingWaitsForSubmittedWork) {
     const Tensor source = REQUIRE(floats(device, 16, 3).reshaped(REQUIRE(Shape::make({2, 2, 4}))));
     Gate gate(device);
     CommandEncoder encoder(device);
-    REQUIRE(cache.append(encoder, source, source));
+    REQUIRE(cache.append(encoder, source, source, 0));
     const Completion done = REQUIRE(encoder.commit());
     REQUIRE(waitingFor([&] { gate.open(); }, [&] { return cache.save(folder.path("at once")); }));
     REQUIRE(done.wait());
@@ -336,7 +345,7 @@ TEST(CacheFile, RefusesToSaveAChangingCache) {
     REQUIRE(cache.save(folder.path()));
     const std::vector<std::byte> before = readFile(folder.path());
     device->onRead = [&] {
-      REQUIRE(cache.truncate(1));
+      REQUIRE(cache.truncate(1, 0));
       if (standsWhereItStood) appendNow(cache, device, 1);
     };
     const auto saved = cache.save(folder.path());
@@ -357,12 +366,12 @@ TEST(AttentionCacheThreads, SavesHoldOneStateDuringRewrites) {
   AttentionCache cache = makeCache(device);
   std::atomic<bool> isDone = false;
   const auto fillWith = [&](float turn) {
-    REQUIRE(cache.truncate(0));
+    REQUIRE(cache.truncate(0, 0));
     const Tensor source = tokens(device, 4);
     const std::vector<float> elements(4 * 2 * 4, turn);
     REQUIRE(source.write(std::as_bytes(std::span(elements))));
     CommandEncoder encoder(device);
-    REQUIRE(cache.append(encoder, source, source));
+    REQUIRE(cache.append(encoder, source, source, 0));
     REQUIRE(REQUIRE(encoder.commit()).wait());
   };
   fillWith(1);
@@ -381,7 +390,7 @@ TEST(AttentionCacheThreads, SavesHoldOneStateDuringRewrites) {
     }
     ++saves;
     const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes()));
-    if (loaded.nextPosition() == 0) continue;
+    if (*loaded.nextPosition(0) == 0) continue;
     const std::vector<std::byte> keys = bytesOf(loaded.view().keys), values = bytesOf(*loaded.view().values);
     const uint64_t ofSequence = keys.size() / 3;
     for (uint64_t at = 0; at < ofSequence; ++at) {

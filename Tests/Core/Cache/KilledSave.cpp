@@ -20,10 +20,10 @@ void saveUntilKilled(const std::string& path) {
   const std::vector<float> elements(2 * kKilledSaveWidth, kKilledSaveElement);
   const bool isReady = cache && token && cache->view().keys.write(std::as_bytes(std::span(elements)));
   while (isReady) {
-    if (cache->nextPosition() == 2 && !cache->truncate(1)) break;
+    if (*cache->nextPosition(0) == 2 && !cache->truncate(1, 0)) break;
     CommandEncoder encoder(device);
-    if (!cache->save(path) || !cache->append(encoder, *token, *token) || !encoder.commit()) break;
-    if (cache->nextPosition() == 2 && !cache->save(path)) break;
+    if (!cache->save(path) || !cache->append(encoder, *token, *token, 0) || !encoder.commit()) break;
+    if (*cache->nextPosition(0) == 2 && !cache->save(path)) break;
   }
   ::exit(1);
 }

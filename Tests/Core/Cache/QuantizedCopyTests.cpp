@@ -23,7 +23,7 @@ AttentionCache quantizedNow(const std::shared_ptr<Device>& device, const Attenti
   CommandEncoder encoder(device);
   const AttentionCache copy = REQUIRE(cache.quantized(encoder, storage));
   EXPECT_EQ(encoder.summary().total.dispatches, dispatches);
-  for (uint32_t sequence = 0; sequence < 3; ++sequence) EXPECT_EQ(copy.nextPosition(sequence), 0u);
+  for (uint32_t sequence = 0; sequence < 3; ++sequence) EXPECT_EQ(*copy.nextPosition(sequence), 0u);
   REQUIRE(REQUIRE(encoder.commit()).wait());
   return copy;
 }
@@ -105,33 +105,33 @@ TEST(QuantizedCopy, IsCommittedWithItsEncoder) {
     CommandEncoder encoder(device);
     dropped = REQUIRE(cache.quantized(encoder, {}));
   }
-  EXPECT_EQ(dropped->nextPosition(), 0u);
+  EXPECT_EQ(*dropped->nextPosition(0), 0u);
   // The tokens it reads must not change; later tokens may be appended meanwhile.
   CommandEncoder reading(device);
   const AttentionCache copy = REQUIRE(cache.quantized(reading, {}));
   append(1, 0);
   REQUIRE(reading.commit());
-  EXPECT_EQ(copy.nextPosition(), 4u);
+  EXPECT_EQ(*copy.nextPosition(0), 4u);
   CommandEncoder stale(device);
   const AttentionCache refused = REQUIRE(cache.quantized(stale, {}));
   append(4, 0);
   EXPECT_ERROR(stale.commit(), {.what = "changed while this encoder recorded", .got = "sequence 0"});
-  EXPECT_EQ(refused.nextPosition(), 0u);
+  EXPECT_EQ(*refused.nextPosition(0), 0u);
   // Appends of the same encoder count, and the encoder can use the copy.
   CommandEncoder both(device);
   REQUIRE(cache.append(both, tokens(device, 1, 2, 32), tokens(device, 1, 2, 32), 1));
   AttentionCache later = REQUIRE(cache.quantized(both, {}));
   REQUIRE(later.append(both, tokens(device, 1, 2, 32), tokens(device, 1, 2, 32), 1));
   REQUIRE(both.commit());
-  EXPECT_EQ(later.nextPosition(1), 2u);
-  EXPECT_EQ(later.nextPosition(0), 9u);
+  EXPECT_EQ(*later.nextPosition(1), 2u);
+  EXPECT_EQ(*later.nextPosition(0), 9u);
 }
 
 TEST(QuantizedCopy, AFailureLeavesOnlyTheCopySuspect) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, denseDescriptor());
   CommandEncoder first(device);
-  REQUIRE(cache.append(first, tokens(device, 4, 2, 32), tokens(device, 4, 2, 32)));
+  REQUIRE(cache.append(first, tokens(device, 4, 2, 32), tokens(device, 4, 2, 32), 0));
   REQUIRE(first.commit());
   device->holdCompletions();
   CommandEncoder encoder(device);
@@ -141,17 +141,17 @@ TEST(QuantizedCopy, AFailureLeavesOnlyTheCopySuspect) {
   EXPECT(copy.isSuspect() && !cache.isSuspect());
   // The outputs of a failed step are not read once they are truncated.
   CommandEncoder failing(device);
-  REQUIRE(cache.append(failing, tokens(device, 1, 2, 32), tokens(device, 1, 2, 32)));
+  REQUIRE(cache.append(failing, tokens(device, 1, 2, 32), tokens(device, 1, 2, 32), 0));
   REQUIRE(failing.commit());
   EXPECT(device->finishNext(fakeFailure()));
   CommandEncoder again(device);
   EXPECT_ERROR(cache.quantized(again, {}), {.op = "AttentionCache.quantized", .what = "suspect"});
-  REQUIRE(cache.truncate(4));
+  REQUIRE(cache.truncate(4, 0));
   const AttentionCache recovered = REQUIRE(cache.quantized(again, {}));
   const auto done = REQUIRE(again.commit());
   EXPECT(device->finishNext({}));
   REQUIRE(done.wait());
-  EXPECT_EQ(recovered.nextPosition(), 4u);
+  EXPECT_EQ(*recovered.nextPosition(0), 4u);
 }
 
 TEST(QuantizedCopy, ARecordedStepCopiesAgain) {
@@ -162,7 +162,7 @@ TEST(QuantizedCopy, ARecordedStepCopiesAgain) {
   const RecordedStep step = REQUIRE(RecordedStep::record(
       device,
       [&](CommandEncoder& encoder) -> Result<void> {
-        if (auto appended = cache.append(encoder, one, one); !appended) return appended;
+        if (auto appended = cache.append(encoder, one, one, 0); !appended) return appended;
         auto copy = cache.quantized(encoder, {});
         if (!copy) return copy.error();
         copied = *copy;
@@ -171,8 +171,8 @@ TEST(QuantizedCopy, ARecordedStepCopiesAgain) {
       "a step"));
   for (uint64_t run = 1; run <= 9; ++run) {
     REQUIRE(step.run());
-    EXPECT_EQ(copied->nextPosition(), run);
-    EXPECT_EQ(copied->count(), cache.count());
+    EXPECT_EQ(*copied->nextPosition(0), run);
+    EXPECT_EQ(*copied->count(0), *cache.count(0));
   }
 }
 
@@ -190,7 +190,7 @@ TEST(QuantizedCopy, RefusesQuantizedAndUnsuitableCaches) {
   const auto another = FakeDevice::make();
   AttentionCache cache = makeCache(another, denseDescriptor());
   const Tensor one = tokens(another, 1, 2, 32);
-  REQUIRE(CommandEncoder::run(another, [&](CommandEncoder& own) { return cache.append(own, one, one); }));
+  REQUIRE(CommandEncoder::run(another, [&](CommandEncoder& own) { return cache.append(own, one, one, 0); }));
   EXPECT_ERROR(cache.quantized(encoder, {}), {.op = "AttentionCache.quantized"});
 }
 

@@ -137,9 +137,9 @@ TEST(MetalInFlight, ACacheIsFineAgainOnceItIsAppendedAgain) {
     };
     const Tensor out = tokens(1);
     const auto append = [&](CommandEncoder& encoder, uint64_t count) {
-      return cache.append(encoder, tokens(count), tokens(count));
+      return cache.append(encoder, tokens(count), tokens(count), 0);
     };
-    const auto attend = [&](CommandEncoder& encoder) { return cache.attend(encoder, tokens(1), {.into = out}); };
+    const auto attend = [&](CommandEncoder& encoder) { return cache.attend(encoder, tokens(1), {.into = out}, {}, 0); };
     const auto bytes = [&] {
       const Tensor stored = isQuantized ? cache.quantizedView()->keys.codes : cache.view().keys;
       std::vector<std::byte> read(stored.byteCount());
@@ -150,7 +150,7 @@ TEST(MetalInFlight, ACacheIsFineAgainOnceItIsAppendedAgain) {
     EXPECT(!CommandEncoder::run(device, [&](CommandEncoder& encoder) { return append(encoder, 1); }));
     EXPECT_ERROR(bytes(), {.code = ErrorCode::pageFault, .op = "Buffer"});
     EXPECT(cache.isSuspect());
-    REQUIRE(cache.truncate(2));
+    REQUIRE(cache.truncate(2, 0));
     REQUIRE(CommandEncoder::run(device, attend));
     REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
       if (auto appended = append(encoder, 1); !appended) return appended;

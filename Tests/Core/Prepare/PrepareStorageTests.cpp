@@ -197,7 +197,7 @@ TEST(PrepareStorage, StepsThatWerePreparedCompileNothing) {
         REQUIRE(encoder.encode(MultiRoPE{.queries = rotated, .keys = HeadsView(keys), .rotary = rotary}));
         REQUIRE(cache.append(encoder, keys, values, sequences, counts));
         REQUIRE(cache.attend(encoder, queries, {.into = into}, options, sequences, counts));
-        AppendAndAttend all{.queries = queries, .keys = keys, .values = values, .options = options};
+        AppendAndAttend all{.queries = queries, .keys = keys, .values = values, .options = options, .sequence = 0};
         if (d.latentDim == 0) all.rotary = RotaryStep{rotary};
         all.results.into = into, all.sequences = sequences, all.rowCounts = counts;
         REQUIRE(cache.appendAndAttend(encoder, all));
@@ -232,7 +232,7 @@ TEST(PrepareStorage, MeasuredChoicesGiveTheSameResults) {
       op.queries = halves({1, 1, 4, d.latentDim + d.headDim});
       const Tensor keys = halves({256, d.kvHeads, d.headDim}), values = halves({256, d.kvHeads, d.valueHeadDim});
       REQUIRE(CommandEncoder::run(
-          device, [&](CommandEncoder& encoder) { return cache.append(encoder, keys, values); }, "fill"));
+          device, [&](CommandEncoder& encoder) { return cache.append(encoder, keys, values, 0); }, "fill"));
       const auto results = [&] {
         REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
         std::vector<_Float16> halves(op.results.into->shape().elementCount());

@@ -49,7 +49,7 @@ TEST(HandlerWait, RefusesEveryCallThatWouldWait) {
         device,
         [&] {
           CommandEncoder encoder(device);
-          REQUIRE(cache.append(encoder, keys, values));
+          REQUIRE(cache.append(encoder, keys, values, 0));
           later = REQUIRE(encoder.commit());
         },
         [&] {
@@ -70,7 +70,7 @@ TEST(HandlerWait, RefusesEveryCallThatWouldWait) {
           allowed.emplace_back("make", outcomeOf(AttentionCache::make(device, descriptor)));
           (void)device->probe();
           CommandEncoder encoder(device);
-          allowed.emplace_back("encode", saved.append(encoder, keys, values));
+          allowed.emplace_back("encode", saved.append(encoder, keys, values, 0));
           allowed.emplace_back("commit", outcomeOf(encoder.commit()));
         });
     for (const auto& [name, outcome] : refused) {

@@ -23,7 +23,8 @@ TEST(MemoryTracker, AFailureDoesNotAffectNewerMemory) {
   before.begin(rangeAt(4096));
   SubmittedWork work({});
   std::vector<Touched> touched{touchedAt(4096, true)};
-  work.submit(touched);
+  OpenStep none;
+  work.submit(touched, none);
   before.end();
   LiveMemory after;
   after.begin(rangeAt(4096));
@@ -39,8 +40,9 @@ TEST(MemoryTracker, FinishedWorkWithFailedInputsHasFailed) {
   output.begin(rangeAt(12288));
   SubmittedWork failing({}), dependent([] { return WorkProgress::done; });
   std::vector<Touched> written{touchedAt(8192, true)}, both{touchedAt(8192, false), touchedAt(12288, true)};
-  failing.submit(written);
-  dependent.submit(both);
+  OpenStep none;
+  failing.submit(written, none);
+  dependent.submit(both, none);
   EXPECT(!failing.settle(fakeFailure()));
   failing.retire();
   EXPECT_ERROR(MemoryTracker::shared().waitToRead(rangeAt(12288)), {.code = ErrorCode::deviceFault});

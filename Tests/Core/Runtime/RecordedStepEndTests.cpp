@@ -1,11 +1,7 @@
-// Ends of recordings, empty steps and failing runs.
-#include <cstring>
-
+// Ends of recordings, and empty steps.
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MLXNativeKernels/RecordedStep.hpp"
-#include "RotaryAppend/RotaryAppendTypes.h"
 
 namespace mnk::test {
 
@@ -13,36 +9,12 @@ namespace {
 
 struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
-  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 64, .capacity = 4096, .sequences = 2});
+  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 64, .capacity = 4096});
 
   Tensor zeros(uint64_t tokens) const {
     return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({tokens, 2, 64}))));
   }
-  // Uneven row counts of two sequences whose positions count from a number.
-  AppendAndAttend uneven(uint32_t one, uint32_t other) const {
-    const Tensor rows = zeros(one + other);
-    return {.queries = rows,
-            .keys = rows,
-            .values = rows,
-            .rotary = RotaryStep{.positions = RotaryPositions(7)},
-            .results = {.into = zeros(one + other)},
-            .sequences = {0, 1},
-            .rowCounts = {one, other}};
-  }
-  Result<RecordedStep> record(const AppendAndAttend& step) {
-    return RecordedStep::record(device, [&](CommandEncoder& encoder) { return cache.appendAndAttend(encoder, step); });
-  }
 };
-
-std::vector<int32_t> listedPositions(const FakeDevice::Recorded& recorded) {
-  for (const InlineBytes& inlined : recorded.dispatches[0].dispatch.inlines) {
-    if (inlined.index != kRotaryAppendPositions) continue;
-    std::vector<int32_t> numbers(inlined.bytes.size() / sizeof(int32_t));
-    std::memcpy(numbers.data(), inlined.bytes.data(), inlined.bytes.size());
-    return numbers;
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -60,16 +32,13 @@ TEST(RecordedStep, AMovedFromStepIsEmpty) {
   for (const RecordedStep* empty : {static_cast<const RecordedStep*>(&step), &never}) {
     EXPECT_ERROR(empty->run(), (expected));
     EXPECT_ERROR(empty->encode(encoder), (expected));
-    EXPECT_EQ(empty->runs(), 0u);
     EXPECT_EQ(empty->summary().total.dispatches, 0u);
     EXPECT(!empty->device());
   }
-  step.setRuns(3);
-  EXPECT_EQ(step.runs(), 0u);
   REQUIRE(encoder.commit());
   REQUIRE(moved.run());
   step = moved;
-  EXPECT_EQ(step.runs(), 1u);
+  REQUIRE(step.run());
 }
 
 // An encoder that accepts no more calls retains neither a command buffer nor a cache.
@@ -78,7 +47,7 @@ TEST(RecordedStep, AFinishedRecordingReleasesItsEncoder) {
   const Tensor token = s.zeros(1);
   CommandEncoder encoder(s.device);
   StepRecording::begin(encoder);
-  REQUIRE(s.cache.append(encoder, token, token));
+  REQUIRE(s.cache.append(encoder, token, token, 0));
   EXPECT_EQ(s.device->droppedSubmissions(), 0u);
   const std::weak_ptr<Buffer> memory = s.cache.view().keys.buffer();
   {
@@ -90,54 +59,6 @@ TEST(RecordedStep, AFinishedRecordingReleasesItsEncoder) {
   EXPECT(memory.expired());
   EXPECT_ERROR(encoder.barrier(), {.op = "CommandEncoder", .what = "the encoder of a recording never runs"});
   EXPECT_EQ(s.device->droppedSubmissions(), 1u);
-}
-
-TEST(RecordedStep, LimitsUnevenRowsCountedFromANumber) {
-  Fixture s;
-  const RecordedStep step = REQUIRE(s.record(s.uneven(1000, 24)));
-  for (const int32_t run : {0, 1, 2}) {
-    REQUIRE(step.run());
-    const auto numbers = listedPositions(s.device->committed().back());
-    EXPECT_EQ(numbers.size(), 1024u);
-    EXPECT_EQ(numbers[0], 7 + 1000 * run);
-    EXPECT_EQ(numbers[999], 1006 + 1000 * run);
-    EXPECT_EQ(numbers[1000], 7 + 24 * run);
-    EXPECT_EQ(numbers[1023], 30 + 24 * run);
-  }
-  AppendAndAttend more = s.uneven(1000, 25);
-  EXPECT_ERROR(s.record(more),
-               {.op = "AttentionCache.appendAndAttend",
-                .what = "a recorded step cannot count the positions of this many tokens",
-                .got = "a number as rotary position, uneven row counts and 1025 tokens",
-                .expected = "at most 1024 tokens",
-                .fix = "Leave the positions out, so that they follow the cache, or pass them in a tensor."});
-  CommandEncoder once(s.device);
-  REQUIRE(s.cache.appendAndAttend(once, more));  // needs no positions of later runs
-  more.rotary->positions.reset();
-  const RecordedStep following = REQUIRE(s.record(more));
-  REQUIRE(following.run());
-  EXPECT_EQ(s.cache.nextPosition(0), 4000u);
-}
-
-// A run that fails on the device still counts.
-TEST(RecordedStep, RunsCanBeResetAfterAFailure) {
-  Fixture s;
-  RecordedStep step = REQUIRE(s.record(s.uneven(2, 1)));
-  REQUIRE(step.run());
-  s.device->holdCompletions();
-  const Completion failed = REQUIRE(step.run());
-  EXPECT(s.device->finishNext(fakeFailure()));
-  EXPECT(!failed.wait());
-  EXPECT_EQ(step.runs(), 2u);
-  EXPECT_ERROR(step.run(), {.op = "AttentionCache.appendAndAttend"});
-  EXPECT_EQ(step.runs(), 2u);
-  REQUIRE(s.cache.truncate(2, 0));
-  REQUIRE(s.cache.truncate(1, 1));
-  step.setRuns(1);
-  const Completion again = REQUIRE(step.run());
-  EXPECT(s.device->finishNext({}));
-  REQUIRE(again.wait());
-  EXPECT(listedPositions(s.device->committed().back()) == (std::vector<int32_t>{9, 10, 8}));
 }
 
 // Without limits, a loop that records each step in the next one takes minutes, and one that records it twice never

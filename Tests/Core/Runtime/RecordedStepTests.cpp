@@ -34,8 +34,8 @@ struct Fixture {
   // Appends to both caches.
   RecordedStep both() {
     return record(device, [&](CommandEncoder& encoder) -> Result<void> {
-      if (auto done = cache.append(encoder, token, token); !done) return done;
-      return other.append(encoder, token, token);
+      if (auto done = cache.append(encoder, token, token, 0); !done) return done;
+      return other.append(encoder, token, token, 0);
     });
   }
 };
@@ -58,17 +58,16 @@ int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t index = 0) {
 TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
   Fixture s;
   const RecordedStep step = s.both();
-  EXPECT_EQ(s.cache.nextPosition(), 0u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 0u);
   EXPECT_EQ(s.device->tried(Call::commit), 0u);
   EXPECT_EQ(s.device->droppedSubmissions(), 1u);
-  EXPECT_EQ(step.runs(), 0u);
   EXPECT_EQ(step.summary().total.dispatches, 2u);
   EXPECT(step.device() == s.device);
   // A recording does not keep caches from changing, and such changes do not keep it from running.
   appendNow(s.cache, s.device, 1);
-  REQUIRE(s.cache.truncate(0));
+  REQUIRE(s.cache.truncate(0, 0));
   REQUIRE(step.run());
-  EXPECT_EQ(s.cache.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 1u);
 }
 
 TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
@@ -89,7 +88,6 @@ TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
     EXPECT_EQ(s.device->committed().size(), run);
     EXPECT_EQ(s.device->committed().back().trace, "A | B | C D | E");
     EXPECT_EQ(s.device->committed().back().label, "a step");
-    EXPECT_EQ(step.runs(), run);
   }
 }
 
@@ -100,20 +98,19 @@ TEST(RecordedStep, CachesAdvanceWithEveryRunUntilFull) {
   for (uint64_t run = 1; run <= 4; ++run) {
     REQUIRE(step.run());
     EXPECT_EQ(s.device->committed().back().dispatches.size(), 2u);
-    EXPECT_EQ(s.cache.nextPosition(), run);
-    EXPECT_EQ(s.other.nextPosition(), run);
+    EXPECT_EQ(*s.cache.nextPosition(0), run);
+    EXPECT_EQ(*s.other.nextPosition(0), run);
   }
   EXPECT_ERROR(step.run(), (kFull));
-  EXPECT_EQ(step.runs(), 4u);
   // A run advances all caches or none: only the first has space.
-  REQUIRE(s.cache.truncate(1));
+  REQUIRE(s.cache.truncate(1, 0));
   EXPECT_ERROR(step.run(), (kFull));
-  EXPECT_EQ(s.cache.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 1u);
   EXPECT_EQ(s.device->committed().size(), 4u);
-  REQUIRE(s.other.truncate(2));
+  REQUIRE(s.other.truncate(2, 0));
   REQUIRE(step.run());
-  EXPECT_EQ(s.cache.nextPosition(), 2u);
-  EXPECT_EQ(s.other.nextPosition(), 3u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 2u);
+  EXPECT_EQ(*s.other.nextPosition(0), 3u);
 }
 
 TEST(RecordedStep, RecordsAllCallsOfCaches) {
@@ -125,17 +122,17 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
   const Tensor numbers = tokens(device, 1, 2, 64);
   const Body body = [&](CommandEncoder& encoder) -> Result<void> {
     std::vector<uint32_t> listed{0, 1}, rows{1, 1};
-    for (const auto& call :
-         std::vector<Body>{[&](auto& e) { return cache.append(e, one, one, 0); },
-                           [&](auto& e) { return cache.append(e, two, two, listed, rows); },
-                           [&](auto& e) { return cache.attend(e, two, {.into = into}, {}, listed, rows); },
-                           [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
-                           [&](auto& e) { return cache.copy(e, 0, 2); },
-                           [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
-                           [&](auto& e) {
-                             return cache.appendAndAttend(
-                                 e, {.queries = one, .keys = one, .values = one, .results = {.into = numbers}});
-                           }}) {
+    for (const auto& call : std::vector<Body>{
+             [&](auto& e) { return cache.append(e, one, one, 0); },
+             [&](auto& e) { return cache.append(e, two, two, listed, rows); },
+             [&](auto& e) { return cache.attend(e, two, {.into = into}, {}, listed, rows); },
+             [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
+             [&](auto& e) { return cache.copy(e, 0, 2); },
+             [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
+             [&](auto& e) {
+               return cache.appendAndAttend(
+                   e, {.queries = one, .keys = one, .values = one, .results = {.into = numbers}, .sequence = 0});
+             }}) {
       if (auto done = call(encoder); !done) return done;
     }
     listed = {7, 7};  // the recording holds a copy
@@ -144,12 +141,12 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
   const RecordedStep step = record(device, body);
   REQUIRE(step.run());
   const std::string trace = device->committed().back().trace;
-  EXPECT_EQ(cache.nextPosition(0), 3u);
-  EXPECT_EQ(cache.nextPosition(1), 1u);
-  EXPECT_EQ(cache.nextPosition(2), 2u);
+  EXPECT_EQ(*cache.nextPosition(0), 3u);
+  EXPECT_EQ(*cache.nextPosition(1), 1u);
+  EXPECT_EQ(*cache.nextPosition(2), 2u);
   REQUIRE(step.run());
-  EXPECT_EQ(cache.nextPosition(0), 6u);
-  EXPECT_EQ(cache.nextPosition(2), 5u);
+  EXPECT_EQ(*cache.nextPosition(0), 6u);
+  EXPECT_EQ(*cache.nextPosition(2), 5u);
   cache.reset();
   CommandEncoder fresh(device);
   REQUIRE(body(fresh));
@@ -157,27 +154,68 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
   EXPECT_EQ(device->committed().back().trace, trace);
 }
 
-TEST(RecordedStep, RotaryPositionsAdvanceWithCommittedRuns) {
+// Also after the cache was truncated or reset, and if the encoder has appended to it before.
+TEST(RecordedStep, RotaryPositionsFollowTheCache) {
   Fixture s;
-  const Tensor rows = tokens(s.device, 3, 2, 64);
-  RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = 5}); !done) return done;
-    return s.cache.append(encoder, s.token, s.token);
+  const Tensor rows = tokens(s.device, 1, 2, 64);
+  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done)
+      return done;
+    return s.cache.append(encoder, s.token, s.token, 0);
   });
-  for (const int32_t expected : {5, 8, 11, 14}) {
+  const auto expectPosition = [&](int32_t expected) {
     REQUIRE(step.run());
     EXPECT_EQ(firstPosition(s.device->committed().back()), expected);
+  };
+  for (const int32_t position : {0, 1, 2}) expectPosition(position);
+  REQUIRE(s.cache.truncate(1, 0));
+  expectPosition(1);
+  s.cache.reset();
+  expectPosition(0);
+  CommandEncoder encoder(s.device);
+  REQUIRE(s.cache.append(encoder, s.token, s.token, 0));
+  REQUIRE(step.encode(encoder));
+  REQUIRE(step.encode(encoder));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(firstPosition(s.device->committed().back(), 1), 2);
+  EXPECT_EQ(firstPosition(s.device->committed().back(), 3), 3);
+  EXPECT_ERROR(step.run(), (kFull));
+}
+
+// Numbers would stay while the cache advances.
+TEST(RecordedStep, RefusesNumbersBesideAnAppend) {
+  Fixture s;
+  const Tensor rows = tokens(s.device, 1, 2, 64);
+  const ExpectedError expected{
+      .op = "RecordedStep",
+      .what = "rotary positions stay as recorded, while the cache advances with every run",
+      .got = "positions given as numbers, and an append to a cache",
+      .expected = "positions that follow the cache, or a tensor of positions that is written before each run",
+      .fix = "Use the next positions of the cache, or pass `rotary` without positions to appendAndAttend."};
+  const Tensor tensor = REQUIRE(Tensor::zeros(s.device, DType::i32, REQUIRE(Shape::make({1}))));
+  const auto recorded = [&](const RotaryPositions& positions, bool rotatesFirst) {
+    const Body rotate = [&](CommandEncoder& encoder) {
+      return encoder.encode(MultiRoPE{.queries = rows, .positions = positions});
+    };
+    const Body append = [&](CommandEncoder& encoder) { return s.cache.append(encoder, s.token, s.token, 0); };
+    return RecordedStep::record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+      if (auto done = rotatesFirst ? rotate(encoder) : append(encoder); !done) return done;
+      return rotatesFirst ? append(encoder) : rotate(encoder);
+    });
+  };
+  for (const bool rotatesFirst : {true, false}) {
+    EXPECT_ERROR(recorded(5, rotatesFirst), (expected));
+    EXPECT_ERROR(recorded(std::vector<int32_t>{5}, rotatesFirst), (expected));
+    REQUIRE(recorded(tensor, rotatesFirst));
   }
-  EXPECT_ERROR(step.run(), (kFull));  // and positions do not advance
-  REQUIRE(s.cache.truncate(2));
-  step.setRuns(2);
-  REQUIRE(step.run());
-  EXPECT_EQ(firstPosition(s.device->committed().back()), 11);
-  for (const uint64_t far : {uint64_t{1} << 31, UINT64_MAX}) {
-    step.setRuns(far);
-    EXPECT_ERROR(step.run(), {.op = "MultiRoPE"});
-    EXPECT_EQ(step.runs(), far);
-  }
+  const RecordedStep inner =
+      record(s.device, [&](CommandEncoder& encoder) { return encoder.encode(MultiRoPE{.queries = rows}); });
+  EXPECT_ERROR(RecordedStep::record(s.device,
+                                    [&](CommandEncoder& encoder) -> Result<void> {
+                                      if (auto done = inner.encode(encoder); !done) return done;
+                                      return s.cache.append(encoder, s.token, s.token, 0);
+                                    }),
+               (expected));
 }
 
 TEST(RecordedStep, RebuildsForgottenKernels) {
@@ -192,10 +230,9 @@ TEST(RecordedStep, RebuildsForgottenKernels) {
   EXPECT_EQ(s.device->tried(Call::makePipeline), 2u);
   const auto committed = s.device->committed();
   EXPECT(committed[5].dispatches[0].pipeline != committed[2].dispatches[0].pipeline);
-  EXPECT_EQ(firstPosition(committed[5]), 5);
 }
 
-TEST(RecordedStep, ListedPositionsDoNotAdvance) {
+TEST(RecordedStep, PositionsOfNumbersStay) {
   Fixture s;
   const Tensor rows = tokens(s.device, 2, 2, 64);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
@@ -218,28 +255,25 @@ TEST(RecordedStep, JoinsOtherWork) {
   Fixture s;
   const Tensor rows = tokens(s.device, 1, 2, 64);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.encode(MultiRoPE{.queries = rows}); !done) return done;
-    return s.cache.append(encoder, s.token, s.token);
+    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done)
+      return done;
+    return s.cache.append(encoder, s.token, s.token, 0);
   });
   const RecordedStep twice = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto done = step.encode(encoder); !done) return done;
     return step.encode(encoder);
   });
-  EXPECT_EQ(step.runs(), 0u);
   {
     CommandEncoder dropped(s.device);
     REQUIRE(step.encode(dropped));
   }
-  EXPECT_EQ(step.runs(), 0u);
   REQUIRE(twice.run());
-  EXPECT_EQ(step.runs(), 2u);
-  EXPECT_EQ(twice.runs(), 1u);
   CommandEncoder encoder(s.device);
-  REQUIRE(s.other.append(encoder, s.token, s.token));
+  REQUIRE(s.other.append(encoder, s.token, s.token, 0));
   REQUIRE(step.encode(encoder));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(s.cache.nextPosition(), 3u);
-  EXPECT_EQ(s.other.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 3u);
+  EXPECT_EQ(*s.other.nextPosition(0), 1u);
   EXPECT_EQ(firstPosition(s.device->committed()[0], 0), 0);
   EXPECT_EQ(firstPosition(s.device->committed()[0], 2), 1);
   EXPECT_EQ(firstPosition(s.device->committed()[1], 1), 2);
@@ -253,7 +287,7 @@ TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {
     CommandEncoder encoder(s.device);
     REQUIRE(append(s.other, encoder, 3));
     EXPECT_ERROR(step.encode(encoder), (kFull));
-    EXPECT_ERROR(s.cache.append(encoder, s.token, s.token), (kFull));
+    EXPECT_ERROR(s.cache.append(encoder, s.token, s.token, 0), (kFull));
     EXPECT_ERROR(encoder.commit(), (kFull));
   }
   // If the first call is refused, the encoder holds no part of the step.
@@ -261,11 +295,11 @@ TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {
   REQUIRE(append(s.cache, encoder, 3));
   EXPECT_ERROR(step.encode(encoder), (kFull));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(s.cache.nextPosition(), 4u);
-  EXPECT_EQ(s.other.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 4u);
+  EXPECT_EQ(*s.other.nextPosition(0), 1u);
 }
 
-TEST(RecordedStep, IsRefusedIfACacheOrTheStepAdvanced) {
+TEST(RecordedStep, IsRefusedIfACacheAdvanced) {
   Fixture s;
   const RecordedStep step = s.both();
   CommandEncoder encoder(s.device);
@@ -274,36 +308,22 @@ TEST(RecordedStep, IsRefusedIfACacheOrTheStepAdvanced) {
   const auto refused = encoder.commit();
   EXPECT_ERROR(refused, {.op = "AttentionCache", .what = "the cache was changed while this encoder recorded"});
   EXPECT(!refused && refused.error().retryable);
-  EXPECT_EQ(s.cache.nextPosition(), 0u);
-  EXPECT_EQ(step.runs(), 0u);
-
-  const RecordedStep alone = record(s.device, [](CommandEncoder& next) { return next.dispatch(fakeDispatch("A")); });
-  CommandEncoder late(s.device);
-  REQUIRE(alone.encode(late));
-  REQUIRE(alone.run());
-  const auto overtaken = late.commit();
-  EXPECT_ERROR(overtaken, {.op = "RecordedStep",
-                           .what = "the step was run, or its runs were set, while this encoder recorded it",
-                           .got = "1 run",
-                           .expected = "0 runs, as when it was encoded",
-                           .fix = "Run or encode the step again, with a new encoder."});
-  EXPECT(!overtaken && overtaken.error().retryable);
-  EXPECT_EQ(alone.runs(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 0u);
 }
 
 TEST(RecordedStep, FailingCallsAreNotRecorded) {
   Fixture s;
   const Tensor wrong = tokens(s.device, 1, 3);
   // A body that fails records nothing; one that continues after an error records the successful calls.
-  EXPECT_ERROR(RecordedStep::record(s.device, [&](CommandEncoder& e) { return s.cache.append(e, wrong, wrong); }),
+  EXPECT_ERROR(RecordedStep::record(s.device, [&](CommandEncoder& e) { return s.cache.append(e, wrong, wrong, 0); }),
                {.op = "AttentionCache.append"});
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
-    EXPECT(!s.cache.append(encoder, wrong, wrong));
+    EXPECT(!s.cache.append(encoder, wrong, wrong, 0));
     EXPECT(!encoder.encode(MultiRoPE{.queries = wrong, .positions = int64_t{1} << 40}));
-    return s.cache.append(encoder, s.token, s.token);
+    return s.cache.append(encoder, s.token, s.token, 0);
   });
   REQUIRE(step.run());
-  EXPECT_EQ(s.cache.nextPosition(), 1u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 1u);
   EXPECT_EQ(s.device->committed().back().dispatches.size(), 1u);
 }
 
@@ -336,7 +356,7 @@ TEST(RecordedStep, ARecordingEncoderCannotBeCommitted) {
                                     .fix = "End the recording, then run its step."});
     EXPECT_ERROR(encoder.join(&s, nullptr),
                  {.what = "the encoder of a recording never runs", .got = "a participant of the caller joins it"});
-    return s.cache.append(encoder, s.token, s.token);
+    return s.cache.append(encoder, s.token, s.token, 0);
   });
   EXPECT_EQ(s.device->tried(Call::commit), 0u);
 }
@@ -358,7 +378,6 @@ TEST(RecordedStep, AnEmptyStepRuns) {
   const auto device = FakeDevice::make();
   const RecordedStep step = record(device, [](CommandEncoder&) { return Result<void>(); });
   REQUIRE(REQUIRE(step.run()).wait());
-  EXPECT_EQ(step.runs(), 1u);
 }
 
 TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
@@ -371,11 +390,11 @@ TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
   EXPECT(!failed.wait());
   EXPECT(s.cache.isSuspect() && s.other.isSuspect());
   EXPECT_ERROR(step.run(), {.op = "AttentionCache.append"});
-  for (AttentionCache* cache : {&s.cache, &s.other}) REQUIRE(cache->truncate(1));
+  for (AttentionCache* cache : {&s.cache, &s.other}) REQUIRE(cache->truncate(1, 0));
   const Completion again = REQUIRE(step.run());
   EXPECT(s.device->finishNext({}));
   REQUIRE(again.wait());
-  EXPECT_EQ(s.cache.nextPosition(), 2u);
+  EXPECT_EQ(*s.cache.nextPosition(0), 2u);
 }
 
 }  // namespace mnk::test

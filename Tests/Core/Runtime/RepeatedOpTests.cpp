@@ -91,7 +91,7 @@ void move(FlashDecode& op, Seeded& random) {
 void appendAndTakeBack(AttentionCache& cache, uint32_t sequence, BindingMemory& memory,
                        const std::shared_ptr<FakeDevice>& device) {
   const Tensor tokens = memory.make(DType::f16, {2, 2, 32});
-  const uint64_t before = cache.nextPosition(sequence);
+  const uint64_t before = *cache.nextPosition(sequence);
   CommandEncoder encoder(device);
   if (!cache.append(encoder, tokens, tokens, sequence)) return;
   REQUIRE(encoder.commit());
@@ -251,10 +251,11 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
         for (AttentionCache& cache : caches[i]) {
           if (!results[i] || (isAlone && &cache != &caches[i].front())) continue;
           if (i == 1) devices[1]->planCache().clear();
-          if (isCut) (void)cache.truncate(cut % (cache.nextPosition(sequence) + 1), sequence);
+          if (isCut) (void)cache.truncate(cut % (*cache.nextPosition(sequence) + 1), sequence);
           AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 32}),
                                .keys = memories[i].make(DType::f16, {tokens, 2, 32}),
-                               .values = memories[i].make(DType::f16, {tokens, 2, 32})};
+                               .values = memories[i].make(DType::f16, {tokens, 2, 32}),
+                               .sequence = 0};
           if (isFused) {
             const Tensor fused = memories[i].make(DType::f16, {tokens, 8 * 32});
             call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 32));
@@ -296,7 +297,7 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
       }
       expectSameDispatches(got, expected, planned);
       for (size_t layer = 0; layer < 2; ++layer) {
-        EXPECT_EQ(caches[0][layer].nextPosition(sequence), caches[1][layer].nextPosition(sequence));
+        EXPECT_EQ(*caches[0][layer].nextPosition(sequence), *caches[1][layer].nextPosition(sequence));
       }
     }
     EXPECT(devices[0]->planCache().count() > 2);

@@ -3,15 +3,15 @@
 #include <fmt/ranges.h>
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
-#include "Cache/CacheFileFixture.hpp"
-#include "MLXNativeKernels/HostDevice.hpp"
+#include "Cache/AttentionCacheFixture.hpp"
 #include "MLXNativeKernels/RecordedStep.hpp"
+#include "Cache/CacheFileFixture.hpp"
+#include "Host/HostTestSupport.hpp"
 #include <cmath>
 #include <tuple>
-#include "Cache/AttentionCacheFixture.hpp"
-#include "Host/HostTestSupport.hpp"
+#include <limits>
+#include "Harness/Check.hpp"
 #include <cstdlib>
 #include "Cache/AttentionCacheProgram.hpp"
 #include "Cache/QuantizedStorageRules.hpp"
@@ -32,13 +32,15 @@
 #include "Harness/HeldWork.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include <latch>
-#include "Harness/Check.hpp"
 #include "Cache/AttentionCacheAttendTests.cpp"
+#include "Cache/AttentionCacheCallTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
 #include "Cache/AttentionCacheGrowTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
+#include "Cache/AttentionCacheNonFiniteTests.cpp"
 #include "Cache/AttentionCacheOutcomeTests.cpp"
+#include "Cache/AttentionCachePrefixTests.cpp"
 #include "Cache/AttentionCachePropertyTests.cpp"
 #include "Cache/AttentionCacheQuantizedRuleTests.cpp"
 #include "Cache/AttentionCacheQuantizedTests.cpp"
@@ -49,9 +51,6 @@
 #include "Cache/AttentionCacheRuleTests.cpp"
 #undef kBroken
 #undef kGolden
-#define Numbers Numbers_AttentionCacheStepListTests
-#include "Cache/AttentionCacheStepListTests.cpp"
-#undef Numbers
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
 #include "Cache/AttentionCacheWindowTests.cpp"

@@ -49,6 +49,7 @@
 #include "Harness/TimedDevice.hpp"
 #include "Prepare/TuningFile.hpp"
 #include "Ops/MergePartials/MergePartialsRules.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Ops/FlashDecode/FlashDecodeCacheRuleTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeGridTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeInKernelMergeTests.cpp"
@@ -87,3 +88,6 @@
 #undef kBroken
 #undef kGolden
 #include "Ops/MergePartials/MergePartialsTests.cpp"
+#define Numbers Numbers_AttentionCacheStepListTests
+#include "Cache/AttentionCacheStepListTests.cpp"
+#undef Numbers

@@ -38,16 +38,15 @@
 #include "Cache/CacheFileFixture.hpp"
 #include "Runtime/HazardTracker.hpp"
 #include <barrier>
-#include <cstring>
 #include "Cache/AttentionCacheFixture.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MLXNativeKernels/RecordedStep.hpp"
-#include "RotaryAppend/RotaryAppendTypes.h"
 #include <numeric>
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
 #include "Runtime/RepeatedOp.hpp"
+#include <cstring>
 #include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 #include <functional>
 #include "Runtime/RegionSet.hpp"
@@ -91,6 +90,11 @@
 #undef Fixture
 #include "Runtime/MemoryTrackerTests.cpp"
 #include "Runtime/OpTimesTests.cpp"
+#define Fixture Fixture_OpenStepTests
+#define kRead kRead_OpenStepTests
+#include "Runtime/OpenStepTests.cpp"
+#undef kRead
+#undef Fixture
 #define Fixture Fixture_RecordedStepEndTests
 #include "Runtime/RecordedStepEndTests.cpp"
 #undef Fixture

@@ -248,7 +248,8 @@ MNKFlashDecode *objectFor(const FlashDecode &op) {
     [sequences addObject:[[MNKAttendedSequence alloc] initWithSequence:one.sequence
                                                                 length:one.length
                                                                highest:one.highest
-                                                                  rows:one.rows]];
+                                                                  rows:one.rows
+                                                              position:one.position ? @(*one.position) : nil]];
   }
   MNKFlashDecode *object = nil;
   if (const auto *dense = std::get_if<KVCacheView>(&op.over)) {

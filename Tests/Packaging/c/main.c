@@ -114,7 +114,7 @@ static void testOps(mnk_device* device) {
   CHECK(isClose(back, numbers));
 
   // Each row attends only to its own token, so the result is that token's value; merging one part gives the same.
-  const mnk_attended_sequence sequence = {.sequence = 0, .length = kTokens};
+  const mnk_attended_sequence sequence = {.sequence = 0, .length = kTokens, .has_position = true, .position = 0};
   const mnk_attention_options options = {.size = sizeof options, .window = 1};
   mnk_attention_results results = {.size = sizeof results, .into = out};
   mnk_flash_decode attend = {

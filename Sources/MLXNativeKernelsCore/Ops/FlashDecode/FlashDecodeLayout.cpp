@@ -49,14 +49,15 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPas
         }
         const AttendedKeys keys = keysOf(op, attended, row);
         const KeyRange seen = keysSeen(op, keys, attended, row, rows);
-        pass.sequences.push_back({.sequence = static_cast<uint32_t>(attended.sequence),
-                                  .hidden = static_cast<uint32_t>(keys.hidden),
-                                  .length = static_cast<uint32_t>(attended.length),
-                                  .skipped = static_cast<uint32_t>(keys.skipped),
-                                  .start = static_cast<uint32_t>(keys.start),
-                                  .firstKey = static_cast<uint32_t>(seen.first),
-                                  .endKey = static_cast<uint32_t>(seen.end),
-                                  .splitKeys = 0});
+        pass.sequences.push_back(
+            {.sequence = static_cast<uint32_t>(attended.sequence),
+             .hidden = static_cast<uint32_t>(keys.hidden),
+             .rowsEnd = static_cast<int32_t>(firstPosition(op, attended) + static_cast<int64_t>(rowsOf(op, attended))),
+             .skipped = static_cast<uint32_t>(keys.skipped),
+             .start = static_cast<uint32_t>(keys.start),
+             .firstKey = static_cast<uint32_t>(seen.first),
+             .endKey = static_cast<uint32_t>(seen.end),
+             .splitKeys = 0});
       }
       if (pass.rows != 0) passes.push_back(std::move(pass));
     }

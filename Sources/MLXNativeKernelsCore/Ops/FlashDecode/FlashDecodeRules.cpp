@@ -126,7 +126,25 @@ bool needsPositions(const Op& op) {
 const AttendedSequence* firstTooShort(const Op& op) {
   if (!needsPositions(op)) return nullptr;
   for (const AttendedSequence& sequence : op.sequences) {
-    if (sequence.length != 0 && sequence.length < rowsOf(op, sequence)) return &sequence;
+    if (!sequence.position && sequence.length != 0 && sequence.length < rowsOf(op, sequence)) return &sequence;
+  }
+  return nullptr;
+}
+
+// The rows are fewer than 2^31 already.
+const AttendedSequence* firstTooFar(const Op& op) {
+  constexpr auto kEnd = static_cast<int64_t>(kMaxKVExtent);
+  for (const AttendedSequence& sequence : op.sequences) {
+    const int64_t first = sequence.position.value_or(0);
+    if (first <= -kEnd || first >= kEnd - static_cast<int64_t>(rowsOf(op, sequence))) return &sequence;
+  }
+  return nullptr;
+}
+
+const AttendedSequence* firstWithoutPosition(const Op& op) {
+  if (!op.results.partials) return nullptr;
+  for (const AttendedSequence& sequence : op.sequences) {
+    if (!sequence.position) return &sequence;
   }
   return nullptr;
 }
@@ -146,12 +164,14 @@ std::optional<LostPosition> firstLost(const Op& op) {
   for (const AttendedSequence& sequence : op.sequences) {
     const uint64_t rows = rowsOf(op, sequence);
     const AttendedKeys keys(slotsOf(op), sequence);
-    if (keys.skipped == 0 || sequence.length == 0) continue;
+    if (keys.skipped == 0 || sequence.length == 0 || rows == 0) continue;
     // Rows at pinned positions reach no overwritten position. Of the other rows, the first one reaches furthest back.
-    const uint64_t first = std::max(sequence.length - std::min(rows, sequence.length), keys.pinned);
+    const int64_t firstRow = firstPosition(op, sequence), past = firstRow + static_cast<int64_t>(rows);
+    const uint64_t first = std::max(endOfRow(op, sequence, 0), keys.pinned + 1) - 1;
     const uint64_t begin = std::max(first + 1 - std::min<uint64_t>(first + 1, op.options.window), keys.pinned);
-    if (first >= sequence.length || begin >= keys.oldest()) continue;
-    return LostPosition{sequence, first + rows - sequence.length, begin, keys};
+    const bool hasRow = static_cast<int64_t>(first) < past;
+    if (!hasRow || begin >= std::min(keys.oldest(), sequence.length)) continue;
+    return LostPosition{sequence, first - static_cast<uint64_t>(firstRow), begin, keys};
   }
   return std::nullopt;
 }
@@ -277,10 +297,26 @@ constexpr Rule<Op> kSequenceRules[] = {
                fmt::format("a length of {} and {} rows", firstTooShort(op)->length, rowsOf(op, *firstTooShort(op))),
                "a length that counts the rows of the queries, or 0",
                "Append keys and values of the queries' tokens first, or count them in."),
+
+    INVALID_IF(firstTooFar(op), "the position of a row is out of range",
+               fmt::format("position {} and {}", firstTooFar(op)->position.value_or(0),
+                           countText(rowsOf(op, *firstTooFar(op)), "row")),
+               "positions between -2^31 and 2^31", "Start the sequence again; kernels count positions up to there."),
+
+    INVALID_IF(
+        firstWithoutPosition(op), "partials do not say where their rows are",
+        fmt::format("sequence {} without a position", firstWithoutPosition(op)->sequence),
+        "the position of the first row, counted from the first key of the part",
+        "Pass length - rows if the rows are the newest tokens of the part. Pass length + n if n tokens, which are "
+        "in other parts, come between the end of the part and the first row."),
 };
 
-// Times log2(e), these limits are still finite and normal; GPUs flush smaller numbers to 0.
-constexpr float kMinScale = 1e-37f, kMaxScale = 1e38f;
+// Times log2(e), the smallest scale is still normal; GPUs flush smaller numbers to 0. With the largest one, scores of all
+// finite f16 queries and keys stay above those that count as -inf, and far below infinity.
+constexpr float kMinScale = 1e-37f;
+float maxScale(const Op& op) {
+  return 4e19f / static_cast<float>(queryDimOf(op));
+}
 // The kernel divides a score by the softcap and multiplies the result by it. Within these limits, quotients that a
 // device flushes to 0 belong to scores below 1e-7.
 constexpr float kMinSoftcap = 1e-30f, kMaxSoftcap = 1e30f;
@@ -295,8 +331,8 @@ constexpr Rule<Op> kOptionRules[] = {
                firstMisfit(op.results, rowAxes(op), valueDimOf(op))->expected,
                "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values."),
 
-    INVALID_IF(!isUnsetOrWithin(op.options.scale, kMinScale, kMaxScale), "the scale cannot be used",
-               fmt::format("{}", op.options.scale), fmt::format("a number from {} to {}", kMinScale, kMaxScale),
+    INVALID_IF(!isUnsetOrWithin(op.options.scale, kMinScale, maxScale(op)), "the scale cannot be used",
+               fmt::format("{}", op.options.scale), fmt::format("a number from {} to {}", kMinScale, maxScale(op)),
                "Pass a positive scale, or none for 1 / sqrt(headDim)."),
 
     INVALID_IF(latentDimOf(op) != 0 && op.options.scale == 0, "attention over a latent cache has no scale", "none",

@@ -120,14 +120,15 @@ SlotRuns AttendedKeys::slots(uint64_t firstKey, uint64_t endKey) const {
   return runs;
 }
 
-namespace {
-
-// One past the position of a row. If attention does not depend on positions, a sequence may have fewer positions than
-// rows.
-uint64_t endOfRow(const FlashDecode& op, const AttendedSequence& attended, uint64_t row) {
-  const uint64_t allRows = rowsOf(op, attended), end = attended.length + row + 1;
-  return end > allRows ? end - allRows : 0;
+int64_t firstPosition(const FlashDecode& op, const AttendedSequence& attended) {
+  return attended.position.value_or(static_cast<int64_t>(attended.length - rowsOf(op, attended)));
 }
+
+uint64_t endOfRow(const FlashDecode& op, const AttendedSequence& attended, uint64_t row) {
+  return static_cast<uint64_t>(std::max<int64_t>(firstPosition(op, attended) + static_cast<int64_t>(row) + 1, 0));
+}
+
+namespace {
 
 // The first position in the window of a row, if there is a window.
 uint64_t startOfWindow(const FlashDecode& op, const AttendedSequence& attended, uint64_t row) {

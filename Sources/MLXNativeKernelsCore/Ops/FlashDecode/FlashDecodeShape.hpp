@@ -40,6 +40,12 @@ uint64_t queryDimOf(const FlashDecode& op);
 // Whether keys of a latent cache follow their values in the same vectors.
 bool isOneTensor(const FlashDecode& op);
 
+// The position of a sequence's first row. It is below 0 if the cache holds a part that begins after the row, or if
+// attention does not depend on positions and there are more rows than positions.
+int64_t firstPosition(const FlashDecode& op, const AttendedSequence& attended);
+// How many positions there are up to and including that of a row.
+uint64_t endOfRow(const FlashDecode& op, const AttendedSequence& attended, uint64_t row);
+
 // Whether rows see pinned positions in addition to a window.
 bool seesPinned(const FlashDecode& op);
 

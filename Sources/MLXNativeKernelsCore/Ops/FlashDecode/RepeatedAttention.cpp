@@ -57,7 +57,10 @@ bool RepeatedAttention::describe(OpForm& form) const {
   form.add(op_.sequences.size());
   const bool hasRows = isRagged(op_);
   form.add(hasRows);
-  for (size_t i = 0; hasRows && i < op_.sequences.size(); ++i) form.add(op_.sequences[i].rows);
+  for (const AttendedSequence& each : op_.sequences) {
+    if (hasRows) form.add(each.rows);
+    form.add(each.position.has_value());
+  }
   form.add(op_.over.index());
   if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
     if (!quantized->values) return false;

@@ -9,6 +9,7 @@ namespace mnk {
 
 inline void addAttended(OpPositions& positions, const AttendedSequence& attended) {
   positions.add(attended.sequence, attended.length, attended.highest);
+  if (attended.position) positions.add(*attended.position);  // the form says which have one
 }
 
 class RepeatedAttention final : public RepeatedOp {

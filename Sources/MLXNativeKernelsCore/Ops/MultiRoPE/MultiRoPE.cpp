@@ -150,22 +150,6 @@ Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
 
 }  // namespace
 
-void RotaryPositions::advance(uint64_t runs, uint64_t tokens) {
-  auto* const first = std::get_if<int64_t>(&source);
-  int64_t moved = 0, end = 0;
-  if (!first) return;
-  const bool isTooFar = __builtin_mul_overflow(runs, tokens, &moved) || __builtin_add_overflow(*first, moved, &end);
-  *first = isTooFar ? std::numeric_limits<int64_t>::max() : end;  // which the rules refuse
-}
-
-std::function<Result<void>(CommandEncoder&, uint64_t)> advancingCall(const MultiRoPE& op) {
-  return [op, tokens = op.queries.resolved().tokens](CommandEncoder& encoder, uint64_t run) {
-    MultiRoPE next = op;
-    next.positions.advance(run, tokens);
-    return encoder.encode(next);
-  };
-}
-
 // With few tokens, heads are spread over more threads. With these numbers, 40 heads of 128 elements use 20,000 threads
 // from 32 tokens on.
 uint64_t rotatedHeadsPerGroup(uint64_t tokens) {
@@ -254,6 +238,11 @@ void bindRotary(Dispatch& dispatch, const MultiRoPE& op, const RotaryIndices& in
 
 Result<Plan> plan(const MultiRoPE& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
+    if (const PositionSource* source = op.positions.follows()) {
+      Op resolved = op;
+      MNK_TRY(resolved.positions, source->resolve(nullptr, op.queries, false));
+      return plan(resolved);
+    }
     MNK_TRY(checkRules(multiRoPERules(), op, Op::name));
     const Strides queries = op.queries.resolved();
     const RotaryCheck check{.rotary = op.rotary, .headDim = queries.headDim, .axes = axisCount(op)};

@@ -3,6 +3,8 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
 #include "Ops/MultiRoPE/MultiRoPERules.hpp"
+#include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -111,8 +113,21 @@ void patchNumbers(const MultiRoPE& op, const RotaryIndices& indices, Dispatch& d
 }
 
 Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op) {
-  RepeatedRotation repeated(op);
-  return encoder.repeat(repeated);
+  const PositionSource* const source = op.positions.follows();
+  if (!source) {
+    RepeatedRotation repeated(op);
+    MNK_TRY(encoder.repeat(repeated));
+    if (op.positions.areNumbers()) encoder.noteFixedPositions();
+    return {};
+  }
+  return guarded(MultiRoPE::name, [&]() -> Result<void> {
+    MultiRoPE resolved = op;
+    MNK_TRY(resolved.positions, source->resolve(&encoder, op.queries, false));
+    RepeatedRotation repeated(resolved);
+    MNK_TRY(encoder.repeat(repeated));
+    source->recorded(encoder);
+    return {};
+  });
 }
 
 }  // namespace mnk

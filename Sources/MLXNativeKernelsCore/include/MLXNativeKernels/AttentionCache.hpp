@@ -24,6 +24,9 @@
 
 namespace mnk {
 
+// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
+inline constexpr uint32_t kOnlySequence = UINT32_MAX;
+
 // What of a cache is quantized. The rest is dense, with the descriptor's dtype.
 enum class KVQuantizedPlanes : uint32_t { both, keys, values };
 
@@ -88,21 +91,8 @@ struct RotaryStep {
   std::optional<RotaryOffsets> offsets = {};
 };
 
-// Keys and values to append, and the queries of the same tokens. All three have the same number of tokens, and do not
-// change.
-struct AppendAndAttend {
-  HeadsView queries;
-  HeadsView keys;
-  HeadsView values;
-  std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
-  AttentionResults results = {};
-  AttentionOptions options = {};
-  uint32_t sequence = 0;
-  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
-  // and offsets.
-  std::vector<uint32_t> sequences = {};
-  std::vector<uint32_t> rowCounts = {};
-};
+struct AppendAndAttend;
+struct CachePrefix;
 
 class AttentionCache {
  public:
@@ -122,28 +112,39 @@ class AttentionCache {
   uint64_t bytesPerToken() const;  // of one position of one sequence: keys and values of all heads
   int64_t bytesSaved() const;      // how much more keys and values would take as f16
 
-  // State of committed work. An unknown sequence reads as empty.
-  uint64_t nextPosition(uint32_t sequence = 0) const;
-  uint64_t count(uint32_t sequence = 0) const;  // positions that can be attended to
-  bool isSuspect(uint32_t sequence = 0) const;
+  // State of committed work: an encoder that has appended changes it when it is committed.
+  Result<uint64_t> nextPosition(uint32_t sequence = kOnlySequence) const;
+  Result<uint64_t> count(uint32_t sequence = kOnlySequence) const;  // positions that can be attended to
+  bool isSuspect(uint32_t sequence) const;  // also true of a sequence that the cache does not have
+  bool isSuspect() const;                   // any sequence
+
+  // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have
+  // the meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by
+  // them must then append these tokens, or it cannot be committed.
+  RotaryPositions nextPositions(std::vector<uint32_t> sequences = {kOnlySequence},
+                                std::vector<uint32_t> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
   std::string text() const;
 
   // Keys and values of the next tokens of one sequence: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token,
   // or a view of another layout. A tensor is token-major; a HeadsView can have another layout.
-  Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values, uint32_t sequence = 0);
+  Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
+                      uint32_t sequence = kOnlySequence);
   // Tokens of several sequences, in the order of the list: rowCounts[i] of them for sequences[i]. Without counts it is
   // one for each, or as many as the views have for each of their sequences. A sequence that is listed again continues.
   Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                       std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts = {});
 
   // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
-  // headDim] for one row, [rows, heads, headDim], or a view of another layout. What the same encoder has appended
-  // counts. With a window, a row that would see a position that a ring has overwritten is an error. Without one a row
-  // sees what the ring holds up to its own position, which never fails; several rows in one step then see less than the
-  // same rows one at a time, because all of their keys are stored before the first attends.
+  // headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees what the same encoder has
+  // appended, so append the queries' own keys and values first: a sequence without tokens is an error, and so is an
+  // append after causal attention over a sequence to which the encoder had not appended. Results may not overlap
+  // queries, and cannot be partials: for keys in several caches, pass prefixes. With a window, a row that would see a
+  // position that a ring has overwritten is an error. Without one a row sees what the ring holds up to its own position,
+  // which never fails; several rows in one step then see less than the same rows one at a time, because all of their
+  // keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
-                      const AttentionOptions& options = {}, uint32_t sequence = 0) const;
+                      const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;
   // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows
   // are the newest tokens of sequences[i], or the newest before those of a later entry for the same sequence. Without
   // counts it is one for each, or as many as the view has for each of its sequences. All attend in one FlashDecode,
@@ -151,6 +152,13 @@ class AttentionCache {
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options, std::span<const uint32_t> sequences,
                       std::span<const uint32_t> rowCounts = {}) const;
+  // The same for sequences that continue others, the oldest of which is first: position 0 of a listed sequence follows
+  // the last position of the last prefix. Masks of causality, windows and slopes are those of one sequence with all
+  // tokens. Prefixes may be stored otherwise than the cache. Each is attended to with the rows of all sequences at
+  // once, unless a window or slopes tell the sequences apart. There is no mask.
+  Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
+                      const AttentionOptions& options, std::span<const uint32_t> sequences,
+                      std::span<const uint32_t> rowCounts, std::span<const CachePrefix> after) const;
 
   // Appends any number of tokens and attends with their queries, in chunks that the ring can serve: the results are
   // those of appending and attending token by token. Without a window a full ring takes one token at a time. Tokens
@@ -181,18 +189,19 @@ class AttentionCache {
   // Dequantizes positions of a quantized cache from `position` on: as many as the tensors hold, which have the shapes
   // of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten cannot.
   Result<void> dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,
-                          const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = 0,
+                          const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = kOnlySequence,
                           KVDomain domain = KVDomain::original) const;
 
   // Removes the tokens at `position` and after it. Positions that a ring has overwritten cannot be restored. A
   // sliding-window cache refuses a position at which the next row would not see its whole window.
-  Result<void> truncate(uint64_t position, uint32_t sequence = 0);
+  Result<void> truncate(uint64_t position, uint32_t sequence = kOnlySequence);
   Result<void> reset(uint32_t sequence);
   void reset();
 
   // Writes the cache to a file. Only its owner can read a new file. An existing file is replaced once everything is
-  // written, keeps its permissions, and is left unchanged if the call fails; symbolic links are followed. Waits for
-  // submitted work that writes the cache. Fails, with a retryable error, if the cache changes meanwhile.
+  // written, keeps its permissions, and is left unchanged if the call fails. Follows symbolic links, except links of
+  // other users that do not own the link's folder. Waits for submitted work that writes the cache. Fails, with a
+  // retryable error, if the cache changes meanwhile.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: everything in it is checked. Keys, values and scales may take at
   // most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory is allocated only
@@ -209,6 +218,32 @@ class AttentionCache {
   friend class Preparing;
   struct State;
   std::shared_ptr<State> state_;
+};
+
+// A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
+// continue. It is not changed, and it may be in the cache that holds the others.
+struct CachePrefix {
+  AttentionCache cache;
+  uint32_t sequence = kOnlySequence;
+};
+
+// Keys and values to append, and the queries of the same tokens. All three have the same number of tokens, and do not
+// change.
+struct AppendAndAttend {
+  HeadsView queries;
+  HeadsView keys;
+  HeadsView values;
+  std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
+  AttentionResults results = {};
+  AttentionOptions options = {};
+  uint32_t sequence = kOnlySequence;
+  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
+  // and offsets.
+  std::vector<uint32_t> sequences = {};
+  std::vector<uint32_t> rowCounts = {};
+  // Sequences whose tokens come before those of every sequence of the step, the oldest first, as in attend. Without
+  // positions in `rotary`, tokens are rotated by their positions after them.
+  std::vector<CachePrefix> after = {};
 };
 
 }  // namespace mnk

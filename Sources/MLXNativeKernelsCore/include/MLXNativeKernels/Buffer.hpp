@@ -44,8 +44,12 @@ class Buffer {
   // Copies between the processor and the buffer. They wait for work that was committed before the call and touches
   // these bytes: a read for work that writes them, a write for work that reads or writes them. A read fails if the work
   // that was to write the bytes failed, until they are written again. If waiting could never end, in a handler of
-  // finished work or for a command buffer that the app has not committed, they fail with wouldDeadlock.
+  // finished work or for a command buffer that the app has not committed, they fail with wouldDeadlock. They also fail
+  // while an encoder that is not committed has recorded work on these bytes: a read if the work writes them, a write if
+  // it reads or writes them.
   Result<void> read(uint64_t offset, std::span<std::byte> into) const;
+  // The same, for bytes as they are before encoders that are not committed run.
+  Result<void> readCommitted(uint64_t offset, std::span<std::byte> into) const;
   Result<void> write(uint64_t offset, std::span<const std::byte> from);
 
  protected:
@@ -60,6 +64,8 @@ class Buffer {
   virtual Result<void> copyIn(uint64_t offset, std::span<const std::byte> from);
 
  private:
+  template <typename Wait>
+  Result<void> readAfter(Wait wait, uint64_t offset, std::span<std::byte> into) const;
   MemoryRange part(uint64_t offset, uint64_t bytes) const;
 
   uint64_t length_;

@@ -92,14 +92,8 @@ class CommandEncoder {
   template <typename Op>
   Result<void> encode(const Op& op) {
     if constexpr (requires { encodeRepeated(*this, op); }) {
-      return remembering(
-          [&]() -> Call {
-            if constexpr (requires { advancingCall(op); })
-              return advancingCall(op);
-            else
-              return [op](CommandEncoder& encoder, uint64_t) { return encoder.encode(op); };
-          },
-          [&] { return encodeRepeated(*this, op); }, true);
+      return remembering([&]() -> Call { return [op](CommandEncoder& encoder) { return encoder.encode(op); }; },
+                         [&] { return encodeRepeated(*this, op); }, true);
     } else if constexpr (requires(Device & target) { plan(op, target); }) {
       return device() ? encode(plan(op, *device())) : encode(plan(op));
     } else {
@@ -138,8 +132,8 @@ class CommandEncoder {
   EncodingParticipant* participant(const void* key) const;
   Result<void> join(const void* key, std::shared_ptr<EncodingParticipant> participant);
 
-  // A call that a RecordedStep makes again; `run` is the number of committed runs of the step before it.
-  using Call = std::function<Result<void>(CommandEncoder&, uint64_t run)>;
+  // A call that a RecordedStep makes again.
+  using Call = std::function<Result<void>(CommandEncoder&)>;
   // Runs `body`, the whole of a call. A recording keeps what `make` returns, a Call that does the same, unless `body`
   // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs only in
   // positions from run to run, so that a run can reuse what the previous one found out.
@@ -147,6 +141,9 @@ class CommandEncoder {
   Result<void> remembering(const Make& make, const Body& body, bool hasOneForm = false) {
     return calls_ ? remember(std::cref(make), std::cref(body), hasOneForm) : body();
   }
+  // What a recording cannot combine, because caches advance with every run: rotary positions that stay, and appends.
+  void noteFixedPositions() noexcept;
+  void noteAppend() noexcept;
 
  private:
   friend class RecordedStep;
@@ -157,6 +154,7 @@ class CommandEncoder {
   };
   Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body, bool hasOneForm);
   static Error neverRuns(std::string_view got);  // of the encoder of a recording
+  Result<void> checkRecorded() const;            // whether all that was recorded can run
   // From now on nothing can be recorded or committed. Releases what was recorded.
   void fail(const Error& error) noexcept;
   const std::string& label() const;

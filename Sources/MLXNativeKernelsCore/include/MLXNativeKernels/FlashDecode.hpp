@@ -1,6 +1,6 @@
-// FlashDecode attends the newest tokens of sequences to all that a cache holds of them. For query row i of a sequence
-// that has `length` positions, whose queries are the last `rows` of them:
-//   p          = length - rows + i                                        the position of the row
+// FlashDecode attends tokens of sequences, by default the newest, to all that a cache holds of them. For query row i of
+// a sequence that has `length` positions:
+//   p          = length - rows + i, or position + i if the sequence has a `position`     the position of the row
 //   score[k]   = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]      for each visible key k
 //   out        = sum over k of weight[k] * value k,   weight = softmax of the scores, with a sink's score beside them
 // cap(x) = softcap * tanh(x / softcap), if there is a softcap. Keys are counted from the oldest that the cache holds:
@@ -42,6 +42,11 @@ struct AttendedSequence {
   // How many rows of the queries are of the sequence; 0: the same number for each sequence, by the queries' shape. If
   // one sequence has a row count, all must. They then share one list of rows, in their order, without masks.
   uint64_t rows = 0;
+  // The position of the first row; none: length - rows, because the rows are the newest tokens. If the cache holds a
+  // part of the keys, such as a prompt that other caches continue, this counts from the part's first key: with n tokens
+  // between the end of the part and the first row, it is length + n; it is below 0 if the part begins after the row.
+  // Partials need it: a part without it would be masked as if the rows were its newest tokens.
+  std::optional<int64_t> position = {};
 
   uint64_t written() const { return highest == 0 ? length : highest; }
 
@@ -61,7 +66,9 @@ enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
 enum class FlashDecodeMerge : uint32_t { automatic, separate, inKernel };
 
 struct AttentionOptions {
-  float scale = 0;  // 0: 1 / sqrt(headDim). A latent cache does not know the head dim of its model and needs one
+  // At most 4e19 / headDim, so that scores of finite f16 queries and keys are finite; 0: 1 / sqrt(headDim). A latent
+  // cache does not know the head dim of its model and needs one.
+  float scale = 0;
   bool isCausal = true;
   uint32_t window = 0;            // how many newest positions a row sees, including its own; 0: all
   bool windowSeesPinned = false;  // with a window, a row also sees the pinned positions of a ring

@@ -21,14 +21,14 @@
 namespace mnk {
 
 enum class KVScaleRule : uint32_t { unbiased, leastSquares };
-enum class KVNonFinite : uint32_t { zero, propagate };
+enum class KVNonFinite : uint32_t { propagate, zero };
 
 // How vectors are quantized where the format allows a choice. Readers do not need it.
 struct KVQuantizeOptions {
   uint32_t candidates = 5;  // turbo: 1, 5 or 17
   KVScaleRule keyScale = KVScaleRule::unbiased;
   KVScaleRule valueScale = KVScaleRule::leastSquares;
-  KVNonFinite nonFinite = KVNonFinite::zero;
+  KVNonFinite nonFinite = KVNonFinite::propagate;
 
   bool hasSearch() const { return candidates == 1 || candidates == 5 || candidates == 17; }
   bool operator==(const KVQuantizeOptions&) const = default;

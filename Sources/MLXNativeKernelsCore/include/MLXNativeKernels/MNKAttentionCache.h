@@ -5,6 +5,9 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
+/// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
+static const NSUInteger MNKOnlySequence = NSUIntegerMax;
+
 /// What of a cache is quantized. The rest is dense, with the descriptor's element type.
 typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
   MNKQuantizedPlanesBoth = 0,
@@ -26,7 +29,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
 @property(nonatomic) MNKKVCodecName codec;
 @property(nonatomic) NSUInteger keyBits;
 @property(nonatomic) NSUInteger valueBits;
-/// For mlx1 at a head dim of 512; 1 by default.
+/// For mlx1 and mlx1Unrotated at a head dim of 512; 1 by default.
 @property(nonatomic) float scaleFactor;
 @property(nonatomic, copy) MNKKVQuantizeOptions *options;
 /// `float32`, `[kvHeads, headDim]`.
@@ -145,7 +148,7 @@ __attribute__((objc_subclassing_restricted))
 
 /// Writes the cache to a file, after waiting for submitted work that writes the cache. Only its owner can read a new
 /// file. An existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the
-/// call fails; symbolic links are followed.
+/// call fails. Symbolic links are followed, except links of other users that do not own the link's folder.
 - (BOOL)saveToURL:(NSURL *)url error:(NSError **)error NS_SWIFT_NAME(save(to:));
 
 /// The descriptor, with all defaults resolved.
@@ -163,18 +166,20 @@ __attribute__((objc_subclassing_restricted))
 /// How many more bytes the cache would take as `float16`; negative for `float32`.
 @property(nonatomic, readonly) NSInteger bytesSaved;
 
-/// The position that the next appended token gets, in the only or first sequence.
+/// The position that the next appended token gets; `NSNotFound` if the cache has several sequences. It advances when an
+/// encoder is committed.
 @property(nonatomic, readonly) NSUInteger nextPosition;
-/// The number of positions that are kept, in the only or first sequence.
+/// The number of positions that are kept; `NSNotFound` if the cache has several sequences.
 @property(nonatomic, readonly) NSUInteger count;
-/// Whether work that appended to the only or first sequence has failed since its last truncate or reset.
+/// Whether work that appended to any sequence has failed since the sequence's last truncate or reset.
 @property(nonatomic, readonly, getter=isSuspect) BOOL suspect;
-/// The same of any sequence; an unknown one reads as empty.
+/// The same for one sequence; `NSNotFound` if the cache does not have it.
 - (NSUInteger)nextPositionOfSequence:(NSUInteger)sequence;
 - (NSUInteger)countOfSequence:(NSUInteger)sequence;
+/// The same for one sequence; `YES` if the cache does not have it.
 - (BOOL)isSequenceSuspect:(NSUInteger)sequence;
 
-/// Removes tokens of the only or first sequence at `position` and after it, as when speculative decoding rolls back.
+/// Removes tokens of the only sequence at `position` and after it, as when speculative decoding rolls back.
 /// Overwritten positions cannot be restored, and a sliding-window cache refuses a position at which the next row would
 /// not see its whole window.
 - (BOOL)truncateToPosition:(NSUInteger)position error:(NSError **)error NS_SWIFT_NAME(truncate(to:));
@@ -185,6 +190,22 @@ __attribute__((objc_subclassing_restricted))
 /// Removes all tokens of all sequences.
 - (void)reset;
 - (BOOL)resetSequence:(NSUInteger)sequence error:(NSError **)error;
+
+@end
+
+/// A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
+/// continue.
+@interface MNKCachePrefix : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// The only sequence of a cache.
+- (instancetype)initWithCache:(MNKAttentionCache *)cache;
+- (instancetype)initWithCache:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence NS_DESIGNATED_INITIALIZER;
+
+@property(nonatomic, readonly) MNKAttentionCache *cache;
+@property(nonatomic, readonly) NSUInteger sequence;
 
 @end
 

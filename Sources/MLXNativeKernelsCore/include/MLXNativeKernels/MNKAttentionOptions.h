@@ -27,7 +27,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
 /// How queries attend. All of it may be left at its default.
 @interface MNKAttentionOptions : MNKDescriptor
 
-/// Multiplies scores; 0 means 1 / sqrt(headDim).
+/// Multiplies products of queries and keys, at most 4e19 / headDim; 0 means 1 / sqrt(headDim).
 @property(nonatomic) float scale;
 /// Whether a row sees nothing after its own position; `YES` by default.
 @property(nonatomic, getter=isCausal) BOOL causal;

@@ -4,7 +4,7 @@
 #import <MLXNativeKernels/MNKMultiRoPE.h>
 #import <MLXNativeKernels/MNKOperation.h>
 
-@class MNKAttentionCache, MNKDevice, MNKDispatch, MNKQuantizedStorage;
+@class MNKAttentionCache, MNKCachePrefix, MNKDevice, MNKDispatch, MNKQuantizedStorage;
 
 NS_ASSUME_NONNULL_BEGIN
 
@@ -28,14 +28,14 @@ __attribute__((objc_subclassing_restricted))
 
 @property(nonatomic, readonly) MNKDevice *device;
 
-/// Writes keys and values at the next position of the only or first sequence, or quantizes them, whichever the cache
+/// Writes keys and values at the next position of the only sequence, or quantizes them, whichever the cache
 /// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can have
 /// another layout.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
              error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:));
-/// The same for any sequence.
+/// The same for one of several sequences.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
@@ -65,7 +65,7 @@ __attribute__((objc_subclassing_restricted))
              rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
                  error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequences:rowCounts:));
 
-/// Attends queries, the newest tokens of the only or first sequence, to all that the cache holds of it, with what this
+/// Attends queries, the newest tokens of the only sequence, to all that the cache holds of it, with what this
 /// encoder has appended: `[heads, headDim]` for one row, or `[rows, heads, headDim]`.
 ///
 /// With a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees what
@@ -77,7 +77,7 @@ __attribute__((objc_subclassing_restricted))
            intoTensor:(MNKTensor *)output
               options:(nullable MNKAttentionOptions *)options
                 error:(NSError **)error NS_SWIFT_NAME(attend(_:over:into:options:));
-/// The same for any sequence, and optionally with partials or the logarithm of the sum.
+/// The same for one of several sequences, and optionally with the logarithm of the sum.
 - (BOOL)attendQueries:(MNKTensor *)queries
             overCache:(MNKAttentionCache *)cache
              sequence:(NSUInteger)sequence
@@ -109,6 +109,18 @@ __attribute__((objc_subclassing_restricted))
                   results:(MNKAttentionResults *)results
                   options:(nullable MNKAttentionOptions *)options
                     error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:rowCounts:results:options:));
+
+/// Attends queries of sequences whose first tokens are in other caches, such as a prompt that several conversations
+/// share. Position 0 of a listed sequence follows the last position of the last prefix: causality, windows and slopes
+/// are those of one sequence with all tokens. There is no mask.
+- (BOOL)attendQueriesView:(MNKHeadsView *)queries
+                overCache:(MNKAttentionCache *)cache
+                sequences:(NSArray<NSNumber *> *)sequences
+                rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
+                    after:(NSArray<MNKCachePrefix *> *)prefixes
+                  results:(MNKAttentionResults *)results
+                  options:(nullable MNKAttentionOptions *)options
+                    error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:rowCounts:after:results:options:));
 
 /// Appends any number of tokens of one sequence and attends with their queries, in chunks that a ring can serve: the
 /// results are those of appending and attending token by token. Tokens that take several chunks need causal attention,
@@ -147,6 +159,21 @@ __attribute__((objc_subclassing_restricted))
                        options:(nullable MNKAttentionOptions *)options
                          error:(NSError **)error
     NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequences:rowCounts:results:options:));
+
+/// The same for sequences whose first tokens are in other caches, as in `attendQueriesView:`. Without positions in
+/// `rotary`, tokens are rotated by their positions after the prefixes.
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(nullable MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                     sequences:(NSArray<NSNumber *> *)sequences
+                     rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
+                         after:(NSArray<MNKCachePrefix *> *)prefixes
+                       results:(MNKAttentionResults *)results
+                       options:(nullable MNKAttentionOptions *)options
+                         error:(NSError **)error
+    NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequences:rowCounts:after:results:options:));
 
 /// Replaces a sequence with a copy of another.
 - (BOOL)copySequence:(NSUInteger)source

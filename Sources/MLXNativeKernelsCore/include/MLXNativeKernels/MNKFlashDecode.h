@@ -17,7 +17,12 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)initWithSequence:(NSUInteger)sequence
                           length:(NSUInteger)length
                          highest:(NSUInteger)highest
-                            rows:(NSUInteger)rows NS_DESIGNATED_INITIALIZER;
+                            rows:(NSUInteger)rows;
+- (instancetype)initWithSequence:(NSUInteger)sequence
+                          length:(NSUInteger)length
+                         highest:(NSUInteger)highest
+                            rows:(NSUInteger)rows
+                        position:(nullable NSNumber *)position NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic, readonly) NSUInteger sequence;
 @property(nonatomic, readonly) NSUInteger length;
@@ -27,10 +32,14 @@ NS_ASSUME_NONNULL_BEGIN
 /// How many rows of the queries are of the sequence; 0 means the same number for each sequence, by the queries' shape.
 /// With row counts, for all sequences or for none, queries and results are one list of all rows, and there is no mask.
 @property(nonatomic, readonly) NSUInteger rows;
+/// The position of the first row, counted from the cache's first key: `length` + n if n tokens, which are in other
+/// caches, come between the end of this one and the first row. It is below 0 if this one begins after the row. `nil`
+/// means that the rows are the newest tokens; results that are partials need a position.
+@property(nonatomic, readonly, nullable) NSNumber *position;
 
 @end
 
-/// Attends the newest tokens of sequences to all that a cache in the caller's memory holds of them.
+/// Attends tokens of sequences, by default the newest, to all that a cache in the caller's memory holds of them.
 @interface MNKFlashDecode : MNKOperation
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -3,6 +3,8 @@
 #import <MLXNativeKernels/MNKOperation.h>
 #import <MLXNativeKernels/MNKRotaryEmbedding.h>
 
+@class MNKAttentionCache;
+
 NS_ASSUME_NONNULL_BEGIN
 
 /// Counts of vectors in a tensor, and the distances between them in elements.
@@ -70,8 +72,21 @@ NS_ASSUME_NONNULL_BEGIN
 /// An `int32` or `uint32` tensor that the kernel reads: `[tokens]`, `[axes, tokens]` or `[axes, sequences, tokens]`.
 + (instancetype)positionsWithTensor:(MNKTensor *)tensor;
 
+/// The positions that the next tokens of a cache get, after what the encoder has appended. The tokens are of the only
+/// sequence of the cache. The encoder must then append them, or it cannot be committed.
++ (instancetype)nextPositionsOfCache:(MNKAttentionCache *)cache NS_SWIFT_NAME(next(of:));
+/// The same for tokens of several sequences: lists mean what they mean in an append.
++ (instancetype)nextPositionsOfCache:(MNKAttentionCache *)cache
+                           sequences:(NSArray<NSNumber *> *)sequences
+                           rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
+    NS_SWIFT_NAME(next(of:sequences:rowCounts:));
+
 @property(nonatomic, readonly) NSInteger first;
 @property(nonatomic, readonly, nullable, copy) NSArray<NSArray<NSNumber *> *> *axes;
+/// Set for the next positions of a cache, with their lists.
+@property(nonatomic, readonly, nullable) MNKAttentionCache *cache;
+@property(nonatomic, readonly, nullable, copy) NSArray<NSNumber *> *sequences;
+@property(nonatomic, readonly, nullable, copy) NSArray<NSNumber *> *rowCounts;
 @property(nonatomic, readonly, nullable) MNKTensor *tensor;
 
 @end

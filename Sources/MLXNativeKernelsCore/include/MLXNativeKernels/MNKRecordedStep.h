@@ -9,9 +9,9 @@ NS_ASSUME_NONNULL_BEGIN
 /// covers what the caches then hold. A run follows the rules of an encoder: all caches advance or none, and what no
 /// longer fits, such as an append to a full cache, is an error before anything runs.
 ///
-/// Rotary positions that start at a number advance by the number of tokens with every run. Lists of positions stay, and
-/// so do the positions of ops over caller-owned caches; a tensor is read when the step runs. A step keeps the tensors
-/// and caches that it uses. Threads may share it.
+/// Rotary positions follow a cache if they are its next ones. Numbers and lists stay, and are refused in a step that
+/// appends to a cache. Positions of ops over caller-owned caches stay too; a tensor is read when the step runs. A step
+/// keeps the tensors and caches that it uses. Threads may share it.
 ///
 /// ```objc
 /// MNKRecordedStep *step = [device recordStepWithLabel:@"token" error:&error
@@ -38,9 +38,6 @@ __attribute__((objc_subclassing_restricted))
 /// `-[MNKCommandEncoder commitWithCompletionHandler:]`.
 - (void)runWithCompletionHandler:(void(NS_SWIFT_SENDABLE ^)(MNKSummary *_Nullable summary, NSError *_Nullable failure))
                                      completionHandler NS_SWIFT_ASYNC_NAME(finishedRun());
-
-/// Committed runs. Rotary positions that start at a number count them: if you truncate a cache, set it back too.
-@property(atomic) NSUInteger runs;
 
 /// What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
 @property(nonatomic, readonly) MNKSummary *summary;

@@ -6,8 +6,8 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -22,18 +22,31 @@
 namespace mnk {
 
 class CommandEncoder;
+struct RotaryPositions;
+
+// Where positions come from that are known only when an op is encoded, such as the next ones of a cache.
+class PositionSource {
+ public:
+  virtual ~PositionSource() = default;
+  // The positions of these tokens: a number, a list or a tensor. Without an encoder, those of committed work. A number
+  // would count from the start of every entry of a step; `asList` asks for a list of all tokens instead.
+  virtual Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens, bool asList) const = 0;
+  // The op that asked for them last has been recorded.
+  virtual void recorded(CommandEncoder& encoder) const noexcept = 0;
+};
 
 // The position of each token, from -2^31 to 2^31 - 1, on 1 to 4 axes. One axis is used for all of them, as for text.
 //   a number   of the first token of every sequence; those that follow count up
 //   a list     axis after axis, in each all tokens of all sequences; known in advance, so the rules check it
 //   a tensor   the same in i32, or in u32 up to 2^32 - 1: [tokens of all sequences], [axes, tokens of all sequences] or
 //              [axes, sequences, tokens]; read by the kernel, which takes what an offset moves further modulo 2^32
+//   a source   asked when the op is encoded: AttentionCache::nextPositions
 struct RotaryPositions {
   struct List {
     std::vector<int32_t> numbers;
     uint32_t axes = 1;
   };
-  std::variant<int64_t, List, Tensor> source = int64_t{0};
+  std::variant<int64_t, List, Tensor, std::shared_ptr<const PositionSource>> source = int64_t{0};
 
   RotaryPositions() = default;
   template <std::integral Number>
@@ -41,9 +54,16 @@ struct RotaryPositions {
       : source(std::in_range<int64_t>(first) ? static_cast<int64_t>(first) : std::numeric_limits<int64_t>::max()) {}
   RotaryPositions(std::vector<int32_t> numbers, uint32_t axes = 1) : source(List{std::move(numbers), axes}) {}
   RotaryPositions(Tensor tensor) : source(std::move(tensor)) {}
+  // Null has a position that the rules refuse.
+  RotaryPositions(std::shared_ptr<const PositionSource> from) : source(std::numeric_limits<int64_t>::max()) {
+    if (from) source = std::move(from);
+  }
 
-  // Those of the same tokens after `runs` steps of `tokens` each: a number advances; lists and tensors stay.
-  void advance(uint64_t runs, uint64_t tokens);
+  const PositionSource* follows() const {
+    const auto* from = std::get_if<std::shared_ptr<const PositionSource>>(&source);
+    return from ? from->get() : nullptr;
+  }
+  bool areNumbers() const { return source.index() < 2; }
 };
 
 // One number for each sequence: a list, or an i32 or u32 tensor.
@@ -68,7 +88,5 @@ struct MultiRoPE {
 // Checks every rule and returns what to run. Needs no device.
 Result<Plan> plan(const MultiRoPE& op);
 Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op);
-// In a RecordedStep, positions that are a number advance by the op's tokens with every run.
-std::function<Result<void>(CommandEncoder&, uint64_t run)> advancingCall(const MultiRoPE& op);
 
 }  // namespace mnk

@@ -22,7 +22,7 @@ namespace mnk {
 struct QuantizedKVPlane {
   KVCodec codec = {};                        // ignored in a dense plane
   Tensor codes;                              // u8, or the elements of a dense plane
-  Tensor scales;                             // f16 for turbo, f32 for mlx1; none of a dense plane
+  Tensor scales;                             // f16 for turbo, otherwise f32; none of a dense plane
   std::optional<Tensor> means = {};          // f32 [heads, headDim]
   std::optional<Tensor> channelScales = {};  // f32 [heads, headDim], none of them 0; keys only
 

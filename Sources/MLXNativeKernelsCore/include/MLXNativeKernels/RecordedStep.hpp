@@ -3,12 +3,12 @@
 // run follows every rule of an encoder: all caches advance or none, and what no longer fits is an error before anything
 // runs. The device keeps plans, so that a repeated call is cheap.
 //   caches                             advance with every run
-//   rotary positions that are numbers  move on by their tokens with every run; those of appendAndAttend that are not
-//                                      given follow the cache
+//   rotary positions                   follow a cache, if they are its next ones or are not given to appendAndAttend;
+//                                      numbers and lists stay, and are refused in a step that appends to a cache
 //   other positions, lists, tensors    stay; a tensor is read when the step runs
 // A recording has at most 131,072 calls, with those of the steps in it, and steps are nested at most 16 deep.
 // A step keeps the tensors and caches that it uses. Threads may share it. One that was moved from, or never recorded,
-// has no runs and no device, and running it is an error.
+// has no device, and running it is an error.
 #pragma once
 #include <functional>
 #include <memory>
@@ -27,16 +27,11 @@ class RecordedStep {
                                      const std::function<Result<void>(CommandEncoder&)>& body, std::string label = "");
 
   // Encodes the step and commits it, as CommandEncoder::commit does. Refused, with a retryable error, if another thread
-  // ran it meanwhile, or changed a cache that it uses.
+  // changed a cache that it uses meanwhile.
   Result<Completion> run(CommandEncoder::Finished finished = {}) const;
-  // Encodes the step, together with the other work of this encoder. It counts as a run once the encoder is committed.
-  // If a later call of the step is refused, the encoder cannot be committed.
+  // Encodes the step, together with the other work of this encoder. If a later call of the step is refused, the encoder
+  // cannot be committed.
   Result<void> encode(CommandEncoder& into) const;
-
-  // Committed runs, also those that failed on the device. Rotary positions that start at a number count them; if a
-  // cache is truncated, as after such a failure, `setRuns` sets them back.
-  uint64_t runs() const;
-  void setRuns(uint64_t runs);
 
   // What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
   const Summary& summary() const;
@@ -44,10 +39,9 @@ class RecordedStep {
 
  private:
   friend class StepRecording;
-  static Result<void> makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into, uint64_t run);
+  static Result<void> makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into);
 
   struct State;
-  class Run;
   std::shared_ptr<State> state_;
 };
 

@@ -13,7 +13,8 @@
 
 MNK_HEADER_BEGIN
 
-typedef struct mnk_cache mnk_cache;
+// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
+#define MNK_ONLY_SEQUENCE UINT32_MAX
 
 // What of a cache is quantized. The rest is dense, with the descriptor's dtype.
 typedef enum MNK_CLOSED(mnk_quantized_planes) {
@@ -28,7 +29,7 @@ typedef struct mnk_cache_quantization {
   mnk_kv_codec_name codec;
   uint32_t key_bits;
   uint32_t value_bits;  // 0: as key_bits
-  float scale_factor;   // mlx1 at head dim 512; 0 is 1
+  float scale_factor;   // mlx1 and mlx1Unrotated at head dim 512; 0 is 1
   mnk_kv_quantize_options options;
   mnk_tensor* MNK_NULLABLE key_means;           // f32 [kvHeads, headDim]; NULL: none
   mnk_tensor* MNK_NULLABLE value_means;         // f32 [kvHeads, valueHeadDim]; NULL: none
@@ -85,10 +86,15 @@ mnk_tensor* MNK_NULLABLE mnk_cache_make_values(const mnk_cache* cache, mnk_error
 mnk_tensor* MNK_NULLABLE mnk_cache_make_key_scales(const mnk_cache* cache, mnk_error_out error);
 mnk_tensor* MNK_NULLABLE mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out error);
 
-// State of committed work; an unknown sequence reads as empty.
-uint64_t mnk_cache_next_position(const mnk_cache* cache, uint32_t sequence);
-uint64_t mnk_cache_count(const mnk_cache* cache, uint32_t sequence);
-bool mnk_cache_is_suspect(const mnk_cache* cache, uint32_t sequence);
+typedef struct mnk_sequence_state {
+  uint64_t next_position;  // of the next token that is appended
+  uint64_t count;          // positions that can be attended to
+  bool is_suspect;         // work that appended to it has failed since its last truncate or reset
+} mnk_sequence_state;
+
+// State of committed work: an encoder that has appended changes it when it is committed.
+bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state, mnk_error_out error);
+bool mnk_cache_is_suspect(const mnk_cache* cache);  // any sequence
 uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
 
 // Records a write at the next position, which advances when the encoder is committed. A commit is refused, with a
@@ -117,8 +123,16 @@ typedef struct mnk_rotary_step {
   bool has_first_position;       // else, without `positions`, tokens have the positions that they get in the cache
   int64_t first_position;        // of every sequence, if there are no positions
   mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
+  mnk_next_positions next;       // instead of both: the next positions of another cache
   mnk_rotary_numbers offsets;    // one for each sequence
 } mnk_rotary_step;
+
+// A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
+// continue.
+typedef struct mnk_cache_prefix {
+  const mnk_cache* cache;
+  uint32_t sequence;  // or MNK_ONLY_SEQUENCE
+} mnk_cache_prefix;
 
 // Tokens of sequences of a cache, in any layout. A view without a tensor is left out.
 typedef struct mnk_cache_step {
@@ -126,12 +140,16 @@ typedef struct mnk_cache_step {
   mnk_heads_view queries;  // to attend
   mnk_heads_view keys;     // to append
   mnk_heads_view values;
-  const uint32_t* MNK_NULLABLE sequences;   // NULL: only sequence 0
+  const uint32_t* MNK_NULLABLE sequences;   // NULL: the only sequence of the cache
   const uint32_t* MNK_NULLABLE row_counts;  // how many rows each listed sequence has; NULL: the same number for each
   size_t sequence_count;
   const mnk_attention_results* MNK_NULLABLE results;  // to attend
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
   const mnk_rotary_step* MNK_NULLABLE rotary;         // only for mnk_encoder_append_and_attend; NULL: none
+  // To attend: sequences whose tokens come before those of every listed sequence, the oldest first; up to 1,023.
+  // Causality, windows, slopes and, without positions, rotations are those of one sequence with all tokens. No mask.
+  const mnk_cache_prefix* MNK_NULLABLE prefixes;  // NULL: none
+  size_t prefix_count;
 } mnk_cache_step;
 
 // Appends keys and values. A sequence that is listed again continues.
@@ -174,8 +192,8 @@ bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out
 void mnk_cache_reset(mnk_cache* cache);
 
 // Writes the cache to a file, after waiting for submitted work that writes it. Only its owner can read a new file. An
-// existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the call fails;
-// symbolic links are followed.
+// existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the call fails.
+// Symbolic links are followed, except links of other users that do not own the link's folder.
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error);
 // The cache of a file, which need not be trusted: it is checked, and the call fails if keys and values would take more
 // than max_bytes. Its capacity can be another one that holds every position that the file holds; 0: as saved.

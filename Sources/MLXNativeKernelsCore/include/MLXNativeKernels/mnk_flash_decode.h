@@ -30,7 +30,7 @@ typedef enum MNK_CLOSED(mnk_flash_decode_merge) {
 // All zero but for the size are the defaults.
 typedef struct mnk_attention_options {
   size_t size;                    // sizeof(mnk_attention_options)
-  float scale;                    // 0: 1 / sqrt(headDim)
+  float scale;                    // at most 4e19 / headDim; 0: 1 / sqrt(headDim)
   bool is_bidirectional;          // else causal: a row sees nothing after its own position
   uint32_t window;                // how many newest positions a row sees, including its own; 0: all
   float softcap;                  // 0: none
@@ -43,7 +43,7 @@ typedef struct mnk_attention_options {
   bool window_sees_pinned;  // with a window, a row also sees the pinned positions of a ring
 } mnk_attention_options;
 
-// The outputs of attention: `into`, or partials instead. For queries of any layout, axes before the last are
+// The outputs of attention: `into`, or partials instead, not over mnk_cache. For queries of any layout, axes before the last are
 // [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
 typedef struct mnk_attention_results {
   size_t size;                             // sizeof(mnk_attention_results)
@@ -61,6 +61,11 @@ typedef struct mnk_attended_sequence {
   // How many rows of the queries are of the sequence; 0: the same number for each sequence, by the queries' shape. With
   // row counts, for all or for none, queries and results are one list of all rows, and there is no mask.
   uint64_t rows;
+  // The position of the first row, counted from the cache's first key: length + n if n tokens, which are in other
+  // caches, come between the end of this one and the first row; below 0 if this one begins after the row. Else length -
+  // rows: the rows are the newest tokens. Partials need it.
+  bool has_position;
+  int64_t position;
 } mnk_attended_sequence;
 
 typedef struct mnk_flash_decode {

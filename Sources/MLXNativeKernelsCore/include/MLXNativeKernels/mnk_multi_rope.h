@@ -56,6 +56,17 @@ typedef struct mnk_rotary_numbers {
   mnk_tensor* MNK_NULLABLE tensor;
 } mnk_rotary_numbers;
 
+typedef struct mnk_cache mnk_cache;
+
+// The positions that the next tokens of a cache get, after what the encoder has appended. Lists have the meaning that
+// they have in mnk_cache_step. The encoder must then append the rotated tokens, or it cannot be committed.
+typedef struct mnk_next_positions {
+  const mnk_cache* MNK_NULLABLE cache;      // NULL: none
+  const uint32_t* MNK_NULLABLE sequences;   // NULL: the only sequence of the cache
+  const uint32_t* MNK_NULLABLE row_counts;  // how many tokens each listed sequence has; NULL: the same number for each
+  size_t sequence_count;
+} mnk_next_positions;
+
 typedef struct mnk_multi_rope {
   size_t size;  // sizeof(mnk_multi_rope)
   mnk_heads_view queries;
@@ -64,6 +75,7 @@ typedef struct mnk_multi_rope {
   mnk_heads_view rotated_keys;
   int64_t first_position;        // of every sequence, if there are no positions
   mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
+  mnk_next_positions next;       // instead of both
   mnk_rotary_numbers offsets;    // one for each sequence
   mnk_rotary_embedding rotary;
 } mnk_multi_rope;

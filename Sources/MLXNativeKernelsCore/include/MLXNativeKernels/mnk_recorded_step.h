@@ -25,10 +25,6 @@ bool mnk_encoder_encode_step(mnk_encoder* encoder, const mnk_recorded_step* step
 // Encodes a plan that was made before.
 bool mnk_encoder_encode_plan(mnk_encoder* encoder, const mnk_plan* plan, mnk_error_out error);
 
-// Committed runs, which rotary positions that start at a number count; set it back if you truncate a cache.
-uint64_t mnk_recorded_step_runs(const mnk_recorded_step* step);
-void mnk_recorded_step_set_runs(mnk_recorded_step* step, uint64_t runs);
-
 // What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
 mnk_summary mnk_recorded_step_summary(const mnk_recorded_step* step);
 mnk_counts mnk_recorded_step_counts(const mnk_recorded_step* step, const char* kind);  // zeros for an unknown kind

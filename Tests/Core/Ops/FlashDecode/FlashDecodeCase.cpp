@@ -157,6 +157,10 @@ FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTen
     op.over = view;
   }
   op.sequences = attend.sequences;
+  for (AttendedSequence& each : op.sequences) {
+    const uint64_t rows = each.rows != 0 ? each.rows : attend.rows;
+    if (attend.givesPartials && !each.position) each.position = static_cast<int64_t>(each.length - rows);
+  }
   op.options = attend.options;
   const Shape perHead = REQUIRE(Shape::make({attend.heads()}));
   if (attend.mask) op.options.mask = makeTensor("mask", attend.mask->dtype, maskShape(attend), 0);

@@ -98,7 +98,7 @@ std::vector<Use> usesOf(const FlashDecode& op, const OperandBytes& bytes) {
     const uint64_t rows = op.sequences[s].rows != 0 ? op.sequences[s].rows : queries.rows;
     for (uint64_t k = 0; k < held.size(); ++k) {
       for (uint64_t row = 0; row < rows; ++row) {
-        const int64_t position = rowPosition(op.sequences[s].length, rows, row);
+        const int64_t position = rowPosition(op.sequences[s], rows, row);
         if (!isVisible(op, held[k].position, position)) continue;
         for (uint64_t head = 0; head < queries.heads; ++head) {
           const uint64_t kvHead = head / (queries.heads / cache.heads);
@@ -135,9 +135,10 @@ void addCodes(Seeded& random, const FlashDecodeCase& contents, const QuantizedKV
     codes.insert(codes.end(), bytes.begin(), bytes.end());
     // Elements of about 0.5 in every codec.
     double whole = 1;
-    if (plane.codec.name == KVCodecName::mlx1) {
-      whole = headDim == 512 ? static_cast<double>(plane.codec.scaleFactor) : std::sqrt(static_cast<double>(headDim));
+    if (plane.codec.name != KVCodecName::turbo) {
+      whole = size.scales == 2 ? static_cast<double>(plane.codec.scaleFactor) : std::sqrt(static_cast<double>(headDim));
     }
+    if (plane.codec.name == KVCodecName::mlx1Affine4) whole /= 4;
     const auto anySize = [&] {
       if (!contents.hasWideScales) return uniform(random, 0.2, 0.8);
       // Keys stay small, or one of them would have all the weight.

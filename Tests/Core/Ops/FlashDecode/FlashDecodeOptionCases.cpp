@@ -36,7 +36,8 @@ std::span<const NumberOption> numberOptions() {
   using Core = AttentionOptions;
   using InC = mnk_attention_options;
   static const NumberOption all[] = {
-      numberOption<&Core::scale, &InC::scale>("scale", {0.125, 1, 0.01, 1e-37}, {-1, NAN, 3e38, 1e-38}),
+      numberOption<&Core::scale, &InC::scale>("scale", {0.125, 1, 0.01, 1e-37, 6e4},
+                                              {-1, NAN, INFINITY, 3e38, 1e37, 7e17, 1e-38}),
       numberOption<&Core::softcap, &InC::softcap>("softcap", {10, 2, 30, 50, 1e-30, 1e-6, 1e6, 1e30},
                                                   {INFINITY, NAN, -2, 3e38, 1e-31}),
       numberOption<&Core::window, &InC::window>("window", {3}, {uint32_t{1} << 31}),
@@ -295,6 +296,15 @@ std::vector<Case> quantizedCases() {
     cases.back().name += fmt::format(", {} positions", length);
     cases.back().rows = length == 129 ? 9 : 1;
   }
+  // Variants of mlx1. Each as often at even places, where mixedDecodeCases has dense keys, as at odd ones.
+  constexpr KVCodecName kUnrotated = KVCodecName::mlx1Unrotated, kAffine4 = KVCodecName::mlx1Affine4;
+  for (uint64_t headDim : {256, 512, 256, 512}) {
+    for (uint32_t bits : {5u, 6u, 8u}) add({kUnrotated, bits}, {kUnrotated, bits == 5 ? 8 : bits}, headDim);
+    add({kAffine4, 4}, {kAffine4, 4}, headDim);
+    add({kAffine4, 4}, {kAffine4, 4}, headDim);
+  }
+  add({kUnrotated, 8, 0.75f}, {kUnrotated, 6, 16}, 512);
+  add({kUnrotated, 5, 0.75f}, {kUnrotated, 8, 16}, 512);
   return cases;
 }
 

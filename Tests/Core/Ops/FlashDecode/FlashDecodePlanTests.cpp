@@ -38,11 +38,11 @@ std::vector<uint64_t> vectorsSeen(const FlashDecode& op, const Case& attend, con
   const CacheGeometry cache = geometryOf(op);
   std::vector<uint64_t> vectors;
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
-    const uint64_t all = attend.rowsOf(s), length = op.sequences[s].length;
+    const uint64_t all = attend.rowsOf(s);
     for (const HeldKey& key : heldKeys(cache, op.sequences[s])) {
       bool isSeen = false;
       for (uint64_t row = rows.begin; row < std::min(rows.end, all); ++row) {
-        isSeen |= isVisible(op, key.position, rowPosition(length, all, row));
+        isSeen |= isVisible(op, key.position, rowPosition(op.sequences[s], all, row));
       }
       for (uint64_t head = 0; isSeen && head < cache.heads; ++head) {
         vectors.push_back(cache.indexOf(op.sequences[s].sequence, head, key.slot));

@@ -80,6 +80,38 @@ std::vector<Case> raggedCases() {
     attend.options.splits = 2;
     cases.push_back(attend);
   }
+  // Caches of a part of the keys: rows that follow it, far or near, rows in it, and rows before some of it.
+  for (uint32_t window : {0u, 6u, 25u, 60u}) {
+    const uint64_t number = cases.size();
+    const bool isRing = window == 6;
+    Case attend = raggedCase(fmt::format("rows elsewhere, a window of {}", window),
+                             {{.sequence = 0, .length = 20, .rows = 3, .position = 20},
+                              {.sequence = 0, .length = 20, .rows = 9, .position = 22},
+                              {.sequence = 1, .length = 33, .rows = 5, .position = isRing ? 30 : 4},
+                              {.sequence = 2, .length = 7, .rows = 12, .position = -4},
+                              {.sequence = 3, .length = 30, .highest = 31, .rows = 2, .position = 1000}});
+    attend.cache = DType::f16;
+    attend.queries = kFloats[number % 3];
+    if (isRing) {
+      attend.wrap = KVWrap::ring;
+      attend.capacity = 24;
+      attend.pinned = 2;
+      attend.options.windowSeesPinned = true;
+    }
+    attend.hasSlopes = true;
+    attend.givesPartials = number % 2 == 0;
+    attend.givesLogSumExp = true;
+    attend.options.isCausal = number % 4 != 1;
+    attend.options.splits = static_cast<uint32_t>(number % 3);
+    attend.options.window = window;
+    cases.push_back(attend);
+    // The same number of rows for each sequence.
+    attend.name += ", as many of each";
+    for (AttendedSequence& each : attend.sequences) each.rows = 0;
+    attend.rows = 9;
+    attend.options.isCausal = !attend.options.isCausal;
+    cases.push_back(attend);
+  }
   // A value that only some rows of one sequence see.
   Case special = raggedCase("a NaN value", {{1, 20, 0, 2}, {2, 16, 0, 6}, {0, 9, 0, 1}});
   special.cache = DType::f16;

@@ -220,8 +220,9 @@ uint64_t queryStart(const FlashDecode& op, uint64_t sequence, uint64_t row, uint
   return queryStart(op.queries, 0, row, head);
 }
 
-int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row) {
-  return static_cast<int64_t>(length) - static_cast<int64_t>(rows) + static_cast<int64_t>(row);
+int64_t rowPosition(const AttendedSequence& sequence, uint64_t rows, uint64_t row) {
+  const auto newest = static_cast<int64_t>(sequence.length) - static_cast<int64_t>(rows);
+  return sequence.position.value_or(newest) + static_cast<int64_t>(row);
 }
 
 bool isVisible(const FlashDecode& op, int64_t keyPosition, int64_t rowPosition) {
@@ -253,7 +254,7 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
 
   std::vector<AttendedRow> results;
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
-    const auto [sequence, length, highest, ownRows] = op.sequences[s];
+    const uint64_t sequence = op.sequences[s].sequence, ownRows = op.sequences[s].rows;
     const uint64_t rows = ownRows != 0 ? ownRows : axisRows, first = results.size();
     results.resize(first + rows * heads);
     for (uint64_t r = first; r < results.size(); ++r) results[r].output.assign(values.headDim(), 0);
@@ -262,7 +263,7 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
       std::vector<std::optional<HeldVectors>> vectors(held.size());
       for (uint64_t r = 0; r < rows * group; ++r) {
         const uint64_t row = r / group, head = kvHead * group + r % group;
-        const int64_t position = rowPosition(length, rows, row);
+        const int64_t position = rowPosition(op.sequences[s], rows, row);
         const uint64_t at = first + row * heads + head;
         const Vector query =
             vectorFrom(bytes.at("queries"), op.queries.tensor.dtype(), queryStart(op, s, row, head), headDim);

@@ -55,7 +55,7 @@ uint64_t queryStart(const HeadsView& queries, uint64_t sequence, uint64_t row, u
 uint64_t queryStart(const FlashDecode& op, uint64_t sequence, uint64_t row, uint64_t head);
 
 // The position of a query row; below zero where there are more rows than positions.
-int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row);
+int64_t rowPosition(const AttendedSequence& sequence, uint64_t rows, uint64_t row);
 bool isVisible(const FlashDecode& op, int64_t keyPosition, int64_t rowPosition);
 
 // Where a mask is asked: a sequence, head and row of the queries, and a key, counted from the oldest.

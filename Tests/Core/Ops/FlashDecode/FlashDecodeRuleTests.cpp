@@ -38,6 +38,7 @@ void useMatrices(Op& op) {
 
 void usePartials(Op& op) {
   op.results = {.partials = AttentionPartials{.sums = f32(2, 3, 6, 64), .stats = f32(2, 3, 6, 2)}};
+  for (AttendedSequence& each : op.sequences) each.position = each.length;
 }
 
 // A codec of turbo for keys and values of head dim 128.
@@ -90,6 +91,9 @@ const Break<Op> kBroken[] = {
     [](Op& op) { viewOf(op).wrap = KVWrap::linear, viewOf(op).pinned = 0; },
     [](Op& op) { op.sequences[0].length = k2To31; },
     [](Op& op) { op.sequences[1].length = 2; },
+    [](Op& op) { op.sequences[1].position = k2To31 - 3; },
+    [](Op& op) { op.sequences[1].position = INT64_MIN; },
+    [](Op& op) { usePartials(op), op.sequences[1].position.reset(); },
     [](Op& op) { op.results.into.reset(); },
     [](Op& op) { usePartials(op), op.results.into = f16(2, 3, 6, 64); },
     [](Op& op) { op.results.logSumExp = Tensor(); },
@@ -104,6 +108,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { useRowsOfTheirOwn(op), op.options.window = 3; },
     [](Op& op) { op.sequences[0].highest = 6; },
     [](Op& op) { op.options.window = 2; },
+    [](Op& op) { op.sequences[0].position = 9, op.options.window = 8; },
     [](Op& op) { op.sequences[0].length = 3, op.sequences[1].highest = 8, op.options.window = 1000; },
     [](Op& op) { useRowsOfTheirOwn(op), op.options.mask = f32(3, 5); },
     [](Op& op) { op.options.mask = f32(3, 4); },

@@ -60,6 +60,9 @@ struct ShardsCase {
   DType into = DType::f32;
   uint64_t mergedFirst = 0;  // number of parts that are merged to partials first
   uint32_t splits = 0;
+  uint64_t rows = 2;
+  AttentionOptions options = {};
+  bool hasSlopes = false;
 };
 
 FlashDecodeCase wholeOf(const ShardsCase& shards) {
@@ -70,11 +73,13 @@ FlashDecodeCase wholeOf(const ShardsCase& shards) {
                          .kvHeads = 2,
                          .capacity = shards.bounds.back(),
                          .group = 3,
-                         .rows = 2,
+                         .rows = shards.rows,
                          .sequences = {{0, shards.bounds.back()}},
                          .into = shards.into,
+                         .options = shards.options,
+                         .hasSlopes = shards.hasSlopes,
                          .hasSinks = shards.hasSinks};
-  attend.options.isCausal = false;
+  attend.options.kernel = FlashDecodeKernel::vector;
   return attend;
 }
 
@@ -108,12 +113,21 @@ void expectShardsMerge(const std::shared_ptr<Device>& device, const ShardsCase& 
   const GuardedTensor into(device, shards.into, shapeOf({attend.rows, attend.heads(), attend.valueHeadDim}));
   const GuardedTensor sums(device, DType::f32, shapeOf({attend.rows, attend.heads()}));
 
+  std::optional<GuardedTensor> slopes;
+  if (shards.hasSlopes) {
+    slopes.emplace(device, DType::f32, shapeOf({attend.heads()}));
+    slopes->set(whole.inputs.at("slopes"));
+  }
   CommandEncoder encoder(device, "shards");
   for (uint64_t s = 0; s < count; ++s) {
     FlashDecode op{.queries = queries.tensor(), .over = shardOf(device, whole, shards.bounds[s], shards.bounds[s + 1])};
-    op.sequences = {{0, shards.bounds[s + 1] - shards.bounds[s]}};
+    const auto firstRow = static_cast<int64_t>(shards.bounds.back() - shards.rows);
+    op.sequences = {{.length = shards.bounds[s + 1] - shards.bounds[s],
+                     .position = firstRow - static_cast<int64_t>(shards.bounds[s])}};
     op.results.partials = parts.part(s);
-    op.options = {.isCausal = false, .splits = shards.splits, .kernel = FlashDecodeKernel::vector};
+    op.options = attend.options;
+    op.options.splits = shards.splits;
+    if (slopes) op.options.slopes = slopes->tensor();
     REQUIRE(encoder.encode(op));
   }
   MergePartials merge{.partials = parts.all()};
@@ -207,8 +221,24 @@ void expectMerges(const std::shared_ptr<Device>& device, const MadeUpParts& made
 }  // namespace
 
 TEST(MergePartials, ShardsGiveWhatAllKeysGive) {
+  const AttentionOptions bidirectional{.isCausal = false};
   const ShardsCase cases[] = {
       {.name = "one shard", .bounds = {0, 9}},
+      {.name = "rows in all shards", .bounds = {0, 3, 5, 6, 7}, .rows = 7},
+      {.name = "rows in all shards that see all", .bounds = {0, 3, 5, 6, 7}, .rows = 7, .options = bidirectional},
+      {.name = "a window that ends in the first shard", .bounds = {0, 30, 41}, .rows = 11, .options = {.window = 13}},
+      {.name = "a window that ends before the last row", .bounds = {0, 30, 41}, .rows = 5, .options = {.window = 3}},
+      {.name = "a window over four shards, from both sides",
+       .bounds = {0, 8, 16, 24, 32},
+       .rows = 10,
+       .options = {.isCausal = false, .window = 14}},
+      {.name = "slopes", .bounds = {0, 17, 33, 40}, .hasSinks = true, .rows = 9, .hasSlopes = true},
+      {.name = "slopes, a window and a softcap in splits",
+       .bounds = {0, 21, 60},
+       .splits = 3,
+       .rows = 9,
+       .options = {.window = 43, .softcap = 3},
+       .hasSlopes = true},
       {.name = "two shards", .bounds = {0, 40, 70}},
       {.name = "two shards of f16 results", .bounds = {0, 5, 33}, .into = DType::f16, .splits = 2},
       {.name = "shards and sinks", .bounds = {0, 31, 64, 65}, .hasSinks = true},

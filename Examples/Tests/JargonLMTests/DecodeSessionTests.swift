@@ -19,10 +19,10 @@ final class DecodeSessionTests: XCTestCase {
         let session = try DecodeSession(randomModel(sizes), storage: .f32, on: bestDevice())
         for token in 0..<70 { _ = try session.logits(after: UInt8(token)) }
         XCTAssertEqual(session.caches.map(\.dimensions.capacity), [68, 70, 68, 70])
-        XCTAssertEqual(session.slots(ofLayer: 0), [68, 69] + Array(2..<68))
-        XCTAssertEqual(session.slots(ofLayer: 1), Array(0..<70))
+        XCTAssertEqual(try session.slots(ofLayer: 0), [68, 69] + Array(2..<68))
+        XCTAssertEqual(try session.slots(ofLayer: 1), Array(0..<70))
         XCTAssertEqual(session.bytesPerToken, 4 * 2 * 2 * 32 * 4)
-        XCTAssertEqual(session.bytesInUse, session.cacheBytes)
+        XCTAssertEqual(try session.bytesInUse, session.cacheBytes)
         XCTAssertEqual(session.cacheBytes(atContext: 100), (68 + 100 + 68 + 100) * 2 * 2 * 32 * 4)
     }
 
@@ -32,7 +32,7 @@ final class DecodeSessionTests: XCTestCase {
             for token in [7, 1, 200, 3, 90, 8, 7, 11] as [UInt8] {
                 _ = try session.logits(after: token)
                 for layer in 0..<4 {
-                    let held = session.held(byLayer: layer)
+                    let held = try session.held(byLayer: layer)
                     let values = try session.stored(.values, byLayer: layer)
                     let heads = try session.attention(layer: layer, heads: 0..<4)
                     XCTAssertEqual(heads.count, 4)
@@ -67,7 +67,7 @@ final class DecodeSessionTests: XCTestCase {
             for (a, b) in zip(got, expected) { XCTAssertEqual(a, b, accuracy: storage.isQuantized ? 2e-2 : 1e-4) }
             XCTAssertEqual(whole.tokens, prompt)
             XCTAssertEqual(whole.costs.submissions, 4)
-            XCTAssertEqual(whole.slots(ofLayer: 0), single.slots(ofLayer: 0))
+            XCTAssertEqual(try whole.slots(ofLayer: 0), try single.slots(ofLayer: 0))
             XCTAssertEqual(try whole.logits(after: []), got)
             assertThrows(.contextFull, try whole.logits(after: prompt))
             XCTAssertEqual(whole.position, 8)
@@ -101,7 +101,7 @@ final class DecodeSessionTests: XCTestCase {
         XCTAssertEqual(session.position, 12)
         session.reset()
         XCTAssertEqual(session.position, 0)
-        XCTAssertEqual(session.bytesInUse, 0)
+        XCTAssertEqual(try session.bytesInUse, 0)
         XCTAssertEqual(try session.logits(after: 9), first)
     }
 

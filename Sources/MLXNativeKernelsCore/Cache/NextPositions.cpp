@@ -1,0 +1,82 @@
+// The next positions of a cache, as rotary positions.
+#include <map>
+#include <vector>
+
+#include "Cache/AttentionCacheState.hpp"
+#include "Cache/SequenceRows.hpp"
+#include "Support/Format.hpp"
+#include "Support/Try.hpp"
+
+namespace mnk {
+
+namespace {
+
+constexpr std::string_view kNextPositions = "AttentionCache.nextPositions";
+
+class NextPositions final : public PositionSource {
+ public:
+  NextPositions(std::shared_ptr<CacheCursors> cursors, std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts)
+      : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
+
+  Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens, bool asList) const override {
+    return guardedAs(kNextPositions, [&]() -> Result<RotaryPositions> {
+      const bool isOne = sequences_.size() == 1;
+      uint32_t only = 0;
+      if (isOne) {
+        MNK_TRY(only, cursors_->numberOf(sequences_[0]));
+      }
+      const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(sequences_);
+      MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
+      CacheCursors::Recording* recording = nullptr;
+      if (encoder) {
+        MNK_TRY(recording, CacheCursors::join(cursors_, *encoder, listed));
+        recording->forgetRotations();
+      }
+      std::map<uint32_t, uint64_t> next;
+      std::vector<int32_t> numbers;
+      for (const auto& [sequence, rows] : entries) {
+        const auto known = [&] { return recording ? recording->known(sequence) : cursors_->at(sequence); };
+        if (!next.contains(sequence)) {
+          MNK_TRY(const auto cursor, known());
+          next.emplace(sequence, cursor.next);
+        }
+        uint64_t& position = next[sequence];
+        MNK_TRY(checkPositions(sequence, position + rows));
+        if (recording) recording->rotate(position, position + rows, sequence);
+        if (entries.size() == 1 && !asList) return RotaryPositions(position);
+        if (numbers.size() + rows > MultiRoPE::kMaxListed) return tooMany(entries);
+        for (uint64_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(position++));
+      }
+      return RotaryPositions(std::move(numbers));
+    });
+  }
+
+  void recorded(CommandEncoder& encoder) const noexcept override {
+    if (auto* recording = encoder.participant(cursors_.get())) {
+      static_cast<CacheCursors::Recording*>(recording)->keepRotations();
+    }
+  }
+
+ private:
+  static Error tooMany(std::span<const SequenceRows> entries) {
+    uint64_t tokens = 0;
+    for (const SequenceRows& entry : entries) tokens += entry.rows;
+    return {.op = std::string(kNextPositions),
+            .what = "there are too many tokens of several sequences",
+            .got = countText(tokens, "token"),
+            .expected = fmt::format("at most {}", countText(MultiRoPE::kMaxListed, "token")),
+            .fix = "Rotate fewer tokens at a time, or pass `rotary` to appendAndAttend."};
+  }
+
+  const std::shared_ptr<CacheCursors> cursors_;
+  const std::vector<uint32_t> sequences_, rowCounts_;
+};
+
+}  // namespace
+
+RotaryPositions AttentionCache::nextPositions(std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts) const {
+  return RotaryPositions(std::make_shared<const NextPositions>(std::shared_ptr<CacheCursors>(state_, &state_->cursors),
+                                                               std::move(sequences), std::move(rowCounts)));
+}
+
+}  // namespace mnk

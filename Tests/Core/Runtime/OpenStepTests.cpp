@@ -1,0 +1,154 @@
+// Memory of a step that is encoded and not committed.
+#include <atomic>
+#include <thread>
+
+#include "Cache/CacheFileFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/HeldWork.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+const ExpectedError kWrite{.op = "Buffer",
+                           .what = "an open step uses this memory when it runs, so it would see the new contents",
+                           .got = "a write before the step was submitted",
+                           .expected = "memory that no open step reads or writes",
+                           .fix = "Write before the step is encoded, or give each call of the step its own tensor."};
+const ExpectedError kRead{
+    .op = "Buffer",
+    .what = "an open step writes this memory when it runs, so it does not hold the result yet",
+    .got = "a read before the step was submitted",
+    .expected = "memory that no open step writes",
+    .fix = "Read after the step: after the closure of encode, or after the encoder is committed."};
+
+// a is read, b is written, other is not used.
+struct Fixture {
+  std::shared_ptr<FakeDevice> device = FakeDevice::make();
+  Tensor a = floats(device, 16, 1), b = floats(device, 16, 2), other = floats(device, 16, 3);
+
+  void encode(CommandEncoder& encoder) const { REQUIRE(encoder.dispatch(fakeDispatch("A", {a}, {b}))); }
+  void expectRefused() const {
+    EXPECT_ERROR(fill(a, 4), (kWrite));
+    EXPECT_ERROR(fill(b, 4), (kWrite));
+    EXPECT_ERROR(valuesOf(b), (kRead));
+    EXPECT(REQUIRE(valuesOf(a)) == std::vector<float>(16, 1));
+    expectFree(other);
+  }
+  static void expectFree(const Tensor& tensor) {
+    REQUIRE(fill(tensor, 5));
+    EXPECT(REQUIRE(valuesOf(tensor)) == std::vector<float>(16, 5));
+  }
+};
+
+}  // namespace
+
+TEST(OpenStep, RefusesWritesOfItsInputsAndReadsOfItsOutputs) {
+  const Fixture s;
+  {
+    CommandEncoder encoder(s.device);
+    Fixture::expectFree(s.b);
+    REQUIRE(fill(s.b, 2));
+    s.encode(encoder);
+    s.expectRefused();
+    REQUIRE(encoder.commit());
+  }
+  for (const Tensor& tensor : {s.a, s.b, s.other}) Fixture::expectFree(tensor);
+}
+
+TEST(OpenStep, EndsWithItsEncoder) {
+  const Fixture s;
+  {
+    CommandEncoder dropped(s.device);
+    s.encode(dropped);
+    s.expectRefused();
+  }
+  for (const Tensor& tensor : {s.a, s.b}) Fixture::expectFree(tensor);
+}
+
+TEST(OpenStep, EndsWithARefusedCommit) {
+  const Fixture s;
+  AttentionCache cache = REQUIRE(AttentionCache::make(
+      s.device, {.kvHeads = 1, .headDim = 16, .capacity = 4, .dtype = DType::f32, .isStorageOnly = true}));
+  const Tensor token = REQUIRE(s.a.reshaped(REQUIRE(Shape::make({1, 1, 16}))));
+  CommandEncoder late(s.device), first(s.device);
+  for (CommandEncoder* encoder : {&late, &first}) REQUIRE(cache.append(*encoder, token, token));
+  REQUIRE(first.commit());
+  EXPECT_ERROR(fill(s.a, 4), (kWrite));
+  EXPECT(!late.commit());
+  Fixture::expectFree(s.a);
+}
+
+TEST(OpenStep, IncludesRecordings) {
+  const Fixture s;
+  const RecordedStep step = REQUIRE(RecordedStep::record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    s.encode(encoder);
+    s.expectRefused();
+    return {};
+  }));
+  for (const Tensor& tensor : {s.a, s.b}) Fixture::expectFree(tensor);
+  REQUIRE(step.run());
+}
+
+// Only the bytes that it uses.
+TEST(OpenStep, LeavesTheRestOfABuffer) {
+  const auto device = FakeDevice::make();
+  const Tensor all = floats(device, 64, 1);
+  const auto part = [&](uint64_t begin) { return REQUIRE(all.slice(begin, 16)); };
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.dispatch(fakeDispatch("A", {part(16)}, {part(32)})));
+  for (const uint64_t begin : {0, 48}) Fixture::expectFree(part(begin));
+  EXPECT_ERROR(fill(all, 4), (kWrite));
+  EXPECT_ERROR(valuesOf(all), (kRead));
+  EXPECT(REQUIRE(valuesOf(part(16))) == std::vector<float>(16, 1));
+}
+
+TEST(OpenStep, SavesACacheAsItWasBefore) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionCache cache = REQUIRE(AttentionCache::make(device, {.kvHeads = 1,
+                                                                 .headDim = 16,
+                                                                 .capacity = 2,
+                                                                 .dtype = DType::f32,
+                                                                 .whenFull = KVWrap::ring,
+                                                                 .isStorageOnly = true}));
+    const auto token = [&](float value) {
+      return REQUIRE(floats(device, 16, value).reshaped(REQUIRE(Shape::make({1, 1, 16}))));
+    };
+    for (const float value : {1.0f, 2.0f}) {
+      REQUIRE(CommandEncoder::run(
+          device, [&](CommandEncoder& encoder) { return cache.append(encoder, token(value), token(value)); }));
+    }
+    CommandEncoder encoder(device);
+    REQUIRE(cache.append(encoder, token(3), token(3)));  // overwrites the first slot when it runs
+    const CacheFolder folder;
+    REQUIRE(cache.save(folder.path()));
+    const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), 1 << 20));
+    const std::vector<float> keys = REQUIRE(valuesOf(loaded.view().keys));
+    EXPECT(keys[0] == 1 && keys[16] == 2);
+  });
+}
+
+// Other threads ask while the encoder records more than it has reserved memory for.
+TEST(OpenStep, CanBeAskedWhileItRecords) {
+  const Fixture s;
+  std::atomic<bool> isDone = false;
+  std::atomic<int> refused = 0;
+  CommandEncoder encoder(s.device);
+  s.encode(encoder);
+  std::thread asking([&] {
+    do {
+      if (!fill(s.a, 4)) ++refused;
+      EXPECT(fill(s.other, 5));
+    } while (!isDone);
+  });
+  for (int i = 0; i < 2000; ++i) s.encode(encoder);
+  isDone = true;
+  asking.join();
+  EXPECT(refused > 0);
+  EXPECT(REQUIRE(valuesOf(s.a)) == std::vector<float>(16, 1));
+  REQUIRE(encoder.commit());
+}
+
+}  // namespace mnk::test
