@@ -165,7 +165,8 @@ extension KernelEncoder {
 
     private func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, _ results: AttentionResults,
-        _ options: AttentionOptions, listed sequences: [Int]?, rowCounts: [Int]? = nil, after prefixes: [CachePrefix] = []
+        _ options: AttentionOptions, listed sequences: [Int]?, rowCounts: [Int]? = nil,
+        after prefixes: [CachePrefix] = []
     ) throws(KernelError) {
         let step = CacheStep(
             queries: queries.headsView, cache: cache, sequences: sequences, rowCounts: rowCounts, results: results,
