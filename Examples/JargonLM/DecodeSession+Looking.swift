@@ -4,19 +4,20 @@ import MLXNativeKernels
 /// Inspects a session: the position in each slot, and the attention of a head.
 extension DecodeSession {
     /// The position in each slot of a layer's cache; `nil` if the slot is empty.
-    public func slots(ofLayer layer: Int) -> [Int?] {
+    public func slots(ofLayer layer: Int) throws(KernelError) -> [Int?] {
         let cache = caches[layer]
         var slots = [Int?](repeating: nil, count: cache.dimensions.capacity)
-        for position in held(byLayer: layer) {
+        for position in try held(byLayer: layer) {
             if let slot = cache.slot(ofPosition: position) { slots[slot] = position }
         }
         return slots
     }
 
     /// The positions that a layer's cache holds.
-    public func held(byLayer layer: Int) -> Range<Int> {
+    public func held(byLayer layer: Int) throws(KernelError) -> Range<Int> {
         let cache = caches[layer]
-        return cache.nextPosition - cache.count..<cache.nextPosition
+        let end = try cache.nextPosition
+        return end - (try cache.count)..<end
     }
 
     /// The attention weights of the newest token for each position, by head of a layer; 0 for positions that the layer
@@ -25,7 +26,7 @@ extension DecodeSession {
     /// Kernels do not store weights. This recomputes them from the cached keys and the newest queries.
     public func attention(layer: Int, heads: Range<Int>) throws -> [[Float]] {
         let sizes = model.configuration
-        let seen = held(byLayer: layer)
+        let seen = try held(byLayer: layer)
         guard !seen.isEmpty, seen.upperBound == position else {
             return Array(repeating: Array(repeating: 0, count: position), count: heads.count)
         }
@@ -63,7 +64,7 @@ extension DecodeSession {
     func stored(_ plane: Plane, byLayer layer: Int) throws -> [Float] {
         let sizes = model.configuration
         let cache = caches[layer]
-        let positions = held(byLayer: layer)
+        let positions = try held(byLayer: layer)
         guard storage.isQuantized else {
             let all = try (plane == .keys ? cache.keys : cache.values).array(of: Float.self)
             return positions.compactMap { cache.slot(ofPosition: $0) }.flatMap { slot in

@@ -89,7 +89,9 @@ public final class DecodeSession {
     public var bytesPerToken: Int { caches.reduce(0) { $0 + $1.bytesPerToken } }
 
     /// Bytes of the positions now in the caches, in all layers.
-    public var bytesInUse: Int { caches.reduce(0) { $0 + $1.bytesPerToken * $1.count } }
+    public var bytesInUse: Int {
+        get throws { try caches.reduce(0) { $0 + $1.bytesPerToken * (try $1.count) } }
+    }
 
     /// Bytes of all slots, used or not.
     public var cacheBytes: Int { caches.reduce(0) { $0 + $1.bytes } }

@@ -117,7 +117,7 @@ private struct StoredInputs {
         var lost = 0.0
         var all = 0.0
         for layer in keys.indices {
-            let held = session.held(byLayer: layer)
+            let held = try session.held(byLayer: layer)
             guard !held.isEmpty else { continue }
             let rotated = try session.rotated(keys[layer], heads: session.model.configuration.kvHeads, from: 0)
             let stored = [

@@ -73,7 +73,7 @@ public final class Writer: @unchecked Sendable {
         let weights = try session.attention(
             layer: session.caches.count - 1, heads: attentionHead..<attentionHead + 1)[0]
         let shown = bytes.reduce("") { $0 + text.append($1) }
-        return WriterUpdate(
+        return try WriterUpdate(
             text: session.position == limit ? shown + text.finish() : shown, position: session.position,
             bytesInUse: session.bytesInUse, cacheBytes: session.cacheBytes, slots: session.slots(ofLayer: 0),
             attended: Array(zip(session.tokens, weights).suffix(Self.attendedCount)), seconds: now() - begin)

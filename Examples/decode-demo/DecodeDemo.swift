@@ -73,17 +73,17 @@ struct DecodeDemo {
         }
         try terminal.stream(shown.finish())
         try terminal.endStream()
-        let outcome = status(session)
+        let outcome = try status(session)
         try terminal.line(outcome)
         return (text, outcome)
     }
 
-    private func status(_ session: DecodeSession) -> String {
+    private func status(_ session: DecodeSession) throws -> String {
         let costs = session.costs
         let speed = decimalText(costs.seconds > 0 ? Double(costs.tokens) / costs.seconds : 0, digits: 0)
         let dispatches = decimalText(Double(costs.dispatches) / Double(max(costs.tokens, 1)), digits: 1)
         let place = device.kind == .host ? " (CPU)" : ""
-        return "\(speed) tokens/s\(place) · position \(session.position) of \(model.configuration.context) · "
+        return try "\(speed) tokens/s\(place) · position \(session.position) of \(model.configuration.context) · "
             + "cache \(bytesText(session.bytesInUse)) of \(bytesText(session.cacheBytes)) (\(session.storage.name)) · "
             + "\(dispatches) dispatches/token"
     }
@@ -104,7 +104,7 @@ struct DecodeDemo {
                     bar.show(
                         "reading the passage with \(storage.name)",
                         (Double(scores.count) + part) / Double(storages.count))
-                    if scores.isEmpty { gathering.watchRing(session) }
+                    if scores.isEmpty { try gathering.watchRing(session) }
                 })
         }
         return scores.sorted { $0.bytesPerToken > $1.bytesPerToken }

@@ -14,9 +14,9 @@ struct ReportGathering {
     init(isWanted: Bool) { self.isWanted = isWanted }
 
     /// Records the contents of the first layer's slots; this layer is windowed.
-    mutating func watchRing(_ session: DecodeSession) {
+    mutating func watchRing(_ session: DecodeSession) throws {
         guard isWanted, session.position.isMultiple(of: Self.ringStep) else { return }
-        ring.append(.init(newest: session.position - 1, slots: session.slots(ofLayer: 0)))
+        ring.append(.init(newest: session.position - 1, slots: try session.slots(ofLayer: 0)))
     }
 
     /// The contents of the report. `observe` receives the completed fraction and stops the work by throwing.

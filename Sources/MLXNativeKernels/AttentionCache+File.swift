@@ -9,7 +9,8 @@ extension AttentionCache {
     ///
     /// Waits for submitted work that writes the cache; ``saveWhenFinished(to:)-(String)`` suspends instead. Only its owner can
     /// read a new file. An existing file is replaced once everything is written, keeps its permissions, and is left
-    /// unchanged if the call throws. Symbolic links are followed.
+    /// unchanged if the call throws. Symbolic links are followed. Inside the closure of a step, the file has the state
+    /// before the step.
     ///
     /// ```swift
     /// try cache.save(to: url)

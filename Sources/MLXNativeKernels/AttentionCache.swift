@@ -20,8 +20,11 @@
 /// let done = try device.encode { step in
 ///     try step.append(keys: k, values: v, to: cache)
 /// }
-/// cache.nextPosition      // 1
+/// try cache.nextPosition      // 1
 /// ```
+///
+/// A cache can hold several sequences. A call then names the sequence, or lists the sequences of its rows; without
+/// either it is for the only sequence, and throws if there are several.
 ///
 /// Quantized storage keeps more tokens in the same memory; calling code does not change:
 ///

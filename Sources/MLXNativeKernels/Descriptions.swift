@@ -97,8 +97,8 @@ extension FunctionConstant: CustomStringConvertible {
 }
 
 extension RecordedStep: CustomStringConvertible {
-    /// The recorded work: `RecordedStep(2 dispatches, …), 3 runs`.
-    public var description: String { "RecordedStep(\(summary)), \(runs) runs" }
+    /// The recorded work: `RecordedStep(2 dispatches, …)`.
+    public var description: String { "RecordedStep(\(summary))" }
 }
 
 extension Completion: CustomStringConvertible {

@@ -87,6 +87,9 @@ public final class KernelDevice: Sendable {
     /// Barriers are placed wherever two dispatches touch the same bytes. When the closure throws, the step is
     /// abandoned: nothing runs and no cache advances.
     ///
+    /// Nothing runs before the closure has returned. Inside it, writing memory that the step uses throws, and so does
+    /// reading memory that the step writes: write before the step, and read after it (<doc:WorkInFlight>).
+    ///
     /// - Parameters:
     ///   - label: A name for debuggers and messages.
     ///   - body: Records work on its step. The step ends with the closure; using it later throws.

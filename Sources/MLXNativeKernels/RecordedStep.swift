@@ -10,7 +10,7 @@
 ///
 /// ```swift
 /// let step = try device.record { step in
-///     try step.rotate(q, k, positions: .text(startingAt: cache.nextPosition), with: rotary)
+///     try step.rotate(q, k, positions: .next(of: cache), with: rotary)
 ///     try step.append(keys: k, values: v, to: cache)
 ///     try step.attend(q, over: cache, into: out)
 /// }
@@ -20,9 +20,10 @@
 /// }
 /// ```
 ///
-/// Rotary positions that start at a number advance by the number of tokens with every run. Lists of positions stay, and
-/// so do the positions of ops over caller-owned caches; a tensor is read when the step runs. A step keeps the tensors
-/// and caches that it uses. Threads may share it.
+/// Rotary positions follow a cache if they are its next ones (``MultiRoPE/Positions/next(of:sequences:rowCounts:)``), or
+/// if `appendAndAttend` rotates without positions. Numbers and lists stay, and are refused in a step that appends to a
+/// cache. Positions of ops over caller-owned caches stay too; a tensor is read when the step runs. A step keeps the
+/// tensors and caches that it uses. Threads may share it.
 public final class RecordedStep: Sendable {
     let handle: Handle
     /// The device that it runs on.
@@ -35,17 +36,11 @@ public final class RecordedStep: Sendable {
 
     /// Records the step into a new command buffer and submits it.
     ///
-    /// - Throws: ``KernelError`` if a call no longer fits; a retryable one if another thread ran the step, or changed a
-    ///   cache that it uses, meanwhile. Then nothing runs and nothing advances.
+    /// - Throws: ``KernelError`` if a call no longer fits; a retryable one if another thread changed a cache that it
+    ///   uses meanwhile. Then nothing runs and nothing advances.
     @discardableResult
     public func run() throws(KernelError) -> Completion {
         try Completion { mnk_recorded_step_run(handle.pointer, $0, $1, $2) }
-    }
-
-    /// Committed runs. Rotary positions that start at a number count them: if you truncate a cache, set it back too.
-    public var runs: Int {
-        get { Int(clamping: mnk_recorded_step_runs(handle.pointer)) }
-        set { mnk_recorded_step_set_runs(handle.pointer, UInt64(clamping: newValue)) }
     }
 
     /// What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
@@ -70,8 +65,7 @@ extension KernelDevice {
 extension KernelEncoder {
     /// Records all calls of a recorded step, together with this step's other work.
     ///
-    /// They count as a run once this step is committed. If a later call is refused, this step holds part of the
-    /// recorded one and cannot be committed.
+    /// If a later call is refused, this step holds part of the recorded one and cannot be committed.
     ///
     /// - Throws: ``KernelError`` if a call no longer fits, or the step is of another device.
     public func encode(_ step: RecordedStep) throws(KernelError) {

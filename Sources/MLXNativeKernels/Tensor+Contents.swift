@@ -9,8 +9,8 @@ extension Tensor {
     ///
     /// Waits for submitted work that writes them.
     ///
-    /// - Throws: ``KernelError`` for a tensor of integers, if the work that was to write the elements failed, or if
-    ///   waiting could never end (``KernelError/Code/wouldDeadlock``).
+    /// - Throws: ``KernelError`` for a tensor of integers, if the work that was to write the elements failed, if an open
+    ///   step writes them, or if waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func array(of type: Float.Type) throws(KernelError) -> [Float] {
         switch dtype {
         case .float32: return try elements()
@@ -25,7 +25,7 @@ extension Tensor {
     /// Waits for submitted work that writes them.
     ///
     /// - Throws: ``KernelError`` if the tensor holds another element type, if the work that was to write the elements
-    ///   failed, or if waiting could never end (``KernelError/Code/wouldDeadlock``).
+    ///   failed, if an open step writes them, or if waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func array<Element: TensorElement>(of type: Element.Type) throws(KernelError) -> [Element] {
         try requireElementType(type)
         return try elements()
@@ -49,22 +49,22 @@ extension Tensor {
     /// A copy of all bytes. Waits for submitted work that writes them.
     ///
     /// - Throws: ``KernelError`` if the device cannot read its memory back, if the work that was to write the bytes failed,
-    ///   or if waiting could never end (``KernelError/Code/wouldDeadlock``).
+    ///   if an open step writes them, or if waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func bytes() throws(KernelError) -> [UInt8] { try elements() }
 
     /// Replaces all elements by these numbers, converted to the tensor's float type. Waits for submitted work that reads
     /// or writes them.
     ///
-    /// - Throws: ``KernelError`` for a tensor of integers, if the number of elements differs, or if waiting could never end
-    ///   (``KernelError/Code/wouldDeadlock``).
+    /// - Throws: ``KernelError`` for a tensor of integers, if the number of elements differs, if an open step uses them, or
+    ///   if waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func write(_ values: [Float]) throws(KernelError) {
         try write(bytes: converted(values, to: dtype))
     }
 
     /// Replaces all elements by these, bits unchanged. Waits for submitted work that reads or writes them.
     ///
-    /// - Throws: ``KernelError`` if the tensor holds another element type or number of elements, or if waiting could never
-    ///   end (``KernelError/Code/wouldDeadlock``).
+    /// - Throws: ``KernelError`` if the tensor holds another element type or number of elements, if an open step uses them,
+    ///   or if waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func write<Element: TensorElement>(_ values: [Element]) throws(KernelError) {
         try requireElementType(Element.self)
         try write(bytes: values.withUnsafeBytes { Array($0) })
@@ -73,7 +73,7 @@ extension Tensor {
     /// Replaces all bytes by these, which must fill the tensor exactly. Waits for submitted work that reads or writes
     /// them.
     ///
-    /// - Throws: ``KernelError`` if the number of bytes differs, or if waiting could never end
+    /// - Throws: ``KernelError`` if the number of bytes differs, if an open step uses them, or if waiting could never end
     ///   (``KernelError/Code/wouldDeadlock``).
     public func write(bytes: some ContiguousBytes) throws(KernelError) {
         try calling { error in

@@ -17,10 +17,10 @@ final class DecodeSessionTests: XCTestCase {
         let session = try session()
         for token in 0..<12 { _ = try session.logits(after: UInt8(token)) }
         XCTAssertEqual(session.caches.map(\.dimensions.capacity), [5, 12, 5, 12])
-        XCTAssertEqual(session.slots(ofLayer: 0), [10, 11, 7, 8, 9])
-        XCTAssertEqual(session.slots(ofLayer: 1), Array(0..<12))
+        XCTAssertEqual(try session.slots(ofLayer: 0), [10, 11, 7, 8, 9])
+        XCTAssertEqual(try session.slots(ofLayer: 1), Array(0..<12))
         XCTAssertEqual(session.bytesPerToken, 4 * 2 * 2 * 32 * 4)
-        XCTAssertEqual(session.bytesInUse, session.cacheBytes)
+        XCTAssertEqual(try session.bytesInUse, session.cacheBytes)
         XCTAssertEqual(session.cacheBytes(atContext: 100), (5 + 100 + 5 + 100) * 2 * 2 * 32 * 4)
     }
 
@@ -30,7 +30,7 @@ final class DecodeSessionTests: XCTestCase {
             for token in [7, 1, 200, 3, 90, 8, 7, 11] as [UInt8] {
                 _ = try session.logits(after: token)
                 for layer in 0..<4 {
-                    let held = session.held(byLayer: layer)
+                    let held = try session.held(byLayer: layer)
                     let values = try session.stored(.values, byLayer: layer)
                     let heads = try session.attention(layer: layer, heads: 0..<4)
                     XCTAssertEqual(heads.count, 4)
@@ -65,7 +65,7 @@ final class DecodeSessionTests: XCTestCase {
             for (a, b) in zip(got, expected) { XCTAssertEqual(a, b, accuracy: storage.isQuantized ? 2e-2 : 1e-4) }
             XCTAssertEqual(whole.tokens, prompt)
             XCTAssertEqual(whole.costs.submissions, 4)
-            XCTAssertEqual(whole.slots(ofLayer: 0), single.slots(ofLayer: 0))
+            XCTAssertEqual(try whole.slots(ofLayer: 0), try single.slots(ofLayer: 0))
             XCTAssertEqual(try whole.logits(after: []), got)
             assertThrows(.contextFull, try whole.logits(after: prompt))
             XCTAssertEqual(whole.position, 8)
@@ -99,7 +99,7 @@ final class DecodeSessionTests: XCTestCase {
         XCTAssertEqual(session.position, 12)
         session.reset()
         XCTAssertEqual(session.position, 0)
-        XCTAssertEqual(session.bytesInUse, 0)
+        XCTAssertEqual(try session.bytesInUse, 0)
         XCTAssertEqual(try session.logits(after: 9), first)
     }
 

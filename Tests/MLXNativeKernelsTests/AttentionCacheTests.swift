@@ -19,11 +19,75 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertEqual(cache.keys.shape, [2, 3, 5, 8])
         XCTAssertEqual(cache.values.shape, [2, 3, 5, 4])
         XCTAssertEqual(cache.keys.dtype, .bfloat16)
-        for sequence in [-1, 0, 1, 2, .max] {
-            XCTAssertEqual(cache.nextPosition(ofSequence: sequence), 0)
-            XCTAssertEqual(cache.count(ofSequence: sequence), 0)
-            XCTAssertFalse(cache.isSuspect(sequence: sequence))
+        for sequence in [0, 1] {
+            XCTAssertEqual(try cache.nextPosition(ofSequence: sequence), 0)
+            XCTAssertEqual(try cache.count(ofSequence: sequence), 0)
+            XCTAssertFalse(try cache.isSuspect(sequence: sequence))
         }
+    }
+
+    /// A call that names no sequence is for the only one of a cache.
+    func testACacheOfSeveralSequencesWantsOneNamed() throws {
+        let storage = AttentionCache.Storage.quantized(.turbo, keys: .bits8, values: .bits8)
+        let cache = try AttentionCache(
+            .init(kvHeads: 1, headDim: 64, capacity: 4, sequences: 2), storage: storage, on: device)
+        for sequence in 0..<2 { try append(0..<2, to: cache, sequence: sequence) }
+        let token = try tokens(2..<3, heads: 1, headDim: 64)
+        let output = try Tensor.zeros(shape: [1, 1, 64], on: device)
+        let partials = try AttentionPartials.zeros(shape: [1, 1, 64], on: device)
+        let rotary = RotaryEmbedding()
+        let encoded: [(KernelEncoder, AttentionCache, Int?) throws -> Void] = [
+            { try $0.append(keys: token, values: token, to: $1, sequence: $2) },
+            { try $0.attend(token, over: $1, into: output, sequence: $2) },
+            { try $0.attend(token, over: $1, intoPartials: partials, sequence: $2) },
+            {
+                try $0.appendAndAttend(queries: token, keys: token, values: token, over: $1, into: output, sequence: $2)
+            },
+            { try $0.dequantize($1, from: 0, sequence: $2, keys: output) },
+            { step, cache, sequence in
+                try step.rotate(token, positions: .next(of: cache, sequences: sequence.map { [$0] }), with: rotary)
+                try step.append(keys: token, values: token, to: cache, sequence: sequence)
+            },
+        ]
+        let calls: [(AttentionCache, Int?) throws -> Void] =
+            encoded.map { call in { cache, sequence in try self.device.encode { try call($0, cache, sequence) }.wait() }
+            }
+            + [
+                { _ = try $1.map($0.nextPosition(ofSequence:)) ?? $0.nextPosition },
+                { _ = try $1.map($0.count(ofSequence:)) ?? $0.count },
+                { try $0.truncate(to: 2, sequence: $1) },
+            ]
+        let named: [(AttentionCache, Int) throws -> Void] = [
+            { _ = try $0.isSuspect(sequence: $1) }, { try $0.reset(sequence: $1) },
+            { cache, sequence in try self.device.encode { try $0.copy(sequence: sequence, to: 0, in: cache) } },
+            { cache, sequence in try self.device.encode { try $0.copy(sequence: 0, to: sequence, in: cache) } },
+        ]
+        let only = try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4), storage: storage, on: device)
+        try append(0..<2, to: only)
+        for (index, call) in calls.enumerated() {
+            assertRefused(
+                what: "does not say which sequence", got: "no sequence, and a cache of 2 sequences",
+                expected: "a sequence from 0 to 1"
+            ) { try call(cache, nil) }
+            XCTAssertNoThrow(try call(cache, 1), "call \(index)")
+            XCTAssertNoThrow(try call(only, nil), "call \(index)")
+            for each in [cache, only] {
+                for sequence in 0..<each.dimensions.sequences { try each.truncate(to: 2, sequence: sequence) }
+            }
+        }
+        // No number means the only sequence, and none is shortened to another.
+        for sequence in [-1, 2, 7, Int(UInt32.max), Int(UInt32.max) + 1, .max] {
+            for cache in [cache, only] {
+                for call in calls + named.map({ call in { try call($0, $1!) } }) {
+                    assertRefused(what: "the sequence is not in the cache", got: "sequence \(sequence)") {
+                        try call(cache, sequence)
+                    }
+                }
+            }
+        }
+        XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [2, 2])
+        XCTAssertEqual(try only.nextPosition, 2)
+        XCTAssertFalse(cache.isSuspect)
     }
 
     /// With zero queries, the result is the mean of the latent parts.
@@ -68,7 +132,7 @@ final class AttentionCacheTests: DeviceTestCase {
         try append(0..<3, to: cache)
         let before = try cache.keys.bytes()
         assertRefused { try append(3..<4, to: cache) }
-        XCTAssertEqual(cache.nextPosition, 3)
+        XCTAssertEqual(try cache.nextPosition, 3)
         XCTAssertEqual(try cache.keys.bytes(), before)
         XCTAssertFalse(cache.isSuspect)
     }
@@ -77,15 +141,15 @@ final class AttentionCacheTests: DeviceTestCase {
         let cache = try AttentionCache(
             .init(kvHeads: 1, headDim: 2, capacity: 4), whenFull: .overwriteOldest, isStorageOnly: true, on: device)
         try append(0..<6, to: cache)
-        XCTAssertEqual(cache.count, 4)
+        XCTAssertEqual(try cache.count, 4)
         try cache.truncate(to: 4)
-        XCTAssertEqual(cache.nextPosition, 4)
-        XCTAssertEqual(cache.count, 2)
+        XCTAssertEqual(try cache.nextPosition, 4)
+        XCTAssertEqual(try cache.count, 2)
         assertRefused(op: "AttentionCache", got: "1") { try cache.truncate(to: 1) }
         assertRefused(op: "AttentionCache", got: "9") { try cache.truncate(to: 9) }
         assertRefused(op: "AttentionCache", got: "-1") { try cache.truncate(to: -1) }
         assertRefused(op: "AttentionCache") { try cache.truncate(to: 0, sequence: 1) }
-        XCTAssertEqual(cache.nextPosition, 4)
+        XCTAssertEqual(try cache.nextPosition, 4)
     }
 
     func testResetClearsOneSequenceOrAll() throws {
@@ -93,11 +157,11 @@ final class AttentionCacheTests: DeviceTestCase {
             .init(kvHeads: 1, headDim: 2, capacity: 4, sequences: 3), isStorageOnly: true, on: device)
         for sequence in 0..<3 { try append(0..<sequence + 1, to: cache, sequence: sequence) }
         try cache.reset(sequence: 1)
-        XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 3])
+        XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 3])
         assertRefused(op: "AttentionCache") { try cache.reset(sequence: 3) }
         assertRefused(op: "AttentionCache") { try cache.reset(sequence: -1) }
         cache.reset()
-        XCTAssertEqual((0..<3).map(cache.count(ofSequence:)), [0, 0, 0])
+        XCTAssertEqual(try (0..<3).map(cache.count(ofSequence:)), [0, 0, 0])
     }
 
     func testBatchAppendAddsOneTokenPerSequence() throws {
@@ -111,7 +175,7 @@ final class AttentionCacheTests: DeviceTestCase {
         }
         try done.wait()
         XCTAssertEqual(done.summary.total.dispatches, 1)
-        XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
+        XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
         let stored = try cache.values.array(of: Float.self)
         for (token, sequence, slot) in [(0, 2, 3), (1, 0, 0)] {
             for head in 0..<2 {
@@ -126,7 +190,7 @@ final class AttentionCacheTests: DeviceTestCase {
                 try device.encode { try $0.append(keys: batch, values: batch, to: cache, sequences: sequences) }
             }
         }
-        XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
+        XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
     }
 
     func testInvalidCachesAreRefused() throws {

@@ -186,6 +186,7 @@ final class BindingTests: XCTestCase {
             ("quantizedView", "var quantizedView:", "*quantizedView;"), ("bytes", "var bytes:", "NSUInteger bytes;"),
             ("bytesPerToken", "var bytesPerToken:", "bytesPerToken;"), ("bytesSaved", "var bytesSaved:", "bytesSaved;"),
             ("nextPosition", "func nextPosition(ofSequence", "nextPositionOfSequence:"),
+            ("nextPositions", "case next(of", "nextPositionsOfCache:"),
             ("count", "func count(ofSequence", "countOfSequence:"),
             ("isSuspect", "func isSuspect(sequence", "isSequenceSuspect:"),
             ("append", "func append(", "appendKeys:"), ("attend", "func attend(", "attendQueries:"),

@@ -143,8 +143,9 @@ final class CacheModelTests: DeviceTestCase {
         for (tensor, headDim) in [(cache.keys, dimensions.headDim), (cache.values, dimensions.valueHeadDim)] {
             let stored = try tensor.array(of: Float.self)
             for (sequence, model) in models.enumerated() {
-                XCTAssertEqual(cache.nextPosition(ofSequence: sequence), model.next, context)
-                XCTAssertEqual(cache.count(ofSequence: sequence), model.kept.count, "\(context), sequence \(sequence)")
+                XCTAssertEqual(try cache.nextPosition(ofSequence: sequence), model.next, context)
+                XCTAssertEqual(
+                    try cache.count(ofSequence: sequence), model.kept.count, "\(context), sequence \(sequence)")
                 for (slot, position, token) in model.kept {
                     XCTAssertEqual(cache.slot(ofPosition: position), slot, context)
                     for head in 0..<dimensions.kvHeads {

@@ -80,7 +80,7 @@ final class CacheStepTests: AttentionTestCase {
         let prompt = try Tensor.zeros(shape: [1500, kvHeads, headDim], on: device)
         let done = try device.encode { try $0.append(keys: prompt, values: prompt, to: cache) }
         XCTAssertEqual(done.summary.total.dispatches, 1)
-        XCTAssertEqual(cache.nextPosition, 1500)
+        XCTAssertEqual(try cache.nextPosition, 1500)
     }
 
     func testATensorIsTokenMajor() throws {
@@ -96,7 +96,7 @@ final class CacheStepTests: AttentionTestCase {
             try device.encode { try $0.append(keys: tensor, values: tensor, to: cache) }
         }
         try device.encode { try $0.append(keys: tensor.headMajor, values: tensor.headMajor, to: cache) }
-        XCTAssertEqual(cache.nextPosition, 3)
+        XCTAssertEqual(try cache.nextPosition, 3)
     }
 
     /// One list serves both calls: a repeated sequence continues, and sees its earlier rows.
@@ -125,7 +125,7 @@ final class CacheStepTests: AttentionTestCase {
                 }
                 row += count
             }
-            XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), held.map(\.count))
+            XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), held.map(\.count))
         }
     }
 
@@ -151,7 +151,7 @@ final class CacheStepTests: AttentionTestCase {
             try $0.append(
                 keys: tensor(next.map(\.key)), values: tensor(next.map(\.value)), to: cache, sequences: [1, 1])
         }
-        XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [3, 5])
+        XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [3, 5])
     }
 
     func testMismatchedListsAreRefused() throws {
@@ -180,16 +180,15 @@ final class CacheStepTests: AttentionTestCase {
         refused([], nil, what: "rows do not match", got: "3 rows")
         refused([], [], what: "rows do not match", got: "3 rows")
         refused([0, 2], [1, 2], got: "sequence 2")
-        refused([0, -1], [1, 2], what: "sequence is out of range", got: "-1")
-        XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [0, 0])
+        refused([0, -1], [1, 2], what: "the sequence is not in the cache", got: "sequence -1")
+        XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [0, 0])
         // An empty list selects no sequence, not the first one.
         let none = try tensor([])
         try device.encode { step in
             try step.append(keys: none, values: none, to: cache, sequences: [])
             try step.append(keys: none, values: none, to: cache, sequences: [], rowCounts: [])
-            try step.append(keys: none, values: none, to: cache)
         }.wait()
-        XCTAssertEqual(cache.nextPosition, 0)
+        XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [0, 0])
     }
 
     /// A prompt longer than the ring in one call, compared with single tokens.
@@ -226,8 +225,8 @@ final class CacheStepTests: AttentionTestCase {
                 try assertClose(out, try expected.array(of: Float.self), context)
                 try assertClose(logSumExp, try expectedSums.array(of: Float.self), context)
             }
-            XCTAssertEqual(together.nextPosition(ofSequence: 1), 23)
-            XCTAssertEqual(together.nextPosition, 0)
+            XCTAssertEqual(try together.nextPosition(ofSequence: 1), 23)
+            XCTAssertEqual(try together.nextPosition(ofSequence: 0), 0)
         }
     }
 
@@ -269,7 +268,7 @@ final class CacheStepTests: AttentionTestCase {
                 }
                 XCTAssertEqual(try out.array(of: Float.self), try expected.array(of: Float.self))
                 XCTAssertEqual(try listedOut.array(of: Float.self), try expected.array(of: Float.self))
-                XCTAssertEqual(fused.nextPosition, 3)
+                XCTAssertEqual(try fused.nextPosition, 3)
             }
         }
     }
@@ -296,7 +295,7 @@ final class CacheStepTests: AttentionTestCase {
             ring, what: "a mask cannot be divided", AttentionOptions(mask: try Tensor.zeros(shape: [5, 5], on: device)))
         refused(ring, got: "sequence 1", sequence: 1)
         refused(ring, what: "window is out of range", got: "-1", AttentionOptions(window: -1))
-        XCTAssertEqual([cache.nextPosition, ring.nextPosition], [0, 0])
+        XCTAssertEqual(try [cache.nextPosition, ring.nextPosition], [0, 0])
     }
 
     func testCopiedSequencesAreIndependent() throws {
@@ -315,8 +314,8 @@ final class CacheStepTests: AttentionTestCase {
                 try step.attend(q, over: cache, into: out, sequence: 2)
             }
             try assertClose(out, try attended(q, over: prompt + own), accuracy: 0.02, "\(storage)")
-            XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [5, 0, 6])
-            try device.encode { try $0.attend(q, over: cache, into: out) }
+            XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [5, 0, 6])
+            try device.encode { try $0.attend(q, over: cache, into: out, sequence: 0) }
             try assertClose(out, try attended(q, over: prompt), accuracy: 0.02, "\(storage), the source")
             for (source, target) in [(0, 3), (3, 0), (-1, 0), (0, -1)] {
                 assertRefused(op: "AttentionCache.copy") {

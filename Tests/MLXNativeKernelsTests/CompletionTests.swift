@@ -47,7 +47,7 @@ final class CompletionTests: DeviceTestCase {
         let cache = try makeCache()
         for _ in 0..<50 { _ = try submit(to: cache) }
         try device.encode { _ in }.wait()
-        XCTAssertEqual(cache.nextPosition, 200)
+        XCTAssertEqual(try cache.nextPosition, 200)
         XCTAssertEqual(try cache.keys.array(of: Float.self)[64], number(position: 1, head: 0, element: 0))
     }
 
@@ -57,11 +57,11 @@ final class CompletionTests: DeviceTestCase {
         let cache = try AttentionCache(
             .init(kvHeads: 1, headDim: 4, capacity: 8, sequences: 2), isStorageOnly: true, on: host)
         let token = try Tensor.zeros(shape: [1, 4], on: host)
-        try host.encode { try $0.append(keys: token, values: token, to: cache) }.wait()
+        try host.encode { try $0.append(keys: token, values: token, to: cache, sequence: 0) }.wait()
 
         let scratch = try Tensor.zeros(shape: [64], on: host)
         let done = try host.encode { step in
-            try step.append(keys: token, values: token, to: cache)
+            try step.append(keys: token, values: token, to: cache, sequence: 0)
             try step.dispatch(
                 "divergentBarrier", in: library, buffers: [.write(scratch, at: 0)], threadgroups: GridSize(1),
                 threadsPerThreadgroup: GridSize(64))
@@ -78,13 +78,14 @@ final class CompletionTests: DeviceTestCase {
         XCTAssert(done.isDone)
 
         XCTAssert(cache.isSuspect)
-        XCTAssertFalse(cache.isSuspect(sequence: 1))
+        XCTAssert(try cache.isSuspect(sequence: 0))
+        XCTAssertFalse(try cache.isSuspect(sequence: 1))
         assertRefused(op: "AttentionCache", what: "suspect") {
-            try host.encode { try $0.append(keys: token, values: token, to: cache) }
+            try host.encode { try $0.append(keys: token, values: token, to: cache, sequence: 0) }
         }
-        try cache.truncate(to: 1)
+        try cache.truncate(to: 1, sequence: 0)
         XCTAssertFalse(cache.isSuspect)
-        try host.encode { try $0.append(keys: token, values: token, to: cache) }.wait()
-        XCTAssertEqual(cache.nextPosition, 2)
+        try host.encode { try $0.append(keys: token, values: token, to: cache, sequence: 0) }.wait()
+        XCTAssertEqual(try cache.nextPosition(ofSequence: 0), 2)
     }
 }

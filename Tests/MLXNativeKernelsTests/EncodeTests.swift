@@ -13,14 +13,14 @@ final class EncodeTests: DeviceTestCase {
         let tokens = try tokens(0..<3, heads: 2, headDim: 4)
         let done = try device.encode { step in
             try step.append(keys: tokens, values: tokens, to: cache)
-            XCTAssertEqual(cache.nextPosition, 0)
+            XCTAssertEqual(try cache.nextPosition, 0)
             try step.append(keys: tokens[0..<1], values: tokens[0..<1], to: cache)
-            XCTAssertEqual(cache.nextPosition, 0)
+            XCTAssertEqual(try cache.nextPosition, 0)
         }
-        XCTAssertEqual(cache.nextPosition, 4)
-        XCTAssertEqual(cache.count, 4)
+        XCTAssertEqual(try cache.nextPosition, 4)
+        XCTAssertEqual(try cache.count, 4)
         try done.wait()
-        XCTAssertEqual(cache.nextPosition, 4)
+        XCTAssertEqual(try cache.nextPosition, 4)
     }
 
     func testThrowingClosureRunsNothingAndAdvancesNothing() throws {
@@ -32,7 +32,7 @@ final class EncodeTests: DeviceTestCase {
                 throw Abandoned()
             }
         ) { XCTAssert($0 is Abandoned) }
-        XCTAssertEqual(cache.nextPosition, 0)
+        XCTAssertEqual(try cache.nextPosition, 0)
         XCTAssertFalse(cache.isSuspect)
 
         // Submissions run in order, so an abandoned one would have run before this one finishes.
@@ -49,7 +49,7 @@ final class EncodeTests: DeviceTestCase {
             try step.append(keys: tokens, values: tokens, to: cache)
         }
         try done.wait()
-        XCTAssertEqual(cache.nextPosition, 1)
+        XCTAssertEqual(try cache.nextPosition, 1)
         XCTAssertEqual(done.summary.total.dispatches, 1)
     }
 
@@ -88,7 +88,7 @@ final class EncodeTests: DeviceTestCase {
             }
         }
         XCTAssertEqual(error?.isRetryable, true)
-        XCTAssertEqual(cache.nextPosition, 1)
+        XCTAssertEqual(try cache.nextPosition, 1)
     }
 
     func testSummaryCountsBytesAndBarriers() throws {

@@ -332,6 +332,6 @@ final class FlashDecodeTests: AttentionTestCase {
         assertRefused(op: "FlashDecode", what: "length is out of range") {
             try FlashDecode(q, over: KVCacheView(keys: cache.keys, values: cache.values), length: -1, into: out).plan()
         }
-        XCTAssertEqual(cache.nextPosition, 0)
+        XCTAssertEqual(try cache.nextPosition, 0)
     }
 }

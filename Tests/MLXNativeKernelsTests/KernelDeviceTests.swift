@@ -58,7 +58,7 @@ final class KernelDeviceTests: XCTestCase {
             .init(kvHeads: 1, headDim: 1, capacity: 2), isStorageOnly: true, on: XCTUnwrap(device))
         device = nil
         XCTAssertEqual(try tensor.array(of: Float.self), [1, 2, 3])
-        XCTAssertEqual(cache.count, 0)
+        XCTAssertEqual(try cache.count, 0)
         XCTAssertEqual(try cache.keys.bytes().count, 4)
     }
 }

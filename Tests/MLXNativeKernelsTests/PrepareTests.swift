@@ -39,7 +39,7 @@ final class PrepareTests: AttentionTestCase {
             XCTAssertGreaterThan(ready.seconds, 0)
             XCTAssertTrue(
                 ready.description.hasPrefix("\(ready.kernels) kernels, 0 shapes measured, 0 known, "), "\(ready)")
-            XCTAssertEqual(cache.nextPosition, 0)
+            XCTAssertEqual(try cache.nextPosition, 0)
 
             let tokens = someTokens(5)
             let q = try queries(5)
@@ -86,7 +86,7 @@ final class PrepareTests: AttentionTestCase {
         }
         try await host.prepare(
             for: [cache], queryHeads: heads, dtype: .float32, tuning: .measure, tuningFile: path("tuning"))
-        XCTAssertEqual(cache.nextPosition, 256)
+        XCTAssertEqual(try cache.nextPosition, 256)
         try await host.run { try $0.attend(q, over: cache, into: out) }
         try assertClose(out, try attended(q, over: tokens), accuracy: 1e-3)
     }

@@ -76,7 +76,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         var result: AttentionCache?
         try device.encode { result = try $0.quantize(dense, as: storage, calibration: calibration) }.wait()
         let quantized = try XCTUnwrap(result)
-        XCTAssertEqual(quantized.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(try quantized.nextPosition(ofSequence: 1), 6)
         XCTAssertEqual(quantized.storage, storage)
         XCTAssertEqual(try contents(quantized), try contents(expected))
         let wrongs: [(AttentionCache.Storage, what: String)] = [
@@ -113,8 +113,8 @@ final class QuantizedCacheTests: DeviceTestCase {
         op.options = KVQuantizeOptions(candidates: .one, keyScale: .leastSquares)
         try device.encode { try $0.encode(op) }.wait()
         XCTAssertEqual(try contents(cache), try contents(other))
-        XCTAssertEqual(cache.nextPosition(ofSequence: 1), 6)
-        XCTAssertEqual(cache.count(ofSequence: 1), 4)
+        XCTAssertEqual(try cache.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(try cache.count(ofSequence: 1), 4)
     }
 
     func testDequantizeReadsHeldPositions() throws {
@@ -124,7 +124,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         let keys = try Tensor.zeros(shape: [2, 2, 32], on: device)
         let values = try Tensor.zeros(shape: [2, 2, 64], on: device)
         try append(0..<6, to: cache)
-        try device.encode { try $0.dequantize(cache, from: 3, keys: keys, values: values) }.wait()
+        try device.encode { try $0.dequantize(cache, from: 3, sequence: 0, keys: keys, values: values) }.wait()
         let read = try values.array(of: Float.self)
         for (index, number) in read.enumerated() {
             let expected = self.number(position: 3 + index / 128, head: index / 64 % 2, element: index % 64)
@@ -132,15 +132,17 @@ final class QuantizedCacheTests: DeviceTestCase {
             XCTAssertEqual(number, expected, accuracy: 8)
         }
         assertRefused(op: "AttentionCache", got: "position 1", expected: "positions 2 to 5") {
-            try device.encode { try $0.dequantize(cache, from: 1, keys: keys) }
+            try device.encode { try $0.dequantize(cache, from: 1, sequence: 0, keys: keys) }
         }
         assertRefused(op: "AttentionCache", got: "-1") {
-            try device.encode { try $0.dequantize(cache, from: -1, keys: keys) }
+            try device.encode { try $0.dequantize(cache, from: -1, sequence: 0, keys: keys) }
         }
-        assertRefused(op: "AttentionCache.dequantize") { try device.encode { try $0.dequantize(cache, from: 3) } }
+        assertRefused(op: "AttentionCache.dequantize") {
+            try device.encode { try $0.dequantize(cache, from: 3, sequence: 0) }
+        }
         let dense = try AttentionCache(dimensions, on: device)
         assertRefused(op: "AttentionCache", what: "only a quantized cache") {
-            try device.encode { try $0.dequantize(dense, from: 0, keys: keys) }
+            try device.encode { try $0.dequantize(dense, from: 0, sequence: 0, keys: keys) }
         }
     }
 

@@ -7,32 +7,150 @@ final class RecordedStepTests: DeviceTestCase {
         try AttentionCache(.init(kvHeads: 2, headDim: 64, capacity: capacity), on: device)
     }
 
+    /// Positions that follow a cache are those of fresh steps with its next position, also after a rollback.
     func testRunsEqualFreshSteps() throws {
         let caches = [try makeCache(), try makeCache()]
         let results = try caches.map { _ in try Tensor.zeros(shape: [1, 2, 64], dtype: .float16, on: device) }
         let queries = try tokens(0..<1, heads: 2, headDim: 64)
         let keys = try tokens(1..<2, heads: 2, headDim: 64)
-        let rotated = try Tensor.zeros(shape: [1, 2, 64], dtype: .float16, on: device)
-        func encode(_ step: KernelEncoder, _ layer: Int, position: Int) throws {
+        let rotated = try (0..<2).map { _ in try Tensor.zeros(shape: [1, 2, 64], dtype: .float16, on: device) }
+        func encode(_ step: KernelEncoder, _ layer: Int, positions: MultiRoPE.Positions) throws {
             try step.encode(
                 MultiRoPE(
-                    HeadsView(queries), intoQueries: HeadsView(rotated), positions: .text(startingAt: position),
-                    with: RotaryEmbedding()))
-            try step.append(keys: keys, values: keys, to: caches[layer])
-            try step.attend(rotated, over: caches[layer], into: results[layer])
+                    HeadsView(queries), HeadsView(keys), intoQueries: HeadsView(rotated[0]),
+                    intoKeys: HeadsView(rotated[1]), positions: positions, offsets: [3], with: RotaryEmbedding()))
+            try step.append(keys: rotated[1], values: keys, to: caches[layer])
+            try step.attend(rotated[0], over: caches[layer], into: results[layer])
         }
-        let step = try device.record(label: "token") { try encode($0, 0, position: 3) }
-        XCTAssertEqual(caches[0].nextPosition, 0)
+        let step = try device.record(label: "token") { try encode($0, 0, positions: .next(of: caches[0])) }
+        XCTAssertEqual(try caches[0].nextPosition, 0)
         XCTAssertEqual(step.summary.counts(ofKind: "FlashDecode").dispatches, 1)
         for token in 0..<20 {
+            if token == 9 { for cache in caches { try cache.truncate(to: 4) } }
+            if token == 14 { for cache in caches { cache.reset() } }
             let done = try step.run()
-            try device.encode { try encode($0, 1, position: 3 + token) }.wait()
+            try device.encode { try encode($0, 1, positions: .text(startingAt: try caches[1].nextPosition)) }.wait()
             try done.wait()
             XCTAssertEqual(done.summary.total.dispatches, step.summary.total.dispatches)
-            XCTAssertEqual(try results[0].bytes(), try results[1].bytes())
+            XCTAssertEqual(try results[0].bytes(), try results[1].bytes(), "token \(token)")
         }
-        XCTAssertEqual(step.runs, 20)
+        XCTAssertEqual(try caches.map { (cache) throws in try cache.nextPosition }, [6, 6])
         XCTAssertEqual(try caches[0].keys.bytes(), try caches[1].keys.bytes())
+    }
+
+    /// One list serves the rotation and the append.
+    func testPositionsFollowListedSequences() throws {
+        let caches = try (0..<3).map { _ in
+            try AttentionCache(.init(kvHeads: 2, headDim: 64, capacity: 32, sequences: 3), on: device)
+        }
+        let (sequences, counts) = ([2, 0, 2], [2, 1, 1])
+        let keys = try tokens(1..<5, heads: 2, headDim: 64)
+        let rotated = try Tensor.zeros(shape: [4, 2, 64], dtype: .float16, on: device)
+        let output = try Tensor.zeros(shape: [4, 2, 64], dtype: .float16, on: device)
+        func encode(_ step: KernelEncoder, _ cache: AttentionCache, _ positions: MultiRoPE.Positions) throws {
+            try step.encode(
+                MultiRoPE(
+                    HeadsView(keys), intoQueries: HeadsView(rotated), positions: positions, with: RotaryEmbedding()))
+            try step.append(keys: rotated, values: keys, to: cache, sequences: sequences, rowCounts: counts)
+        }
+        let step = try device.record {
+            try encode($0, caches[0], .next(of: caches[0], sequences: sequences, rowCounts: counts))
+        }
+        let fused = try device.record { step in
+            let positions = MultiRoPE.Positions.next(of: caches[2], sequences: sequences, rowCounts: counts)
+            try step.appendAndAttend(
+                queries: keys, keys: keys, values: keys, rotary: .init(RotaryEmbedding(), positions: positions),
+                over: caches[2], sequences: sequences, rowCounts: counts, into: output)
+        }
+        for run in 0..<4 {
+            if run == 2 { for cache in caches { try cache.truncate(to: 1, sequence: 2) } }
+            try step.run()
+            try fused.run()
+            let starts = try (0..<3).map(caches[1].nextPosition(ofSequence:))
+            let listed = [starts[2], starts[2] + 1, starts[0], starts[2] + 2]
+            try device.encode { try encode($0, caches[1], .perToken(listed)) }
+            XCTAssertEqual(try caches[0].keys.bytes(), try caches[1].keys.bytes(), "run \(run)")
+            XCTAssertEqual(try caches[2].keys.bytes(), try caches[1].keys.bytes(), "run \(run)")
+        }
+    }
+
+    func testPositionsThatStayAreRefusedBesideAnAppend() throws {
+        let cache = try makeCache()
+        let token = try tokens(0..<1, heads: 2, headDim: 64)
+        let output = try Tensor.zeros(shape: [1, 2, 64], on: device)
+        let rotary = RotaryEmbedding()
+        for positions in [MultiRoPE.Positions.text(startingAt: 0), .perToken([0]), .perAxis([[0]])] {
+            let bodies: [(KernelEncoder) throws -> Void] = [
+                { step in
+                    try step.rotate(token, positions: positions, with: rotary)
+                    try step.append(keys: token, values: token, to: cache)
+                },
+                { step in
+                    try step.append(keys: token, values: token, to: cache)
+                    try step.rotate(token, positions: positions, with: rotary)
+                },
+                { step in
+                    try step.appendAndAttend(
+                        queries: token, keys: token, values: token, rotary: .init(rotary, positions: positions),
+                        over: cache, into: output)
+                },
+            ]
+            for body in bodies {
+                assertRefused(op: "RecordedStep", what: "rotary positions stay as recorded") {
+                    try device.record(body)
+                }
+            }
+            try device.encode(bodies[2]).wait()
+            cache.reset()
+            try device.record { try $0.rotate(token, positions: positions, with: rotary) }.run().wait()
+        }
+        let positions = try Tensor([7] as [Int32], on: device)
+        let step = try device.record { step in
+            try step.rotate(token, positions: .tensor(positions), with: rotary)
+            try step.append(keys: token, values: token, to: cache)
+        }
+        try step.run().wait()
+        XCTAssertEqual(try cache.nextPosition, 1)
+    }
+
+    func testTokensRotatedByTheNextPositionsAreAppended() throws {
+        let cache = try makeCache()
+        let token = try tokens(0..<1, heads: 2, headDim: 64)
+        let before = try token.bytes()
+        func rotate(_ step: KernelEncoder, _ positions: MultiRoPE.Positions) throws {
+            try step.rotate(token, positions: positions, with: RotaryEmbedding())
+        }
+        let bodies: [(KernelEncoder) throws -> Void] = [
+            { try rotate($0, .next(of: cache)) },
+            { step in
+                try step.append(keys: token, values: token, to: cache)
+                try rotate(step, .next(of: cache))
+            },
+        ]
+        for body in bodies {
+            assertRefused(op: "AttentionCache", what: "does not append them") { try device.encode(body) }
+            assertRefused(op: "AttentionCache", what: "does not append them") { try device.record(body) }
+        }
+        let wrongs: [(MultiRoPE.Positions, String)] = [
+            (.next(of: cache, sequences: []), "rows do not match"),
+            (.next(of: cache, sequences: [1]), "the sequence is not in the cache"),
+            (.next(of: cache, sequences: [Int(UInt32.max)]), "the sequence is not in the cache"),
+            (.next(of: cache, rowCounts: []), "row counts do not match"),
+            (.next(of: cache, sequences: [0], rowCounts: [1, 1]), "row counts do not match"),
+            (.next(of: cache, rowCounts: [2]), "rows do not match"),
+        ]
+        for (positions, what) in wrongs {
+            assertRefused(what: what) {
+                try device.encode { step in
+                    try rotate(step, positions)
+                    try step.append(keys: token, values: token, to: cache)
+                }
+            }
+        }
+        XCTAssertEqual(try cache.nextPosition, 0)
+        XCTAssertEqual(try token.bytes(), before)
+        let op = MultiRoPE(HeadsView(token), positions: .next(of: cache), with: RotaryEmbedding())
+        XCTAssertEqual(try op.plan().dispatches.count, 1)
     }
 
     func testThrowsBeforeRunningWhenTheCacheIsFull() throws {
@@ -46,12 +164,10 @@ final class RecordedStepTests: DeviceTestCase {
         try step.run()
         try step.run()
         assertRefused { try step.run() }
-        XCTAssertEqual(other.nextPosition, 2)
+        XCTAssertEqual(try other.nextPosition, 2)
         try cache.truncate(to: 1)
-        step.runs = 1
         try step.run().wait()
-        XCTAssertEqual(step.runs, 2)
-        XCTAssertEqual(other.nextPosition, 3)
+        XCTAssertEqual(try other.nextPosition, 3)
     }
 
     func testAThrowingClosureRecordsNothing() throws {
@@ -77,7 +193,6 @@ final class RecordedStepTests: DeviceTestCase {
         }
         try done.wait()
         XCTAssertEqual(done.summary.counts(ofKind: "Hadamard").dispatches, 1)
-        XCTAssertEqual(cache.nextPosition, 2)
-        XCTAssertEqual(append.runs, 2)
+        XCTAssertEqual(try cache.nextPosition, 2)
     }
 }

@@ -73,7 +73,7 @@ final class SlidingWindowTests: AttentionTestCase {
             tokens += draft[..<accepted]
             try cache.truncate(to: tokens.count)
         }
-        XCTAssertEqual(cache.nextPosition, 23)
+        XCTAssertEqual(try cache.nextPosition, 23)
     }
 
     func testRowsCanSeePinnedPositions() throws {

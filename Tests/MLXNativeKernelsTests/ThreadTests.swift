@@ -45,7 +45,7 @@ final class ThreadTests: DeviceTestCase {
             }
             try await group.waitForAll()
         }
-        XCTAssertEqual((0..<6).map(cache.count(ofSequence:)), [1, 2, 3, 4, 5, 6])
+        XCTAssertEqual(try (0..<6).map(cache.count(ofSequence:)), [1, 2, 3, 4, 5, 6])
     }
 
     func testObjectsMayBeReleasedOnAnyThread() throws {

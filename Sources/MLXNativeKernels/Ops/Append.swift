@@ -15,12 +15,15 @@ extension KernelEncoder {
     ///     type.
     ///   - values: The same tokens with the cache's `valueHeadDim`, in the element type of the keys.
     ///   - cache: Where they go.
-    ///   - sequence: Which of its sequences they continue.
-    /// - Throws: ``KernelError`` if shapes do not fit the cache, or if it is full and does not overwrite.
+    ///   - sequence: Which of its sequences they continue; `nil` means the only one.
+    /// - Throws: ``KernelError`` if shapes do not fit the cache, if it is full and does not overwrite, if it has several
+    ///   sequences and none is named, or if causal attention of this step has already read the sequence without these
+    ///   tokens.
     public func append(
-        keys: some HeadsViewConvertible, values: some HeadsViewConvertible, to cache: AttentionCache, sequence: Int = 0
+        keys: some HeadsViewConvertible, values: some HeadsViewConvertible, to cache: AttentionCache,
+        sequence: Int? = nil
     ) throws(KernelError) {
-        try append(keys: keys, values: values, to: cache, sequences: [sequence])
+        try append(keys: keys, values: values, to: cache, listed: sequence.map { [$0] })
     }
 
     /// Writes new tokens of several sequences, each at its sequence's next position, in the order of the list.
@@ -41,16 +44,22 @@ extension KernelEncoder {
     ///   - sequences: The sequences that tokens continue.
     ///   - rowCounts: How many tokens each listed sequence has; 0 leaves one out. `nil` means one token for each, or as
     ///     many as `keys` has for each of its sequences.
-    /// - Throws: ``KernelError`` if shapes or counts do not fit, or if a sequence is unknown or full.
+    /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or full, or if causal attention
+    ///   of this step has already read one without these tokens.
     public func append(
         keys: some HeadsViewConvertible, values: some HeadsViewConvertible, to cache: AttentionCache,
         sequences: [Int], rowCounts: [Int]? = nil
     ) throws(KernelError) {
+        try append(keys: keys, values: values, to: cache, listed: sequences, rowCounts: rowCounts)
+    }
+
+    private func append(
+        keys: some HeadsViewConvertible, values: some HeadsViewConvertible, to cache: AttentionCache,
+        listed sequences: [Int]?, rowCounts: [Int]? = nil
+    ) throws(KernelError) {
         let step = CacheStep(
-            keys: keys.headsView, values: values.headsView, sequences: sequences, rowCounts: rowCounts)
-        try record(step, op: "AttentionCache.append") {
-            mnk_encoder_append_step($0, cache.handle.pointer, $1, $2)
-        }
+            keys: keys.headsView, values: values.headsView, cache: cache, sequences: sequences, rowCounts: rowCounts)
+        try record(step, op: "AttentionCache.append", mnk_encoder_append_step)
     }
 
     /// Replaces one sequence of a cache with a copy of another: a prompt that several answers share is processed once.
@@ -58,7 +67,8 @@ extension KernelEncoder {
     /// - Throws: ``KernelError`` if a sequence is unknown, or if the source is suspect.
     public func copy(sequence source: Int, to target: Int, in cache: AttentionCache) throws(KernelError) {
         let op = "AttentionCache.copy"
-        let (source, target) = (try UInt32(source, "sequence", op: op), try UInt32(target, "sequence", op: op))
+        let source = try cache.number(ofSequence: source, op: op)
+        let target = try cache.number(ofSequence: target, op: op)
         try record { mnk_encoder_copy_sequence($0, cache.handle.pointer, source, target, $1) }
     }
 

@@ -5,7 +5,7 @@
 extension KernelEncoder {
     /// Attends queries, the newest tokens of a sequence, to all that a cache holds of it.
     ///
-    /// What the same step has appended counts, so keys and values of the queries' tokens are appended first:
+    /// What the same step has appended counts, so append keys and values of the queries' tokens first:
     ///
     /// ```swift
     /// let done = try device.encode { step in
@@ -13,6 +13,9 @@ extension KernelEncoder {
     ///     try step.attend(q, over: cache, into: out, .init(window: 1024))
     /// }
     /// ```
+    ///
+    /// Attention over a sequence without tokens throws. So does an append after causal attention over a sequence to which
+    /// the step had not appended before: the attention was without these tokens.
     ///
     /// With a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees
     /// what the ring holds up to its own position. Several rows in one step then see less than the same rows one at a
@@ -27,18 +30,18 @@ extension KernelEncoder {
     ///   - output: Receives the results, in any float type: `[rows, heads, valueHeadDim]`, or without the rows for one
     ///     row, whatever the layout of the queries. Its memory must not overlap that of the queries.
     ///   - options: How queries attend.
-    ///   - sequence: Which of the cache's sequences the queries continue.
+    ///   - sequence: Which of the cache's sequences the queries continue; `nil` means the only one.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
-    /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown or suspect, or if a window reaches
-    ///   positions that the ring has overwritten.
+    /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown, empty or suspect, if the cache has
+    ///   several sequences and none is named, or if a window reaches positions that the ring has overwritten.
     public func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, into output: Tensor,
-        _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
+        _ options: AttentionOptions = AttentionOptions(), sequence: Int? = nil, logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
             queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
-            sequences: [sequence])
+            listed: sequence.map { [$0] })
     }
 
     /// Attends rows of several sequences, in the order of the list.
@@ -62,7 +65,7 @@ extension KernelEncoder {
     ///   - options: How queries attend. A mask needs the same number of rows for each sequence, and no prefixes.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
-    /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if a window
+    /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown, empty or suspect, or if a window
     ///   reaches positions that a ring has overwritten.
     public func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
@@ -71,7 +74,7 @@ extension KernelEncoder {
     ) throws(KernelError) {
         try attend(
             queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
-            sequences: sequences, rowCounts: rowCounts, after: prefixes)
+            listed: sequences, rowCounts: rowCounts, after: prefixes)
     }
 
     /// Appends any number of tokens and attends with their queries, in chunks that a ring can serve.
@@ -104,7 +107,7 @@ extension KernelEncoder {
     ///     one. Its memory must not overlap that of queries, keys and values.
     ///   - options: How queries attend. A mask, or attention that is not causal, is possible only if the tokens fit
     ///     in one chunk.
-    ///   - sequence: Which of the cache's sequences the tokens continue.
+    ///   - sequence: Which of the cache's sequences the tokens continue; `nil` means the only one.
     ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
     ///     shape of the results without its last axis.
     /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown or suspect, or if the cache is full and
@@ -112,12 +115,13 @@ extension KernelEncoder {
     public func appendAndAttend(
         queries: some HeadsViewConvertible, keys: some HeadsViewConvertible, values: some HeadsViewConvertible,
         rotary: RotaryStep? = nil, over cache: AttentionCache, into output: Tensor,
-        _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
+        _ options: AttentionOptions = AttentionOptions(), sequence: Int? = nil, logSumExp: Tensor? = nil
     ) throws(KernelError) {
         let step = CacheStep(
-            queries: queries.headsView, keys: keys.headsView, values: values.headsView, sequences: [sequence],
-            results: AttentionResults(output: output, logSumExp: logSumExp), options: options, rotary: rotary)
-        try appendAndAttend(step, over: cache)
+            queries: queries.headsView, keys: keys.headsView, values: values.headsView, cache: cache,
+            sequences: sequence.map { [$0] }, results: AttentionResults(output: output, logSumExp: logSumExp),
+            options: options, rotary: rotary)
+        try record(step, op: "AttentionCache.appendAndAttend", mnk_encoder_append_and_attend)
     }
 
     /// Appends tokens of several sequences and attends with their queries, in the order of the list.
@@ -152,27 +156,21 @@ extension KernelEncoder {
         logSumExp: Tensor? = nil
     ) throws(KernelError) {
         let step = CacheStep(
-            queries: queries.headsView, keys: keys.headsView, values: values.headsView, sequences: sequences,
-            rowCounts: rowCounts, results: AttentionResults(output: output, logSumExp: logSumExp), options: options,
-            rotary: rotary, prefixes: prefixes)
-        try appendAndAttend(step, over: cache)
-    }
-
-    private func appendAndAttend(_ step: CacheStep, over cache: AttentionCache) throws(KernelError) {
-        try record(step, op: "AttentionCache.appendAndAttend") {
-            mnk_encoder_append_and_attend($0, cache.handle.pointer, $1, $2)
-        }
+            queries: queries.headsView, keys: keys.headsView, values: values.headsView, cache: cache,
+            sequences: sequences, rowCounts: rowCounts,
+            results: AttentionResults(output: output, logSumExp: logSumExp), options: options, rotary: rotary,
+            prefixes: prefixes)
+        try record(step, op: "AttentionCache.appendAndAttend", mnk_encoder_append_and_attend)
     }
 
     private func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, _ results: AttentionResults,
-        _ options: AttentionOptions, sequences: [Int], rowCounts: [Int]? = nil, after prefixes: [CachePrefix] = []
+        _ options: AttentionOptions, listed sequences: [Int]?, rowCounts: [Int]? = nil,
+        after prefixes: [CachePrefix] = []
     ) throws(KernelError) {
         let step = CacheStep(
-            queries: queries.headsView, sequences: sequences, rowCounts: rowCounts, results: results, options: options,
-            prefixes: prefixes)
-        try record(step, op: "AttentionCache.attend") {
-            mnk_encoder_attend_step($0, cache.handle.pointer, $1, $2)
-        }
+            queries: queries.headsView, cache: cache, sequences: sequences, rowCounts: rowCounts, results: results,
+            options: options, prefixes: prefixes)
+        try record(step, op: "AttentionCache.attend", mnk_encoder_attend_step)
     }
 }

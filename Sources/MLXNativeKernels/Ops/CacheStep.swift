@@ -7,7 +7,9 @@ struct CacheStep {
     var queries: HeadsView?
     var keys: HeadsView?
     var values: HeadsView?
-    var sequences: [Int]
+    var cache: AttentionCache
+    /// `nil` means the only sequence of the cache.
+    var sequences: [Int]?
     var rowCounts: [Int]?
     var results: AttentionResults?
     var options: AttentionOptions?
@@ -21,10 +23,12 @@ extension KernelEncoder {
     /// - Parameter op: What errors name as the op.
     func record(
         _ step: CacheStep, op: String,
-        _ body: (OpaquePointer, UnsafePointer<mnk_cache_step>, ErrorOut) -> Bool
+        _ body: (OpaquePointer, OpaquePointer, UnsafePointer<mnk_cache_step>, ErrorOut) -> Bool
     ) throws(KernelError) {
         let operands = try Operands(step, op: op)
-        try record { encoder, error in operands.withDescriptor { body(encoder, $0, error) } }
+        try record { encoder, error in
+            operands.withDescriptor { body(encoder, step.cache.handle.pointer, $0, error) }
+        }
     }
 }
 
@@ -32,8 +36,7 @@ extension KernelEncoder {
 private struct Operands {
     private let step: CacheStep
     private let descriptor: mnk_cache_step
-    private let sequences: [UInt32]
-    private let rowCounts: [UInt32]?
+    private let rows: ListedRows
     private let results: mnk_attention_results?
     private let options: mnk_attention_options?
     private let rotary: RotaryStepOperands?
@@ -46,27 +49,12 @@ private struct Operands {
         if let queries = step.queries { descriptor.queries = try queries.descriptor("queries", op: op) }
         if let keys = step.keys { descriptor.keys = try keys.descriptor("keys", op: op) }
         if let values = step.values { descriptor.values = try values.descriptor("values", op: op) }
-        descriptor.sequence_count = step.sequences.count
         self.descriptor = descriptor
-        sequences = try numbers(step.sequences, "sequence", op: op)
+        rows = try ListedRows(of: step.cache, step.sequences, rowCounts: step.rowCounts, op: op)
         results = step.results?.descriptor
         options = try step.options?.descriptor(op: op)
         rotary = if let rotary = step.rotary { try RotaryStepOperands(rotary, op: op) } else { nil }
-        for prefix in step.prefixes {
-            prefixes.append(try prefix.descriptor(op: op))
-        }
-        guard let counts = step.rowCounts else {
-            rowCounts = nil
-            return
-        }
-        // C takes both lists to be of the same length.
-        guard counts.count == sequences.count else {
-            throw .invalid(
-                op: op, what: "the row counts do not match the listed sequences", got: "\(counts.count) row counts",
-                expected: "\(sequences.count), one for each sequence",
-                fix: "Pass a row count for each listed sequence; 0 leaves one out.")
-        }
-        rowCounts = try numbers(counts, "a row count", op: op)
+        for prefix in step.prefixes { prefixes.append(try prefix.descriptor(op: op)) }
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_cache_step>) -> Value) -> Value {
@@ -77,24 +65,53 @@ private struct Operands {
     private func withDescriptor<Value>(
         rotary: UnsafePointer<mnk_rotary_step>?, _ body: (UnsafePointer<mnk_cache_step>) -> Value
     ) -> Value {
-        withListPointer(to: sequences) { sequences in
-            withListPointer(to: rowCounts) { rowCounts in
-                withListPointer(to: prefixes) { prefixes in
-                    withOptionalPointer(to: results) { results in
-                        withOptionalPointer(to: options) { options in
-                            var complete = descriptor
-                            complete.sequences = sequences
-                            complete.row_counts = rowCounts
-                            complete.prefixes = prefixes
-                            complete.prefix_count = step.prefixes.count
-                            complete.results = results
-                            complete.options = options
-                            complete.rotary = rotary
-                            return withExtendedLifetime(step) { body(&complete) }
-                        }
+        rows.withPointers { sequences, rowCounts, count in
+            withListPointer(to: prefixes) { prefixes in
+                withOptionalPointer(to: results) { results in
+                    withOptionalPointer(to: options) { options in
+                        var complete = descriptor
+                        complete.sequences = sequences
+                        complete.row_counts = rowCounts
+                        complete.sequence_count = count
+                        complete.prefixes = prefixes
+                        complete.prefix_count = step.prefixes.count
+                        complete.results = results
+                        complete.options = options
+                        complete.rotary = rotary
+                        return withExtendedLifetime(step) { body(&complete) }
                     }
                 }
             }
+        }
+    }
+}
+
+/// The sequences of a cache that tokens continue, with the number of tokens of each, in the types of the C API.
+struct ListedRows {
+    private let sequences: [UInt32]?
+    private let rowCounts: [UInt32]?
+
+    /// - Parameters:
+    ///   - sequences: `nil` means the only sequence of the cache.
+    ///   - rowCounts: `nil` means the same number for each.
+    init(of cache: AttentionCache, _ sequences: [Int]?, rowCounts: [Int]?, op: String) throws(KernelError) {
+        self.sequences = try sequences?.map { (sequence) throws(KernelError) in
+            try cache.number(ofSequence: sequence, op: op)
+        }
+        // C takes both lists to be of the same length, which is 1 without sequences.
+        let count = sequences?.count ?? 1
+        if let rowCounts, rowCounts.count != count {
+            throw .invalid(
+                op: op, what: "the row counts do not match the listed sequences", got: "\(rowCounts.count) row counts",
+                expected: "\(count), one for each sequence",
+                fix: "Pass a row count for each listed sequence; 0 leaves one out.")
+        }
+        self.rowCounts = if let rowCounts { try numbers(rowCounts, "a row count", op: op) } else { nil }
+    }
+
+    func withPointers<Value>(_ body: (UnsafePointer<UInt32>?, UnsafePointer<UInt32>?, Int) -> Value) -> Value {
+        withListPointer(to: sequences) { listed in
+            withListPointer(to: rowCounts) { body(listed, $0, sequences?.count ?? 0) }
         }
     }
 }

@@ -31,6 +31,14 @@ public struct MultiRoPE: Sendable {
         /// The same as an `int32` or `uint32` tensor that the kernel reads: `[tokens]`, `[axes, tokens]` or
         /// `[axes, sequences, tokens]`.
         case tensor(Tensor)
+        /// The positions that the next tokens of a cache get, after what the step has appended.
+        ///
+        /// They follow the cache: a ``RecordedStep`` asks for them with every run. The same step must append the rotated
+        /// tokens, after the rotation; otherwise it throws when it is submitted.
+        ///
+        /// Lists mean what they mean in ``KernelEncoder/append(keys:values:to:sequences:rowCounts:)``. `nil` means the
+        /// only sequence of the cache, and as many tokens for each sequence.
+        case next(of: AttentionCache, sequences: [Int]? = nil, rowCounts: [Int]? = nil)
     }
 
     /// One number for each sequence, at most 1024 unless in a tensor.
@@ -145,6 +153,7 @@ private struct Operands {
             complete.rotary = rotation.pointee.embedding
             complete.first_position = rotation.pointee.first_position
             complete.positions = rotation.pointee.positions
+            complete.next = rotation.pointee.next
             complete.offsets = rotation.pointee.offsets
             return withExtendedLifetime(op) { body(&complete) }
         }

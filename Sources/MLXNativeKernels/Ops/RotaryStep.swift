@@ -48,10 +48,11 @@ struct RotaryStepOperands {
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_rotary_step>) -> Value) -> Value {
-        numbers.withPointers { positions, offsets in
+        numbers.withPointers { positions, next, offsets in
             step.embedding.frequencyFactors.withUnsafeBufferPointer { factors in
                 var complete = descriptor
                 complete.positions = positions
+                complete.next = next
                 complete.offsets = offsets
                 complete.embedding.frequency_factors = factors.baseAddress
                 complete.embedding.frequency_factor_count = factors.count
@@ -64,9 +65,11 @@ struct RotaryStepOperands {
 /// Positions and offsets in the types of the C API.
 struct RotaryNumbers {
     private var positions = mnk_rotary_numbers()
+    private var next = mnk_next_positions()
     private var offsets = mnk_rotary_numbers()
     private let positionList: [Int32]?
     private let offsetList: [Int32]?
+    private let rows: ListedRows?
 
     init(_ positions: MultiRoPE.Positions?, _ offsets: MultiRoPE.Offsets?, op: String) throws(KernelError) {
         positionList = try positions?.list(op: op)
@@ -75,11 +78,30 @@ struct RotaryNumbers {
         if case .perAxis(let axes) = positions {
             self.positions.list_axes = try UInt32(axes.count, "the number of axes", op: op)
         }
+        if case .next(let cache, let sequences, let rowCounts) = positions {
+            next.cache = cache.handle.pointer
+            rows = try ListedRows(of: cache, sequences, rowCounts: rowCounts, op: op)
+        } else {
+            rows = nil
+        }
         if case .tensor(let tensor) = offsets { self.offsets.tensor = tensor.handle.pointer }
     }
 
-    /// Tensors must outlive the call.
-    func withPointers<Value>(_ body: (mnk_rotary_numbers, mnk_rotary_numbers) -> Value) -> Value {
+    /// Tensors and caches must outlive the call.
+    func withPointers<Value>(
+        _ body: (mnk_rotary_numbers, mnk_next_positions, mnk_rotary_numbers) -> Value
+    ) -> Value {
+        guard let rows else { return withLists { body($0, next, $1) } }
+        return rows.withPointers { sequences, rowCounts, count in
+            var next = next
+            next.sequences = sequences
+            next.row_counts = rowCounts
+            next.sequence_count = count
+            return withLists { body($0, next, $1) }
+        }
+    }
+
+    private func withLists<Value>(_ body: (mnk_rotary_numbers, mnk_rotary_numbers) -> Value) -> Value {
         withListPointer(to: positionList) { positionPointer in
             withListPointer(to: offsetList) { offsetPointer in
                 var (positions, offsets) = (positions, offsets)
@@ -97,7 +119,7 @@ extension MultiRoPE.Positions {
     fileprivate func list(op: String) throws(KernelError) -> [Int32]? {
         let axes: [[Int]]
         switch self {
-        case .text, .tensor: return nil
+        case .text, .tensor, .next: return nil
         case .perToken(let positions): axes = [positions]
         case .perAxis(let positions): axes = positions
         }

@@ -72,7 +72,7 @@ Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& i
                                          : MultiRoPE::kMaxListed;
   if (input.sequence_count > most) return tooMany(MultiRoPE::name, "sequences", input.sequence_count, most);
   const size_t count = input.sequences ? input.sequence_count : 1;
-  std::vector<uint32_t> sequences, rowCounts;
+  std::vector<uint32_t> sequences = {kOnlySequence}, rowCounts;
   if (input.sequences) sequences.assign(input.sequences, input.sequences + count);
   if (input.row_counts) rowCounts.assign(input.row_counts, input.row_counts + count);
   return std::optional(input.cache->cache.nextPositions(std::move(sequences), std::move(rowCounts)));

@@ -20,12 +20,12 @@ class NextPositions final : public PositionSource {
 
   Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens) const override {
     return guardedAs(kCall, [&]() -> Result<RotaryPositions> {
-      const uint32_t first = sequences_.empty() ? kOnlySequence : sequences_.front();
+      const bool isOne = sequences_.size() == 1;
       uint32_t only = 0;
-      if (sequences_.size() < 2) {
-        MNK_TRY(only, cursors_->numberOf(first));
+      if (isOne) {
+        MNK_TRY(only, cursors_->numberOf(sequences_[0]));
       }
-      const std::span<const uint32_t> listed = sequences_.size() < 2 ? std::span(&only, 1) : std::span(sequences_);
+      const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(sequences_);
       MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
       CacheCursors::Recording* recording = nullptr;
       if (encoder) {

@@ -118,7 +118,8 @@ class AttentionCache {
   // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have the
   // meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by them
   // must then append these tokens, or it cannot be committed.
-  RotaryPositions nextPositions(std::vector<uint32_t> sequences = {}, std::vector<uint32_t> rowCounts = {}) const;
+  RotaryPositions nextPositions(std::vector<uint32_t> sequences = {kOnlySequence},
+                                std::vector<uint32_t> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
   std::string text() const;
 
