@@ -3,9 +3,11 @@
 # Kernels run on the CPU here, so the library is optimized. Tests are not, which halves their build time.
 package := $(realpath .)
 export MNK_OPTIMIZE := $(package)
+# The demo is a package of its own, so that it is no part of programs that use this one. Shares the library's objects.
+examples := --package-path Examples --scratch-path $(package)/.build
 # Tests also run the Metal device on a software Metal, in a separate build that clients of the package never see. It has
 # line tables but no other debug information, and no index except Swift's, with which SwiftPM finds tests on Linux.
-tested := --scratch-path .build/tests -Xcxx -gline-tables-only
+tested := --scratch-path $(package)/.build/tests -Xcxx -gline-tables-only
 ifeq ($(shell uname), Linux)
 tested += -Xcxx -index-store-path -Xcxx ''
 endif
@@ -25,7 +27,7 @@ setup: ## install missing build dependencies
 	@.ci/setup
 
 build: setup ## build the library and the examples
-	swift build
+	swift build $(examples)
 
 test: setup ## run every test: Swift, Objective-C, C++, C and packaging; FILTER=FlashDecode runs only C++ tests with that prefix
 	@FILTER="$(FILTER)" .ci/test $(tested)
@@ -73,7 +75,7 @@ mac-report: ## write mac-report.txt: versions, device, test and benchmark result
 	@.ci/mac-report $(ARGS)
 
 demo: setup ## generate text with a small language model; ARGS=--help
-	swift run decode-demo $(ARGS)
+	swift run $(examples) decode-demo $(ARGS)
 
 bench: setup ## measure kernels against plain C++ and memcpy, and the cost of encoding
 	swift run -c release bench $(ARGS)

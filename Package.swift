@@ -16,8 +16,8 @@ let softMetal = !onApple && isAsked("MNK_SOFT_METAL")
 // Test programs; benchmarks.
 let tools = isAsked("MNK_TOOLS")
 let benches = isAsked("MNK_BENCHES")
-// Optimizes the library and the demo's matrix products in a debug build: unoptimized kernels are thirty times slower.
-// Tests stay unoptimized and compile in half the time.
+// Optimizes the library in a debug build: unoptimized kernels are thirty times slower. Tests stay unoptimized and
+// compile in half the time.
 let optimized = isAsked("MNK_OPTIMIZE")
 // Also compiles the Host device's kernels for AVX-512.
 let everyLevel = isAsked("MNK_HOST_AVX512")
@@ -107,20 +107,6 @@ let shaders: [Target] =
             ])
     ]
 
-let examples: [Target] = [
-    // A small language model that decodes with the kernels, and its demo's view model.
-    .target(
-        name: "JargonLM", dependencies: ["MLXNativeKernels", "MLXNativeKernelsHost"], path: "Examples",
-        exclude: ["DecodeDemo", "ObjCConsumer", "SwiftConsumer", "decode-demo"], sources: ["JargonLM"],
-        resources: [.copy("Models/jargon-lm")], swiftSettings: optimizedSwift),
-    .executableTarget(
-        name: "decode-demo",
-        // The software Metal runs kernels that only GPUs choose, which are part of the tests.
-        dependencies: ["JargonLM", "MLXNativeKernels", "MLXNativeKernelsHost"]
-            + (softMetal ? ["MLXNativeKernelsTestSupport"] : []),
-        path: "Examples/decode-demo"),
-]
-
 let tests: [Target] = [
     .target(
         name: "MLXNativeKernelsCoreTests", path: "Tests/Core",
@@ -133,9 +119,6 @@ let tests: [Target] = [
     .testTarget(
         name: "MLXNativeKernelsTests",
         dependencies: ["MLXNativeKernels", "MLXNativeKernelsCoreTests", "MLXNativeKernelsTestSupport"] + all),
-    .testTarget(
-        name: "JargonLMTests", dependencies: ["JargonLM", "MLXNativeKernels", "MLXNativeKernelsHost", "decode-demo"],
-        path: "Tests/JargonLMTests"),
 ]
 
 let softMetalTargets: [Target] = [
@@ -143,6 +126,11 @@ let softMetalTargets: [Target] = [
         name: "SoftMetal", path: "Tests/AppleStandIns/SoftMetal", sources: ["MessageSend.cpp", "Unified"],
         publicHeadersPath: "Nothing",
         cxxSettings: cxxSettings(root: "../../.."))
+]
+
+// For the demo, which is a package of its own.
+let softMetalProducts: [Product] = [
+    .library(name: "MLXNativeKernelsTestSupport", targets: ["MLXNativeKernelsTestSupport"])
 ]
 
 let toolTargets: [Target] = [
@@ -170,8 +158,8 @@ let package = Package(
     products: [
         .library(name: "MLXNativeKernels", targets: ["MLXNativeKernels"]),
         .library(name: "MLXNativeKernelsHost", targets: ["MLXNativeKernelsHost", "MLXNativeKernels"]),
-    ],
-    targets: library + shaders + examples + tests + (softMetal ? softMetalTargets : [])
+    ] + (softMetal ? softMetalProducts : []),
+    targets: library + shaders + tests + (softMetal ? softMetalTargets : [])
         + (tools ? toolTargets : []) + (benches ? benchTargets : []),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx20

@@ -1,3 +1,5 @@
+import MLXNativeKernels
+
 /// The sizes of a model.
 public struct Configuration: Sendable, Hashable {
     /// The size of the vocabulary: every byte is a token.
@@ -29,8 +31,18 @@ public struct Configuration: Sendable, Hashable {
     /// Whether a layer sees only the newest positions.
     public func isWindowed(layer: Int) -> Bool { layer.isMultiple(of: 2) }
 
-    /// Slots of a layer's cache. A windowed layer drops positions that it no longer sees.
-    public func capacity(ofLayer layer: Int) -> Int { isWindowed(layer: layer) ? min(window, context) : context }
+    /// Positions that a layer sees, including a token's own.
+    public func seen(byLayer layer: Int) -> Int { isWindowed(layer: layer) ? min(window, context) : context }
+
+    /// The window of a windowed layer; `nil` for a layer that sees all positions.
+    public func slidingWindow(ofLayer layer: Int) -> SlidingWindow? {
+        isWindowed(layer: layer) ? SlidingWindow(window: seen(byLayer: layer)) : nil
+    }
+
+    /// Slots of a layer's cache. A windowed layer keeps its window, and slots for the other rows of a step.
+    public func capacity(ofLayer layer: Int) -> Int {
+        seen(byLayer: layer) + (slidingWindow(ofLayer: layer).map { $0.maxRows - 1 } ?? 0)
+    }
 
     /// Throws ``ModelError`` for sizes out of range.
     func check() throws(ModelError) {

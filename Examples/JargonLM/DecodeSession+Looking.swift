@@ -26,7 +26,8 @@ extension DecodeSession {
     /// Kernels do not store weights. This recomputes them from the cached keys and the newest queries.
     public func attention(layer: Int, heads: Range<Int>) throws -> [[Float]] {
         let sizes = model.configuration
-        let seen = try held(byLayer: layer)
+        let held = try held(byLayer: layer)
+        let seen = held.suffix(sizes.seen(byLayer: layer))
         guard !seen.isEmpty, seen.upperBound == position else {
             return Array(repeating: Array(repeating: 0, count: position), count: heads.count)
         }
@@ -36,8 +37,8 @@ extension DecodeSession {
         return heads.map { head in
             let query = queries[head * sizes.headDim..<(head + 1) * sizes.headDim]
             let kvHead = head / (sizes.heads / sizes.kvHeads)
-            let scores = seen.indices.map { index in
-                let start = ((index - seen.lowerBound) * sizes.kvHeads + kvHead) * sizes.headDim
+            let scores = seen.map { index in
+                let start = ((index - held.lowerBound) * sizes.kvHeads + kvHead) * sizes.headDim
                 return zip(query, keys[start..<start + sizes.headDim]).reduce(0) { $0 + $1.0 * $1.1 } * scale
             }
             let highest = scores.max() ?? 0

@@ -15,7 +15,7 @@ public final class DecodeSession {
     public let device: KernelDevice
     /// The storage of keys and values.
     public let storage: StorageChoice
-    /// One cache per layer. A windowed layer has a ring with one slot for each position of its window.
+    /// One cache per layer. A windowed layer has a ring, with slots for its window and for a step of a prompt.
     public let caches: [AttentionCache]
     /// The cost of all tokens so far.
     public private(set) var costs = DecodeCosts()
@@ -66,15 +66,14 @@ public final class DecodeSession {
         self.measuresOps = measuresOps
         var caches: [AttentionCache] = []
         for layer in 0..<sizes.layers {
-            let capacity = sizes.capacity(ofLayer: layer)
-            caches.append(
-                sizes.isWindowed(layer: layer)
-                    ? try AttentionCache(
-                        .init(kvHeads: sizes.kvHeads, headDim: sizes.headDim),
-                        slidingWindow: SlidingWindow(window: capacity), storage: storage.storage, on: device)
-                    : try AttentionCache(
-                        .init(kvHeads: sizes.kvHeads, headDim: sizes.headDim, capacity: capacity),
-                        storage: storage.storage, on: device))
+            let dimensions = AttentionCache.Dimensions(
+                kvHeads: sizes.kvHeads, headDim: sizes.headDim, capacity: sizes.capacity(ofLayer: layer))
+            if let window = sizes.slidingWindow(ofLayer: layer) {
+                caches.append(
+                    try AttentionCache(dimensions, slidingWindow: window, storage: storage.storage, on: device))
+            } else {
+                caches.append(try AttentionCache(dimensions, storage: storage.storage, on: device))
+            }
         }
         self.caches = caches
         single = try Operands(tokens: 1, sizes, on: device)

@@ -120,7 +120,7 @@ public func modelFolder() throws(ModelError) -> URL {
     }
     for place in places {
         for suffix in ["resources", "bundle"] {
-            let resources = place.appendingPathComponent("MLXNativeKernels_JargonLM.\(suffix)")
+            let resources = place.appendingPathComponent("MLXNativeKernelsExamples_JargonLM.\(suffix)")
             if let folder = Bundle(url: resources)?.url(forResource: name, withExtension: nil) { return folder }
         }
     }

@@ -40,7 +40,8 @@ struct ReportGathering {
             writing: writing,
             rows: scores.map { ReportRow($0, base: base ?? $0) },
             attention: try attention(Array(text.prefix(Self.attentionTokens)), model, device, observe),
-            ring: ReportRing(layer: 0, capacity: sizes.capacity(ofLayer: 0), samples: ring))
+            ring: ReportRing(
+                layer: 0, window: sizes.seen(byLayer: 0), capacity: sizes.capacity(ofLayer: 0), samples: ring))
     }
 
     /// Reads the text again, and returns the attention of one head of the last layer, which sees all positions.

@@ -64,7 +64,9 @@
   ROW(KVCodec, HasQuantizedValues, 57) \
   ROW(KVCodec, DenseType, 58) /* of keys or values that are stored as elements: a FloatType */ \
   ROW(FlashDecode, IsOneTensor, 59) /* a key of a latent cache follows its value in the same vector */ \
-  ROW(FlashDecode, IsRagged, 60) /* sequences have unequal numbers of rows */
+  ROW(FlashDecode, IsRagged, 60) /* sequences have unequal numbers of rows */ \
+  ROW(KVCodec, IsUnrotated, 61) /* mlx1Unrotated: neither signs nor transform */ \
+  ROW(KVCodec, IsAffine, 62) /* mlx1Affine4: evenly spaced codebook entries, no signs */
 // clang-format on
 
 #define ROW(op, name, index) k##op##name = index,

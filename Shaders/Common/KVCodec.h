@@ -1,11 +1,13 @@
-// What both codecs share: codebooks, signs, and the normalization of a vector by a power of two.
+// What all codecs share: codebooks, signs, and the normalization of a vector by a power of two.
 #pragma once
 #include "KVCodecTypes.h"
 #include "Mlx1Tables.h"
 #include "TurboTables.h"
 #include "WalshHadamard.h"
 
-pipeline_constant(bool, kvIsTurbo, kKVCodecIsTurbo);
+pipeline_constant(bool, kvIsTurbo, kKVCodecIsTurbo);  // otherwise mlx1, or the variant of it that is set
+pipeline_constant(bool, kvIsUnrotated, kKVCodecIsUnrotated);
+pipeline_constant(bool, kvIsAffine, kKVCodecIsAffine);
 pipeline_constant(uint, kvKeyBits, kKVCodecKeyBits);
 pipeline_constant(uint, kvValueBits, kKVCodecValueBits);
 pipeline_constant(uint, kvKeyDim, kKVCodecKeyDim);
@@ -48,6 +50,9 @@ inline CodeBook codeBook(uint bits) {
 }
 
 inline float codebookEntry(CodeBook book, uint code) {
+  if (kvIsAffine) {
+    return float(code) - 7.5f;
+  }
   return code >= book.halfCount ? book.levels[code - book.halfCount] : -book.levels[book.halfCount - 1u - code];
 }
 
@@ -72,12 +77,12 @@ inline uint mlx1Signs(uint length, uint first) {
   return length == 256u || length == 512u ? kMlx1Signs[first / 32u] >> (first % 32u) : 0u;
 }
 inline uint codecSigns(uint length, uint first) {
-  return kvIsTurbo ? turboSigns(length, first) : mlx1Signs(length, first);
+  return kvIsTurbo ? turboSigns(length, first) : kvIsAffine ? 0u : mlx1Signs(length, first);
 }
 
 // The number of scales of an mlx1 vector, one per block of elements.
 inline uint mlx1Blocks(uint headDim) {
-  return headDim == 512u ? 2u : 1u;
+  return headDim == 512u && !kvIsAffine ? 2u : 1u;
 }
 
 // Bytes of the scales of a vector.
@@ -136,15 +141,21 @@ struct VectorExponent {
   bool isFinite;
 };
 
+// The bits of the largest magnitude in a vector. Bits compare like the magnitudes; infinity and NaN compare largest.
 template <ushort Chunks>
-MNK_SHARED VectorExponent normalizeExponent(thread float4* x, uint lanes) {
+inline uint largestMagnitude(thread const float4* x, uint lanes) {
   uint largest = 0;
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     const uint4 bits = as_type<uint4>(x[i]) & 0x7fffffffu;
     largest = max(max(largest, max(bits.x, bits.y)), max(bits.z, bits.w));
   }
-  largest = maxOverLanes(largest, lanes);
+  return maxOverLanes(largest, lanes);
+}
+
+template <ushort Chunks>
+MNK_SHARED VectorExponent normalizeExponent(thread float4* x, uint lanes) {
+  const uint largest = largestMagnitude<Chunks>(x, lanes);
   const bool isFinite = largest < 0x7f800000u;
   const uint exponent = largest >> 23;
   const bool isZero = !isFinite || exponent < 2u;

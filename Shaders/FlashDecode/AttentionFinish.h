@@ -95,7 +95,7 @@ MNK_SHARED void finishRow(
   for (ushort i = 0; i < Chunks; ++i) {
     row.x[i] *= factor;
   }
-  if (kvHasQuantizedValues) {
+  if (kvHasQuantizedValues && !kvIsUnrotated) {
     turned<Chunks>(row.x, kvValueDim, lanesOf(kvValueDim, Chunks), lane, p.inverseRoot);
     if (first < p.headDim) {
       const ulong headBase = ulong(head / (p.heads / p.kvHeads)) * p.headDim + first;

@@ -239,7 +239,7 @@ MNK_SHARED float rotateQuery(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!kvHasQuantizedKeys) {
+  if (!kvHasQuantizedKeys || kvIsUnrotated) {
     return 0.0f;
   }
   return rotatePart<Chunks>(
@@ -254,7 +254,7 @@ MNK_SHARED float rotateLatent(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!kvHasQuantizedValues) {
+  if (!kvHasQuantizedValues || kvIsUnrotated) {
     return 0.0f;
   }
   return rotatePart<Chunks>(

@@ -85,7 +85,7 @@ kernel void kvCacheDequantize(
                                              : dequantizeFour<4 * Chunks>(words, i, kvKeyBits, levels));
     }
   }
-  if (isCoded && p.isOriginal != 0u) {
+  if (isCoded && p.isOriginal != 0u && !kvIsUnrotated) {
     turned<Chunks>(x, plane.headDim, plane.lanes, lane, plane.inverseRoot);
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {

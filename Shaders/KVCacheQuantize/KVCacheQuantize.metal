@@ -48,7 +48,8 @@ MNK_SHARED bool quantizeVector(
       reinterpret_cast<device half*>(into.scales)[into.row] = turboScale(scale, isNan);
     }
   } else {
-    const float scale = encodeMlx1<Chunks>(tables, x, codes, plane, bits, size.power);
+    const float scale = kvIsAffine ? encodeAffine<Chunks>(x, codes, plane, size.power)
+                                   : encodeMlx1<Chunks>(tables, x, codes, plane, bits, size.power);
     if (kvHasCounts) {
       isSaturated = maxOverLanes(as_type<uint>(scale), plane.lanes) == 0x7f7fffffu;
     }
@@ -200,13 +201,18 @@ kernel void kvCacheQuantize(
   VectorExponent size = {0, true};
   if (isCoded) {
     size = normalizeExponent<Chunks>(x, plane.lanes);
-    MNK_UNROLL
-    for (ushort i = 0; i < Chunks; ++i) {
-      if (hasElements) {
-        x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
+    if (kvIsUnrotated) {
+      // Halves with scales of their own may differ in size, which a rotation would even out.
+      size.power += normalizeExponent<Chunks>(x, plane.lanes / mlx1Blocks(plane.headDim)).power;
+    } else {
+      MNK_UNROLL
+      for (ushort i = 0; i < Chunks; ++i) {
+        if (hasElements) {
+          x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
+        }
       }
+      walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
     }
-    walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
   } else if (into.isStored) {
     const ulong to = into.row * plane.headDim + first;
     if (kvDenseType == kvElementType && (isValue || !kvAppliesRoPE)) {

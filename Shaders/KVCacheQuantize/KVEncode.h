@@ -1,5 +1,5 @@
-// Computes the codes and the scale of a vector after walshHadamard, before the multiplication by inverseRoot. Each lane
-// has the codes of its own elements; all lanes of a vector have its scale.
+// Computes the codes and the scale of a vector: after walshHadamard, before the multiplication by inverseRoot, or not
+// rotated at all (kvIsUnrotated). Each lane has the codes of its own elements; all lanes of a vector have its scale.
 #pragma once
 #include "CodeSearch.h"
 
@@ -138,7 +138,12 @@ inline float encodeMlx1(
   const uint blocks = mlx1Blocks(plane.headDim);
   const float length = float(plane.headDim / blocks);
   const float size = precise::sqrt(sumOfSquares<Chunks>(y, plane.lanes / blocks) / length);
-  const float scale = timesPowerOfTwo(blocks == 2u ? size * plane.inverseRoot : size, power);
+  // Transformed elements exceed rotated ones by 1 / inverseRoot, the square root of the head dim.
+  float norm = blocks == 2u ? size * plane.inverseRoot : size;
+  if (kvIsUnrotated) {
+    norm = blocks == 2u ? size : size / plane.inverseRoot;
+  }
+  const float scale = timesPowerOfTwo(norm, power);
   const float factor = scale > 1e-10f ? plane.scaleFactor / size : 0.0f;
   constant const float* guess = codeGuess(bits);
   MNK_UNROLL
@@ -147,4 +152,17 @@ inline float encodeMlx1(
     codes[i] = codesOf(tables, guess, bits, withinGuess(guess, y[i]));
   }
   return scale;
+}
+
+// The same for mlx1Affine4, whose codes are multiples of the vector's largest magnitude.
+template <ushort Chunks>
+inline float encodeAffine(thread const float4* y, thread uint4* codes, KVCodecPlane plane, int power) {
+  const float largest = as_type<float>(largestMagnitude<Chunks>(y, plane.lanes));
+  const bool hasDirection = timesPowerOfTwo(largest * plane.inverseRoot, power) > 1e-10f;
+  const float4 factor = float4(hasDirection ? 7.5f / largest : 0.0f);
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    codes[i] = uint4(clamp(fma(y[i], factor, float4(7.5f)), float4(0.0f), float4(15.0f)) + 0.5f);
+  }
+  return timesPowerOfTwo(largest / 7.5f, power);
 }

@@ -53,8 +53,9 @@ extension AttentionCache {
     /// - Parameters:
     ///   - position: The position that the next appended token then gets.
     ///   - sequence: Which sequence is cut; `nil` means the only one of the cache.
-    /// - Throws: ``KernelError`` for a position not yet reached, for one that a ring has overwritten, for an unknown
-    ///   sequence, and for `nil` if the cache has several.
+    /// - Throws: ``KernelError`` for a position not yet reached, for one that a ring has overwritten, for one after which
+    ///   the next token of a sliding-window cache would not see its whole window, for an unknown sequence, and for `nil`
+    ///   if the cache has several.
     public func truncate(to position: Int, sequence: Int? = nil) throws(KernelError) {
         let position = try UInt64(position, "position", op: "AttentionCache")
         let number = try number(ofSequence: sequence, op: "AttentionCache")

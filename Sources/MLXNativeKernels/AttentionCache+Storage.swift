@@ -8,7 +8,7 @@ extension AttentionCache {
         /// As elements: `float32`, `float16` or `bfloat16`.
         case dense(ElementType)
         /// As codes of this many bits, with a scale for each vector. ``KVCodec`` lists what a codec supports;
-        /// `scaleFactor` is for ``KVCodec/Name/mlx1`` at a head dim of 512.
+        /// `scaleFactor` is for ``KVCodec/Name/mlx1`` and ``KVCodec/Name/mlx1Unrotated`` at a head dim of 512.
         case quantized(
             KVCodec.Name, keys: KVCodec.Bits, values: KVCodec.Bits, scaleFactor: Float = 1,
             options: KVQuantizeOptions = KVQuantizeOptions())
@@ -153,7 +153,7 @@ extension AttentionCache.Storage {
             return
         }
         // The core has made a cache of these numbers, so that there are names for them here.
-        let codec = given.codec == .MNK_TURBO ? KVCodec.Name.turbo : .mlx1
+        let codec = KVCodec.Name.allCases.first { $0.code == given.codec } ?? .turbo
         let keyBits = KVCodec.Bits(rawValue: Int(given.key_bits)) ?? .bits4
         let valueBits = KVCodec.Bits(rawValue: Int(given.value_bits)) ?? .bits4
         let options = KVQuantizeOptions(

@@ -40,7 +40,7 @@
 ///
 /// ```swift
 /// let windowed = try AttentionCache(
-///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024, maxRows: 64), on: device)
+///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024), on: device)
 /// ```
 ///
 /// A model with multi-head latent attention (MLA) stores one latent vector for all heads, which serves as keys and as
@@ -119,7 +119,8 @@ public final class AttentionCache: Sendable {
     /// Means and channel scales, over the copies that the cache keeps.
     public let calibration: Calibration
     /// All keys, over the cache's memory: `[sequences, kvHeads, capacity, headDim]`, or their codes, `uint8`, with the
-    /// bytes of a vector's codes instead of `headDim`.
+    /// bytes of a vector's codes instead of `headDim`. Memory of a new cache is not cleared: bytes of slots that hold no
+    /// position are undefined.
     public let keys: Tensor
     /// All values, over the cache's memory, as keys with `valueHeadDim`.
     public let values: Tensor

@@ -4,7 +4,7 @@
 
 /// How the vectors of a quantized cache are encoded. The meaning of a codec's bytes never changes.
 ///
-/// Both codecs rotate a vector x of headDim elements,
+/// ``Name/turbo`` and ``Name/mlx1`` rotate a vector x of headDim elements,
 ///
 ///     r = H(s .* x) / sqrt(headDim)
 ///
@@ -24,8 +24,21 @@ public struct KVCodec: Sendable, Hashable {
         /// The bytes of mlx-native 0.6.6 and later: 4 bits for powers of two from 4 to 4096; 5, 6 and 8 bits, a byte
         /// for each code, for 256 and 512. Scales are `float32`, one for a vector, or one for each half of 512 elements.
         case mlx1
+        /// The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside `float16` keys: as ``mlx1``
+        /// with 5, 6 or 8 bits, but vectors are not rotated. An outlier therefore coarsens the rest of its vector.
+        case mlx1Unrotated
+        /// The bytes of mlx-native's `hadamard_quantize_kv_affine4`: 4 bits for 256 and 512, evenly spaced values
+        /// instead of a codebook, no signs, and one `float32` scale for a vector.
+        case mlx1Affine4
 
-        var code: mnk_kv_codec_name { self == .turbo ? .MNK_TURBO : .MNK_MLX1 }
+        var code: mnk_kv_codec_name {
+            switch self {
+            case .turbo: .MNK_TURBO
+            case .mlx1: .MNK_MLX1
+            case .mlx1Unrotated: .MNK_MLX1_UNROTATED
+            case .mlx1Affine4: .MNK_MLX1_AFFINE4
+            }
+        }
     }
 
     /// Bits of one code.
@@ -63,7 +76,8 @@ public struct KVCodec: Sendable, Hashable {
     public var name: Name
     /// Bits of one code.
     public var bits: Bits
-    /// What ``Name/mlx1`` multiplies elements by before they are quantized, at a head dim of 512.
+    /// What ``Name/mlx1`` and ``Name/mlx1Unrotated`` multiply elements by before they are quantized, at a head dim of
+    /// 512.
     public var scaleFactor: Float
 
     /// A codec. Whether it supports a head dim is checked when it is used.
@@ -78,6 +92,12 @@ public struct KVCodec: Sendable, Hashable {
 
     /// ``Name/mlx1`` with codes of this many bits.
     public static func mlx1(_ bits: Bits) -> KVCodec { KVCodec(.mlx1, bits) }
+
+    /// ``Name/mlx1Unrotated`` with codes of this many bits.
+    public static func mlx1Unrotated(_ bits: Bits) -> KVCodec { KVCodec(.mlx1Unrotated, bits) }
+
+    /// ``Name/mlx1Affine4``, whose codes have 4 bits.
+    public static var mlx1Affine4: KVCodec { KVCodec(.mlx1Affine4, .bits4) }
 
     /// What the scales are.
     public var scaleType: ElementType { name == .turbo ? .float16 : .float32 }
@@ -101,7 +121,7 @@ public struct KVCodec: Sendable, Hashable {
         guard scaleFactor != 0 else {
             throw .invalid(
                 op: op, what: "the scale factor cannot be used", got: "0",
-                expected: "1, or for mlx1 at head dim 512 a number from 1e-6 to 1e6",
+                expected: "1, or for mlx1 and mlx1Unrotated at head dim 512 a number from 1e-6 to 1e6",
                 fix: "Leave the scale factor at 1.")
         }
         return mnk_kv_codec(name: name.code, bits: UInt32(bits.rawValue), scale_factor: scaleFactor)

@@ -38,8 +38,8 @@ extension KernelDevice {
     ///   - tuning: How attention chooses kernels, splits and sizes of threadgroups.
     ///   - tuningFile: The path of the file for measured choices; `nil` means a file in the user's caches folder.
     /// - Returns: What was prepared.
-    /// - Throws: ``KernelError`` if a cache belongs to another device, no step can have these rows, heads or options, or a
-    ///   kernel cannot be compiled. A file that cannot be written is not an error:
+    /// - Throws: ``KernelError`` if a cache belongs to another device, no step can have these rows, heads or options, a
+    ///   kernel cannot be compiled, or `tuningFile` names a file that is no tuning file. A file that cannot be written is not an error:
     ///   ``PreparationSummary/isKept`` reports it.
     @discardableResult
     public func prepare(

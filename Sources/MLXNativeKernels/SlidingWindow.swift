@@ -16,13 +16,13 @@
 public struct SlidingWindow: Sendable, Hashable {
     /// How many positions a row sees, including its own.
     public var window: Int
-    /// The most rows of one step.
+    /// The most rows of one step, or of one chunk of a longer prompt; 0 means the default, 64.
     public var maxRows: Int
     /// The most tokens that ``AttentionCache/truncate(to:sequence:)`` rolls back at a time.
     public var maxDraft: Int
 
     /// A window, and what a step may ask of it. It is checked when it is used.
-    public init(window: Int, maxRows: Int = 1, maxDraft: Int = 0) {
+    public init(window: Int, maxRows: Int = 64, maxDraft: Int = 0) {
         self.window = window
         self.maxRows = maxRows
         self.maxDraft = maxDraft

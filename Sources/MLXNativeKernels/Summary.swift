@@ -35,7 +35,7 @@ public struct Summary: Sendable {
     public let barriers: Int
     /// Time that the device spent on the whole step, measured or not, in seconds; 0 until the work is done.
     public let deviceSeconds: Double
-    /// The whole summary in one line.
+    /// The whole summary in one line. It ends with a warning if a call was divided into many chunks (<doc:SlidingWindows>).
     public let description: String
 
     private let countsOfKind: @Sendable (String) -> mnk_counts

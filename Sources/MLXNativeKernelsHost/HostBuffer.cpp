@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 
+#include "Checking/DeclaredAccesses.hpp"
 #include "Executor/Sanitizers.h"
 
 namespace mnk::host {
@@ -60,6 +61,36 @@ std::optional<int64_t> HostBuffer::brokenCanary() const {
 void HostBuffer::forbidCanaries() const {
   sanitizer::forbid(memory_ - kCanaryBytes, kCanaryBytes);
   sanitizer::forbid(memory_ + length(), kCanaryBytes);
+}
+
+void HostBuffer::makeUndefined() {
+  const MemoryRange all = range();
+  unwritten_.add(all.begin, all.end);
+  poison(unwritten_);
+  isUndefined_ = true;
+}
+
+ByteRanges HostBuffer::unwritten() const {
+  if (!isUndefined_) return {};
+  std::lock_guard lock(mutex_);
+  return unwritten_;
+}
+
+void HostBuffer::noteWritten(const ByteRanges& addresses) {
+  if (!isUndefined_) return;
+  std::lock_guard lock(mutex_);
+  unwritten_ = unwritten_.without(addresses);
+  isUndefined_ = !unwritten_.ranges().empty();
+}
+
+Result<void> HostBuffer::copyIn(uint64_t offset, std::span<const std::byte> from) {
+  auto copied = Buffer::copyIn(offset, from);
+  if (copied && isUndefined_) {
+    ByteRanges written;
+    written.add(range().begin + offset, range().begin + offset + from.size());
+    noteWritten(written);
+  }
+  return copied;
 }
 
 Result<std::shared_ptr<Buffer>> HostBuffer::make(std::shared_ptr<Device> device, uint64_t bytes, bool withCanaries) {

@@ -1,9 +1,12 @@
 // Memory of the Host device: its own pages or caller-owned bytes.
 #pragma once
+#include <atomic>
+#include <mutex>
 #include <optional>
 
 #include "MLXNativeKernels/Device.hpp"
 #include "Runtime/MemoryTracker.hpp"
+#include "Support/ByteRanges.hpp"
 #include "Support/Releasing.hpp"
 
 namespace mnk::host {
@@ -14,6 +17,8 @@ class HostBuffer final : public Buffer {
  public:
   // Canaries are bytes before and after the buffer that must not change.
   static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, uint64_t bytes, bool withCanaries);
+  // Poisons the bytes, which nothing has written so far.
+  void makeUndefined();
   static std::shared_ptr<Buffer> wrap(std::shared_ptr<Device> device, void* memory, uint64_t bytes, Releasing release);
 
   HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t bytes, Releasing release);
@@ -32,12 +37,22 @@ class HostBuffer final : public Buffer {
   // The first canary byte that changed, relative to the buffer's start.
   std::optional<int64_t> brokenCanary() const;
 
+  // Addresses of undefined bytes that nothing has written, and the removal of those that were.
+  ByteRanges unwritten() const;
+  void noteWritten(const ByteRanges& addresses);
+
+ protected:
+  Result<void> copyIn(uint64_t offset, std::span<const std::byte> from) override;
+
  private:
   void forbidCanaries() const;  // AddressSanitizer then reports accesses to them
 
   std::shared_ptr<Device> device_;
   std::byte* memory_;
   bool hasCanaries_ = false;
+  std::atomic<bool> isUndefined_ = false;  // some of its bytes are
+  mutable std::mutex mutex_;
+  ByteRanges unwritten_;  // under the mutex
   Releasing release_;
   LiveMemory live_;
 };

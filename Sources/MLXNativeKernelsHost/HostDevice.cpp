@@ -47,6 +47,14 @@ class HostDevice final : public Device {
                    [&] { return HostBuffer::make(shared_from_this(), bytes, options_.checking != Checking::off); });
   }
 
+  Result<std::shared_ptr<Buffer>> makeUndefinedBuffer(uint64_t bytes) override {
+    return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {
+      MNK_TRY(auto buffer, makeBuffer(bytes));
+      if (options_.checking != Checking::off) static_cast<HostBuffer&>(*buffer).makeUndefined();
+      return buffer;
+    });
+  }
+
   Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
     Releasing releasing(std::move(release));
     return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {

@@ -143,14 +143,18 @@ class CSession final : public Session {
                                        .results = &merged};
         return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
       }
-      case Op::rope: {
-        const mnk_multi_rope rope{.size = sizeof rope,
-                                  .queries = view(kQueries),
-                                  .keys = view(kKeys),
-                                  .rotated_queries = view(kRotatedQueries),
-                                  .rotated_keys = view(kRotatedKeys),
-                                  .first_position = 7,
-                                  .rotary = kRotary};
+      case Op::rope:
+      case Op::ropeNext: {
+        static constexpr uint32_t kListed[] = {1, 1}, kRows[] = {1, kTokens - 1};
+        mnk_multi_rope rope{.size = sizeof rope,
+                            .queries = view(kQueries),
+                            .keys = view(kKeys),
+                            .rotated_queries = view(kRotatedQueries),
+                            .rotated_keys = view(kRotatedKeys),
+                            .rotary = kRotary};
+        if (op == Op::rope) rope.first_position = 7;
+        if (op == Op::ropeNext)
+          rope.next = {.cache = cache_, .sequences = kListed, .row_counts = kRows, .sequence_count = 2};
         return body(rope, mnk_multi_rope_make_plan, mnk_encoder_multi_rope);
       }
       case Op::broken:
@@ -237,15 +241,13 @@ class CSession final : public Session {
   Status runStep(std::atomic<int>& finished) override {
     return MAKE(completion_, mnk_recorded_step_run, step_, countFinished, &finished);
   }
-  uint64_t runs() override { return mnk_recorded_step_runs(step_); }
-  void setRuns(uint64_t runs) override { mnk_recorded_step_set_runs(step_, runs); }
 
-  Status makeCache(bool isQuantized) override {
+  Status makeCache(bool isQuantized, uint32_t capacity) override {
     const mnk_cache_quantization quantization{.size = sizeof quantization, .codec = MNK_TURBO, .key_bits = 4};
     const mnk_cache_descriptor descriptor{.size = sizeof descriptor,
                                           .kv_heads = kHeads,
                                           .head_dim = kHeadDim,
-                                          .capacity = kCapacity,
+                                          .capacity = capacity,
                                           .sequences = kSequences,
                                           .dtype = MNK_F32,
                                           .quantization = isQuantized ? &quantization : nullptr};
@@ -271,8 +273,11 @@ class CSession final : public Session {
                               .results = &results};
     return RUN(mnk_encoder_attend_step, encoder_, cache_, &step);
   }
-  Status appendAndAttend(uint32_t sequence, bool isRotated) override {
-    const mnk_rotary_step rotary{.size = sizeof rotary, .embedding = kRotary};
+  Status appendAndAttend(uint32_t sequence, Rotation rotation) override {
+    constexpr uint32_t kRows = kTokens;
+    mnk_rotary_step rotary{.size = sizeof rotary, .embedding = kRotary};
+    if (rotation == Rotation::listed)
+      rotary.next = {.cache = cache_, .sequences = &sequence, .row_counts = &kRows, .sequence_count = 1};
     const mnk_attention_results results{.size = sizeof results, .into = tensors_[kAttended]};
     const mnk_cache_step step{.size = sizeof step,
                               .queries = view(kQueries),
@@ -281,11 +286,17 @@ class CSession final : public Session {
                               .sequences = &sequence,
                               .sequence_count = 1,
                               .results = &results,
-                              .rotary = isRotated ? &rotary : nullptr};
+                              .rotary = rotation == Rotation::none ? nullptr : &rotary};
     return RUN(mnk_encoder_append_and_attend, encoder_, cache_, &step);
   }
   Status copy(uint32_t source, uint32_t target) override {
     return RUN(mnk_encoder_copy_sequence, encoder_, cache_, source, target);
+  }
+  Status grow(uint32_t capacity) override {
+    return MAKE(larger_, mnk_encoder_make_grown_cache, encoder_, cache_, capacity);
+  }
+  Status copyToLarger(uint32_t source, uint32_t target) override {
+    return RUN(mnk_encoder_copy_sequence_to_cache, encoder_, cache_, source, larger_, target);
   }
   Status dequantize(uint32_t sequence) override {
     return RUN(mnk_encoder_dequantize, encoder_, cache_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence,
@@ -294,12 +305,12 @@ class CSession final : public Session {
   Status truncate(uint64_t position, uint32_t sequence) override {
     return RUN(mnk_cache_truncate, cache_, position, sequence);
   }
-  Status prepare(const char* tuningFile) override {
+  Status prepare(const char* tuningFile, uint32_t rows) override {
     const mnk_cache* caches[] = {cache_};
     const mnk_preparation preparation{.size = sizeof preparation,
                                       .caches = caches,
                                       .cache_count = 1,
-                                      .rows = kTokens,
+                                      .rows = rows,
                                       .dtype = MNK_F32,
                                       .rotary = &kRotary,
                                       .tuning = MNK_TUNING_MEASURE,
@@ -310,10 +321,13 @@ class CSession final : public Session {
     return copied(call("mnk_cache_copy_text", [&] { return mnk_cache_copy_text(cache_); }));
   }
   Status save(const char* path) override { return RUN(mnk_cache_save, cache_, path); }
-  Status load(const char* path) override { return MAKE(cache_, mnk_cache_make_from_path, device_, path, 1 << 20); }
-  uint64_t position(uint32_t sequence) override { return mnk_cache_next_position(cache_, sequence); }
-  bool isSuspect(uint32_t sequence) override { return mnk_cache_is_suspect(cache_, sequence); }
-  void dropCache() override { drop(cache_); }
+  Status load(const char* path) override { return MAKE(cache_, mnk_cache_make_from_path, device_, path, 1 << 20, 0); }
+  uint64_t position(uint32_t sequence) override { return stateOf(sequence).next_position; }
+  bool isSuspect(uint32_t sequence) override { return stateOf(sequence).is_suspect; }
+  void dropCache() override {
+    drop(cache_);
+    drop(larger_);
+  }
 
   void dropTensors() override {
     dropEncoder();
@@ -324,12 +338,19 @@ class CSession final : public Session {
   void dropDevice() override { drop(device_); }
 
  private:
+  mnk_sequence_state stateOf(uint32_t sequence) const {
+    mnk_sequence_state state{};
+    mnk_cache_get_sequence(cache_, sequence, &state, nullptr);
+    return state;
+  }
+
   mnk_device* device_ = nullptr;
   std::array<mnk_tensor*, kNames> tensors_ = {};
   mnk_encoder* encoder_ = nullptr;
   mnk_completion* completion_ = nullptr;
   mnk_recorded_step* step_ = nullptr;
   mnk_cache* cache_ = nullptr;
+  mnk_cache* larger_ = nullptr;
 };
 
 }  // namespace

@@ -120,18 +120,16 @@ class CppSession final : public Session {
   Status runStep(std::atomic<int>& finished) override {
     return keep(CALL(step_.run([&finished](const Result<Summary>&) { ++finished; })), completion_);
   }
-  uint64_t runs() override { return step_.runs(); }
-  void setRuns(uint64_t runs) override { step_.setRuns(runs); }
 
-  Status makeCache(bool isQuantized) override {
+  Status makeCache(bool isQuantized, uint32_t capacity) override {
     AttentionCacheDescriptor descriptor{
-        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = kCapacity, .sequences = kSequences, .dtype = DType::f32};
+        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = capacity, .sequences = kSequences, .dtype = DType::f32};
     if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
     return keep(CALL(AttentionCache::make(device_, descriptor)), cache_);
   }
-  Status prepare(const char* tuningFile) override {
+  Status prepare(const char* tuningFile, uint32_t rows) override {
     const Preparation preparation{.caches = {*cache_},
-                                  .rows = kTokens,
+                                  .rows = rows,
                                   .rotary = RotaryEmbedding{},
                                   .tuning = Tuning::measure,
                                   .tuningFile = tuningFile};
@@ -153,17 +151,27 @@ class CppSession final : public Session {
     const HeadsView queries(tensors_[kRowQueries]);
     return statusOf(CALL(cache_->attend(*encoder_, queries, {.into = tensors_[kRowAttended]}, {}, sequences)));
   }
-  Status appendAndAttend(uint32_t sequence, bool isRotated) override {
+  Status appendAndAttend(uint32_t sequence, Rotation rotation) override {
+    std::optional<RotaryStep> rotary;
+    if (rotation != Rotation::none) rotary.emplace();
+    if (rotation == Rotation::listed) {
+      const Status made = nextPositions({sequence}, {kTokens}, rotary->positions);
+      if (!made.succeeded) return made;
+    }
     const AppendAndAttend step{.queries = HeadsView(tensors_[kQueries]),
                                .keys = HeadsView(tensors_[kKeys]),
                                .values = HeadsView(tensors_[kValues]),
-                               .rotary = isRotated ? std::optional(RotaryStep{}) : std::nullopt,
+                               .rotary = rotary,
                                .results = {.into = tensors_[kAttended]},
                                .sequence = sequence};
     return statusOf(CALL(cache_->appendAndAttend(*encoder_, step)));
   }
   Status copy(uint32_t source, uint32_t target) override {
     return statusOf(CALL(cache_->copy(*encoder_, source, target)));
+  }
+  Status grow(uint32_t capacity) override { return keep(CALL(cache_->grown(*encoder_, capacity)), larger_); }
+  Status copyToLarger(uint32_t source, uint32_t target) override {
+    return statusOf(CALL(cache_->copy(*encoder_, source, *larger_, target)));
   }
   Status dequantize(uint32_t sequence) override {
     return statusOf(CALL(cache_->dequantize(*encoder_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence)));
@@ -185,7 +193,10 @@ class CppSession final : public Session {
   uint64_t position(uint32_t sequence) override { return *cache_->nextPosition(sequence); }
   bool isSuspect(uint32_t sequence) override { return cache_->isSuspect(sequence); }
   void dropCache() override {
-    call("~AttentionCache", [&] { cache_.reset(); });
+    call("~AttentionCache", [&] {
+      cache_.reset();
+      larger_.reset();
+    });
   }
 
   void dropTensors() override {
@@ -208,6 +219,10 @@ class CppSession final : public Session {
                                return body(*shape);
                              }),
                 tensors_[name]);
+  }
+  Status nextPositions(std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts,
+                       std::optional<RotaryPositions>& into) {
+    return callForValue("AttentionCache::nextPositions", [&] { into = cache_->nextPositions(sequences, rowCounts); });
   }
   KVCacheView dense() const { return {.keys = tensors_[kDenseKeys], .values = tensors_[kDenseValues]}; }
   QuantizedKVCacheView quantized() const {
@@ -249,6 +264,16 @@ class CppSession final : public Session {
                               .rotatedQueries = HeadsView(tensors_[kRotatedQueries]),
                               .rotatedKeys = HeadsView(tensors_[kRotatedKeys]),
                               .positions = RotaryPositions(7)});
+      case Op::ropeNext: {
+        std::optional<RotaryPositions> next;
+        const Status made = nextPositions({1, 1}, {1, kTokens - 1}, next);
+        if (!made.succeeded) return made;
+        return body(MultiRoPE{.queries = HeadsView(tensors_[kQueries]),
+                              .keys = keys,
+                              .rotatedQueries = HeadsView(tensors_[kRotatedQueries]),
+                              .rotatedKeys = HeadsView(tensors_[kRotatedKeys]),
+                              .positions = *next});
+      }
       case Op::broken:
         return body(KVCacheWrite{.keys = keys, .values = values, .into = dense(), .position = kCapacity});
     }
@@ -260,7 +285,7 @@ class CppSession final : public Session {
   std::unique_ptr<CommandEncoder> encoder_;
   Completion completion_;
   RecordedStep step_;
-  std::optional<AttentionCache> cache_;
+  std::optional<AttentionCache> cache_, larger_;
 };
 
 }  // namespace

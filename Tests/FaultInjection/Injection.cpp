@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "SoftMetal.hpp"
@@ -36,8 +38,18 @@ bool mustFail() {
   return true;
 }
 
+// The loader allocates before the sanitizers can check code, so functions that it calls are compiled without them.
+#define MNK_UNCHECKED __attribute__((no_sanitize("address", "undefined")))
+volatile bool hasBegun = false;
+
+MNK_UNCHECKED bool mustFailWithoutMemory() {
+  if (!hasBegun || !mustFail()) return false;
+  errno = ENOMEM;
+  return true;
+}
+
+// The functions below count it.
 void* allocate(size_t bytes, size_t alignment) noexcept {
-  if (mustFail()) return nullptr;
   if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes);
   return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
@@ -56,6 +68,7 @@ void begin(uint64_t from, uint64_t count, Threads threads) {
   seenCount = failedCount = 0;
   others = threads;
   isOn = true;
+  hasBegun = true;
 }
 void stop() {
   isOn = false;
@@ -82,6 +95,31 @@ int64_t smallMappings() {
 
 using mnk::inject::allocate;
 using mnk::inject::allocateOrThrow;
+using mnk::inject::mustFailWithoutMemory;
+
+// Replaces functions of AddressSanitizer, in which they are weak, also for the shared libraries of the process.
+#define MNK_ALLOCATOR(name, parameters, ...)                \
+  extern "C" void* ___interceptor_##name parameters;        \
+  extern "C" MNK_UNCHECKED void* name parameters noexcept { \
+    if (mustFailWithoutMemory()) return nullptr;            \
+    return ___interceptor_##name(__VA_ARGS__);              \
+  }
+MNK_ALLOCATOR(malloc, (size_t bytes), bytes)
+MNK_ALLOCATOR(calloc, (size_t count, size_t bytes), count, bytes)
+MNK_ALLOCATOR(realloc, (void* memory, size_t bytes), memory, bytes)
+MNK_ALLOCATOR(reallocarray, (void* memory, size_t count, size_t bytes), memory, count, bytes)
+MNK_ALLOCATOR(memalign, (size_t alignment, size_t bytes), alignment, bytes)
+MNK_ALLOCATOR(aligned_alloc, (size_t alignment, size_t bytes), alignment, bytes)
+extern "C" int ___interceptor_posix_memalign(void** memory, size_t alignment, size_t bytes);
+extern "C" MNK_UNCHECKED int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
+  return mustFailWithoutMemory() ? ENOMEM : ___interceptor_posix_memalign(memory, alignment, bytes);
+}
+// The sanitizer's would not call malloc.
+extern "C" char* strdup(const char* text) noexcept {
+  const size_t bytes = std::strlen(text) + 1;
+  void* memory = std::malloc(bytes);
+  return memory ? static_cast<char*>(std::memcpy(memory, text, bytes)) : nullptr;
+}
 
 // Each form of an operator is for objects and for arrays.
 #define MNK_NEW(memory, ...)                                                                 \

@@ -1,5 +1,6 @@
-// Makes selected allocations of the library fail: its own `operator new` calls, counted from the start of a run.
-// Allocations of the test program and of the software Metal succeed and are not counted.
+// Makes selected allocations fail, counted from the start of a run: those of the library and of the system's libraries
+// that it calls, with `operator new` or `malloc`. Allocations of the test program and of the software Metal succeed and
+// are not counted.
 #pragma once
 #include <cstdint>
 

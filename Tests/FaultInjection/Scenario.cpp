@@ -38,6 +38,9 @@ class Scenario {
       case Part::quantizedCache:
         useCache(setting_.part == Part::quantizedCache);
         break;
+      case Part::files:
+        useFiles();
+        break;
     }
     session_.dropTensors();
     if (setting_.isCold) session_.dropDevice();
@@ -89,23 +92,23 @@ class Scenario {
     static constexpr uint32_t kRows[] = {0, 1};
     makeTensors();
     const std::string of = isQuantized ? "quantized cache" : "dense cache";
-    require([&] { return session_.makeCache(isQuantized); });
+    require([&] { return session_.makeCache(isQuantized, kCapacity); });
     hasCache_ = true;
     positions_ = {};
-    const std::string tuning = setting_.folder + "/tuning";  // not written: the cache is too short to measure
-    require([&] { return session_.prepare(tuning.c_str()); });
+    require([&] { return session_.prepare(tuning_.c_str(), kTokens); });  // no file: the cache is too short to measure
     submit({[&] { return session_.append(0); }, [&] { return session_.attend(0); }});
     moveTo({3, 0, 0});
     compare(of + ", first step", kAttended);
     submit({[&] { return session_.appendRows(kRows); }, [&] { return session_.attendRows(kRows); }});
     moveTo({4, 1, 0});
     compare(of + ", rows of several sequences", kRowAttended);
-    submit({[&] { return session_.appendAndAttend(0, false); }});
+    submit({[&] { return session_.appendAndAttend(0, Rotation::none); }});
     moveTo({7, 1, 0});
     compare(of + ", appendAndAttend", kAttended);
     submit({[&] { return session_.copy(0, 2); }, [&] { return session_.attend(2); }});
     moveTo({7, 1, 7});
     compare(of + ", a copy", kAttended);
+    submit({[&] { return session_.grow(12); }, [&] { return session_.copyToLarger(0, 1); }});
     require([&] { return session_.truncate(4, 0); });
     moveTo({4, 1, 7});
     if (isQuantized) {
@@ -115,26 +118,52 @@ class Scenario {
     }
     submit({[&] { return session_.attend(0); }});
     compare(of + ", truncated", kAttended);
+    submit({[&] { return session_.appendAndAttend(0, Rotation::listed); }});
+    moveTo({7, 1, 7});
+    compare(of + ", rotated by listed positions", kAttended);
+    require([&] { return session_.truncate(4, 0); });
+    moveTo({4, 1, 7});
     require([&] { return session_.text(); });
     useStep(of);
 
-    const std::string path = setting_.folder + "/cache";
-    require([&] { return session_.save(path.c_str()); });
-    require([&] { return session_.load(path.c_str()); });
-    ::unlink(path.c_str());
-    checkPositions();
+    saveAndLoad();
     submit({[&] { return session_.attend(0); }});
     compare(of + ", truncated", kAttended);  // the file held the same
     session_.dropCache();
     hasCache_ = false;
   }
 
-  // A recorded step with a rotation at numbered positions and a call that rotates, appends and attends.
+  // The device knows the fastest kernels from the first run, so that later runs write the tuning file without
+  // measuring.
+  void useFiles() {
+    require([&] { return session_.makeCache(false, kMeasuredCapacity); });
+    hasCache_ = true;
+    positions_ = {};
+    for (int i = 0; i < 2; ++i) {  // writes the file, then reads it
+      require([&] { return session_.prepare(tuning_.c_str(), 1); });
+      if (::access(tuning_.c_str(), R_OK) != 0) throw Wrong("prepare succeeded without its file");
+    }
+    saveAndLoad();
+    ::unlink(tuning_.c_str());
+    session_.dropCache();
+    hasCache_ = false;
+  }
+
+  // A second save replaces the file.
+  void saveAndLoad() {
+    for (int i = 0; i < 2; ++i) require([&] { return session_.save(path_.c_str()); });
+    require([&] { return session_.load(path_.c_str()); });
+    ::unlink(path_.c_str());
+    checkPositions();
+  }
+
+  // A recorded step with a rotation by the next positions and a call that rotates, appends and attends.
   void useStep(const std::string& of) {
-    record({[&] { return session_.encode(Op::rope); }, [&] { return session_.appendAndAttend(1, true); }});
+    record({[&] { return session_.encode(Op::ropeNext); },
+            [&] { return session_.appendAndAttend(1, Rotation::ofCache); }});
     checkPositions();
     const auto compareRun = [&](const std::string& run) {
-      moveTo({4, positions_[1] + kTokens, 7}, runs_ + 1);
+      moveTo({4, positions_[1] + kTokens, 7});
       for (const Name name : {kAttended, kRotatedQueries, kRotatedKeys}) compare(of + run, name);
     };
     submit({[&] { return session_.encodeStep(); }});
@@ -142,12 +171,11 @@ class Scenario {
     runStep();
     compareRun(", recorded step run again");
     require([&] { return session_.truncate(1, 1); });
-    session_.setRuns(0);
-    moveTo({4, 1, 7}, 0);
+    moveTo({4, 1, 7});
     runStep();
     compareRun(", recorded step");  // from its first position
     require([&] { return session_.truncate(1, 1); });
-    moveTo({4, 1, 7}, 1);
+    moveTo({4, 1, 7});
   }
 
   // Requires that a call ends as expected, at the latest once memory is available.
@@ -177,7 +205,7 @@ class Scenario {
     }
     checkPositions();
     for (const auto& entry : std::filesystem::directory_iterator(setting_.folder)) {
-      if (entry.path().filename() != "cache") throw Wrong("a failed call left " + entry.path().string());
+      if (entry.path() != path_ && entry.path() != tuning_) throw Wrong("a failed call left " + entry.path().string());
     }
   }
 
@@ -274,17 +302,14 @@ class Scenario {
       if (session_.position(sequence) == positions_[sequence] && !session_.isSuspect(sequence)) continue;
       require([&] { return session_.truncate(positions_[sequence], sequence); });
     }
-    session_.setRuns(runs_);
     checkPositions();
   }
 
-  void moveTo(const std::array<uint64_t, kSequences>& positions, uint64_t runs = 0) {
+  void moveTo(const std::array<uint64_t, kSequences>& positions) {
     positions_ = positions;
-    runs_ = runs;
     checkPositions();
   }
   void checkPositions() {
-    if (session_.runs() != runs_) throw Wrong(fmt::format("the step has {} runs, expected {}", session_.runs(), runs_));
     for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
       const uint64_t position = session_.position(sequence);
       if (position == positions_[sequence] && !session_.isSuspect(sequence)) continue;
@@ -321,6 +346,7 @@ class Scenario {
 
   Session& session_;
   const Setting& setting_;
+  const std::string path_ = setting_.folder + "/cache", tuning_ = setting_.folder + "/tuning";
   Numbers& expected_;
   Tally& tally_;
   // No work outlives these: the session waits for everything it commits.
@@ -328,7 +354,6 @@ class Scenario {
   int commits_ = 0, wraps_ = 0;
   bool hasCache_ = false;
   std::array<uint64_t, kSequences> positions_ = {};
-  uint64_t runs_ = 0;  // of the recorded step
 };
 
 }  // namespace

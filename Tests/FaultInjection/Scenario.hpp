@@ -22,8 +22,9 @@ struct Tally {
 using Numbers = std::map<std::string, std::vector<float>>;
 
 // Each part is a separate scenario, so that few steps precede and follow the failing allocation.
-enum class Part : uint8_t { library, ops, denseCache, quantizedCache };
-inline constexpr const char* kPartNames[] = {"library", "ops", "dense", "quantized"};
+enum class Part : uint8_t { library, ops, denseCache, quantizedCache, files };
+inline constexpr Part kParts[] = {Part::library, Part::ops, Part::denseCache, Part::quantizedCache, Part::files};
+inline constexpr const char* kPartNames[] = {"library", "ops", "dense", "quantized", "files"};
 
 struct Setting {
   Part part = Part::ops;

@@ -31,7 +31,8 @@ auto call(const char* name, Body&& body) {
 }
 
 // Sizes: heads of queries and of the cache, elements of a vector, tokens of a step, slots.
-inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kCodeBytes = 32, kSequences = 3;
+inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kMeasuredCapacity = 256,
+                          kCodeBytes = 32, kSequences = 3;
 inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // in a step
 
 // Tensors: constant, name in reports, element type and shape. The first three are filled with numbers; those from
@@ -90,6 +91,7 @@ enum class Op : uint8_t {
   attendPartials,
   merge,
   rope,
+  ropeNext,  // by the next positions of the cache's sequence 1, in two entries
   broken
 };
 inline constexpr Op kOps[] = {Op::write,           Op::quantize,       Op::dequantize, Op::hadamard, Op::attend,
@@ -97,6 +99,8 @@ inline constexpr Op kOps[] = {Op::write,           Op::quantize,       Op::dequa
 
 inline constexpr char kKernelText[] =
     "kernel void injected(device float* numbers [[buffer(0)]]) { numbers[0] = 1; }\nexport_kernel(injected)\n";
+
+enum class Rotation : uint8_t { none, ofCache, listed };  // of a step; listed: by the cache's next positions
 
 class Session {
  public:
@@ -125,17 +129,18 @@ class Session {
   virtual Status makeStep() = 0;
   virtual Status encodeStep() = 0;
   virtual Status runStep(std::atomic<int>& finished) = 0;
-  virtual uint64_t runs() = 0;  // 0 without a step
-  virtual void setRuns(uint64_t runs) = 0;
 
-  virtual Status makeCache(bool isQuantized) = 0;
-  virtual Status prepare(const char* tuningFile) = 0;
+  virtual Status makeCache(bool isQuantized, uint32_t capacity) = 0;
+  virtual Status prepare(const char* tuningFile, uint32_t rows) = 0;
   virtual Status append(uint32_t sequence) = 0;
   virtual Status attend(uint32_t sequence) = 0;
   virtual Status appendRows(std::span<const uint32_t> sequences) = 0;
   virtual Status attendRows(std::span<const uint32_t> sequences) = 0;
-  virtual Status appendAndAttend(uint32_t sequence, bool isRotated) = 0;
+  virtual Status appendAndAttend(uint32_t sequence, Rotation rotation) = 0;
   virtual Status copy(uint32_t source, uint32_t target) = 0;
+  // Makes a larger cache beside the cache.
+  virtual Status grow(uint32_t capacity) = 0;
+  virtual Status copyToLarger(uint32_t source, uint32_t target) = 0;
   virtual Status dequantize(uint32_t sequence) = 0;  // its first tokens
   virtual Status truncate(uint64_t position, uint32_t sequence) = 0;
   virtual Status text() = 0;

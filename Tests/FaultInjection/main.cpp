@@ -1,5 +1,6 @@
-// Runs a scenario once for each of the library's allocations, making that one fail, then with several failing in a row:
-//   inject [--device host|metal] [--api c++|c] [--cold | --warm] [--part library|ops|dense|quantized]
+// Runs a scenario once for each allocation in calls of the library, making that one fail, then with several failing in
+// a row:
+//   inject [--device host|metal] [--api c++|c] [--cold | --warm] [--part library|ops|dense|quantized|files]
 //     [--burst N] [--stride N] [--point N]
 // A failure prints the options that reproduce it.
 #include <fcntl.h>
@@ -167,9 +168,10 @@ void runSuite(const Options& options, bool isC, const Setting& setting, Total& t
   for (const uint64_t burst : {1, 2, 3, 8}) {
     if (options.burst.value_or(burst) != burst) continue;
     // Each variant tests other points, because both APIs share the core. Variants that compile in each run, or make a
-    // device, test fewer.
+    // device, test fewer. Calls that access files test all once: they call the system's libraries the most.
     const uint64_t between = setting.isCold ? 61 : setting.part == Part::library ? 17 : 7;
-    const uint64_t stride = options.stride.value_or(burst == 1 ? between : 3 * between);
+    const uint64_t single = setting.part == Part::files && !isC ? 1 : between;
+    const uint64_t stride = options.stride.value_or(burst == 1 ? single : 3 * between);
     const uint64_t first = options.point.value_or((2 * isC + 3 * setting.isMetal + burst) % stride);
     for (uint64_t point = first; suite.run(point, burst) && suite.failures < kMaxFailures; point += stride) {
       ++(burst == 1 ? total.points : total.bursts);
@@ -196,9 +198,9 @@ int main(int count, char** arguments) {
   for (const bool isMetal : {false, true}) {
     for (const bool isC : {false, true}) {
       for (const bool isCold : {false, true}) {
-        for (const Part part : {Part::library, Part::ops, Part::denseCache, Part::quantizedCache}) {
+        for (const Part part : kParts) {
           if (options.isMetal.value_or(isMetal) != isMetal || options.isC.value_or(isC) != isC ||
-              options.isCold.value_or(isCold) != isCold || (isCold && part == Part::library) ||
+              options.isCold.value_or(isCold) != isCold || (isCold && (part == Part::library || part == Part::files)) ||
               options.part.value_or(kPartNames[static_cast<size_t>(part)]) != kPartNames[static_cast<size_t>(part)]) {
             continue;
           }

@@ -51,7 +51,15 @@ void drawCodecs(FlashDecodeCase& attend, Seeded& random) {
     if (headDim == 512) codec.scaleFactor = oneOf(random, {1.0f, 0.75f});
     return codec;
   };
+  const bool isLong = std::min(attend.headDim, attend.valueHeadDim) >= 256;
   attend.keyCodec = draw(attend.headDim), attend.valueCodec = draw(attend.valueHeadDim);
+  if (!isTurbo && isLong && coin(random, 1, 2)) {  // a variant of mlx1, of these head dims only
+    const auto name = coin(random, 1, 2) ? KVCodecName::mlx1Unrotated : KVCodecName::mlx1Affine4;
+    for (std::optional<KVCodec>* codec : {&attend.keyCodec, &attend.valueCodec}) {
+      *codec = KVCodec{name, 4, name == KVCodecName::mlx1Affine4 ? 1 : (*codec)->scaleFactor};
+      if (name == KVCodecName::mlx1Unrotated) (*codec)->bits = oneOf<uint32_t>(random, {5, 6, 8});
+    }
+  }
   if (!attend.isLatent && attend.headDim == attend.valueHeadDim && coin(random, 1, 6)) {
     (coin(random, 1, 2) ? attend.keyCodec : attend.valueCodec).reset();
   }

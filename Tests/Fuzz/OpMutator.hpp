@@ -128,6 +128,7 @@ class OpMutator {
   void visit(std::variant<Ts...>& field) {
     std::visit([&](auto& held) { visitHeld(held); }, field);
   }
+  void visit(std::shared_ptr<const PositionSource>&) {}  // programs of cache calls draw those
   // What may be left out is left out as a whole.
   template <typename T>
   void visitHeld(T& held) {
@@ -196,6 +197,7 @@ class OpText {
     add(view.layout), text_ += " strides ";
     add(view.strides);
   }
+  void add(std::shared_ptr<const PositionSource>&) { text_ += "those of a source"; }
   template <typename Number>
   requires std::is_arithmetic_v<Number>
   void add(Number& number) { text_ += fmt::format("{}", number); }

@@ -48,8 +48,11 @@ using namespace mnk::objc_test;
 
 - (void)testANewCacheIsEmptyAndReportsItsBytes {
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
-  XCTAssertEqual(cache.nextPosition, 0u);
-  XCTAssertEqual(cache.count, 0u);
+  for (NSUInteger sequence = 0; sequence < 3; ++sequence) {
+    XCTAssertEqual([cache nextPositionOfSequence:sequence], 0u);
+    XCTAssertEqual([cache countOfSequence:sequence], 0u);
+    XCTAssertFalse([cache isSequenceSuspect:sequence]);
+  }
   XCTAssertFalse(cache.isSuspect);
   XCTAssertEqual(cache.bytes, 3u * 4 * 32 * 2 * 4);
   XCTAssertEqual(cache.bytesPerToken, 32u * 2 * 4);
@@ -60,44 +63,68 @@ using namespace mnk::objc_test;
   MNKAttentionCacheDescriptor *expected = self.descriptor;
   expected.valueHeadDim = 32;
   XCTAssertEqualObjects(cache.descriptor, expected);
-  // An unknown sequence reads as empty.
-  for (const NSUInteger sequence : {NSUInteger{3}, NSUInteger{UINT32_MAX}, NSUIntegerMax, NSUInteger{1} << 32}) {
-    XCTAssertEqual([cache nextPositionOfSequence:sequence], 0u);
-    XCTAssertEqual([cache countOfSequence:sequence], 0u);
-    XCTAssertFalse([cache isSequenceSuspect:sequence]);
+  // No sequence is the only one.
+  const auto notFound = static_cast<NSUInteger>(NSNotFound);
+  for (const NSUInteger sequence : {NSUInteger{3}, NSUInteger{UINT32_MAX}, MNKOnlySequence, NSUInteger{1} << 32}) {
+    XCTAssertEqual([cache nextPositionOfSequence:sequence], notFound);
+    XCTAssertEqual([cache countOfSequence:sequence], notFound);
+    XCTAssertTrue([cache isSequenceSuspect:sequence]);
   }
+  XCTAssertEqual(cache.nextPosition, notFound);
+  XCTAssertEqual(cache.count, notFound);
+}
+
+- (void)testTheOnlySequenceNeedNotBeNamed {
+  MNKAttentionCacheDescriptor *descriptor = self.descriptor;
+  descriptor.sequences = 1;
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
+  [self append:{1, 2} to:cache sequence:MNKOnlySequence];
+  [self append:{6} to:cache sequence:0];
+  XCTAssertEqualWithAccuracy([self attended:cache sequence:MNKOnlySequence options:nil], 3, 1e-5);
+  XCTAssertEqual(cache.nextPosition, 3u);
+  XCTAssertEqual(cache.count, 3u);
+  XCTAssertEqual([cache nextPositionOfSequence:MNKOnlySequence], 3u);
+  XCTAssertFalse([cache isSequenceSuspect:MNKOnlySequence]);
+  XCTAssertTrue([cache truncateToPosition:2 error:nil]);
+  XCTAssertTrue([cache truncateToPosition:1 sequence:MNKOnlySequence error:nil]);
+  MNKTensor *token = [self zeros:@[ @1, @32 ]];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeys:token values:token toCache:cache sequences:@[ @(MNKOnlySequence) ] error:error];
+  }];
+  XCTAssertEqual(cache.nextPosition, 2u);
+  // The number that the core uses for it is that of no sequence.
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  XCTAssertFalse(([step appendKeys:token values:token toCache:cache sequences:@[ @(UINT32_MAX) ] error:nil]));
+  XCTAssertFalse([step appendKeys:token values:token toCache:cache sequence:UINT32_MAX error:nil]);
 }
 
 - (void)testAppendAttendTruncateAndReset {
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
   [self append:{1, 2, 6} to:cache sequence:0];
   [self append:{10} to:cache sequence:2];
-  XCTAssertEqual(cache.nextPosition, 3u);
+  XCTAssertEqual([cache nextPositionOfSequence:0], 3u);
   XCTAssertEqual([cache nextPositionOfSequence:2], 1u);
   XCTAssertEqual([cache nextPositionOfSequence:1], 0u);
   XCTAssertEqualWithAccuracy([self attended:cache sequence:0 options:nil], 3, 1e-5);
   XCTAssertEqualWithAccuracy([self attended:cache sequence:2 options:nil], 10, 1e-5);
-  XCTAssertEqual([self attended:cache sequence:1 options:nil], 0);
   MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
   options.window = 2;
   XCTAssertEqualWithAccuracy([self attended:cache sequence:0 options:options], 4, 1e-5);
 
-  XCTAssertTrue([cache truncateToPosition:2 error:nil]);
-  XCTAssertEqual(cache.count, 2u);
+  XCTAssertTrue([cache truncateToPosition:2 sequence:0 error:nil]);
+  XCTAssertEqual([cache countOfSequence:0], 2u);
   XCTAssertEqualWithAccuracy([self attended:cache sequence:0 options:nil], 1.5, 1e-5);
   NSError *error = nil;
-  XCTAssertFalse([cache truncateToPosition:3 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @""));
   XCTAssertFalse([cache truncateToPosition:3 sequence:0 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @""));
   XCTAssertFalse([cache truncateToPosition:0 sequence:3 error:&error]);
-  XCTAssertFalse([cache truncateToPosition:0 sequence:NSUIntegerMax error:nil]);
   XCTAssertFalse([cache resetSequence:3 error:&error]);
   XCTAssertFalse([cache resetSequence:NSUInteger{1} << 32 error:&error]);
   XCTAssertTrue([cache resetSequence:2 error:&error]);
   XCTAssertEqual([cache nextPositionOfSequence:2], 0u);
-  XCTAssertEqual(cache.nextPosition, 2u);
+  XCTAssertEqual([cache nextPositionOfSequence:0], 2u);
   [cache reset];
-  XCTAssertEqual(cache.nextPosition, 0u);
+  XCTAssertEqual([cache nextPositionOfSequence:0], 0u);
 }
 
 - (void)testARingKeepsPinnedAndNewestTokens {
@@ -118,9 +145,9 @@ using namespace mnk::objc_test;
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
   [self append:{1, 2, 3, 4} to:cache sequence:0];
   MNKTensor *token = [self zeros:@[ @1, @32 ]];
-  XCTAssertFalse([[self.device commandEncoder] appendKeys:token values:token toCache:cache error:&error]);
+  XCTAssertFalse([[self.device commandEncoder] appendKeys:token values:token toCache:cache sequence:0 error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"past the end"), @"%@", error);
-  XCTAssertEqual(cache.nextPosition, 4u);
+  XCTAssertEqual([cache nextPositionOfSequence:0], 4u);
 }
 
 - (void)testBatchesOfSequences {
@@ -153,11 +180,11 @@ using namespace mnk::objc_test;
   storage.planes = MNKQuantizedPlanesValues;
   __block MNKAttentionCache *converted = nil;
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    if (![step appendKeys:keys values:values toCache:cache error:error]) return NO;
+    if (![step appendKeys:keys values:values toCache:cache sequence:0 error:error]) return NO;
     converted = [step quantizeCache:cache asStorage:storage error:error];
     return converted != nil;
   }];
-  XCTAssertEqual(converted.nextPosition, 2u);
+  XCTAssertEqual([converted nextPositionOfSequence:0], 2u);
   XCTAssertEqual(converted.descriptor.quantized.planes, MNKQuantizedPlanesValues);
   XCTAssertEqual(converted.descriptor.elementType, cache.descriptor.elementType);
   XCTAssertNil(converted.quantizedView.keys.scales);
@@ -219,7 +246,9 @@ using namespace mnk::objc_test;
 }
 
 - (void)testThePositionAdvancesOnlyWithACommit {
-  MNKAttentionCache *cache = [self cacheWith:self.descriptor];
+  MNKAttentionCacheDescriptor *descriptor = self.descriptor;
+  descriptor.sequences = 1;
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
   MNKTensor *token = [self zeros:@[ @1, @32 ]];
   @autoreleasepool {
     MNKCommandEncoder *dropped = [self.device commandEncoder];

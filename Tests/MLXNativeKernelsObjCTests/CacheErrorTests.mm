@@ -38,8 +38,7 @@ using namespace mnk::objc_test;
   XCTAssertFalse([_step appendKeys:absentObject() values:_token toCache:_cache error:&error]);
   XCTAssertFalse([_step appendKeys:_token values:absentObject() toCache:_cache error:&error]);
   XCTAssertFalse([_step appendKeys:_token values:_token toCache:_cache sequence:NSUInteger{1} << 32 error:&error]);
-  XCTAssertNil(
-      wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the number for sequence is out of range"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the sequence is not in the cache"));
   XCTAssertFalse([_step appendKeys:_token values:_token toCache:_cache sequences:absentObject() error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for a sequence"));
   XCTAssertFalse([_step attendQueries:_token overCache:_cache intoTensor:absentObject() options:nil error:&error]);
@@ -146,7 +145,7 @@ using namespace mnk::objc_test;
                                            error:&error]);
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"nil was passed for"));
   }
-  for (const NSUInteger sequence : {NSUInteger{1}, NSUIntegerMax}) {
+  for (const NSUInteger sequence : {NSUInteger{1}, NSUInteger{1} << 32}) {
     XCTAssertFalse([_step appendAndAttendQueries:_view
                                             keys:_view
                                           values:_view
@@ -215,6 +214,89 @@ using namespace mnk::objc_test;
   XCTAssertFalse([_step copySequence:0 toSequence:1 inCache:_cache error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @""));
   XCTAssertFalse([_step copySequence:1 toSequence:0 inCache:_cache error:nil]);
+  XCTAssertFalse([_step copySequence:0 ofCache:absentObject() toSequence:0 ofCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"nil was passed for the cache"));
+  XCTAssertFalse([_step copySequence:0 ofCache:_cache toSequence:0 ofCache:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"nil was passed for the cache"));
+  XCTAssertFalse([_step copySequence:NSUIntegerMax ofCache:_cache toSequence:0 ofCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"the source is out of range"));
+  XCTAssertFalse([_step copySequence:0 ofCache:_cache toSequence:1 ofCache:_cache error:nil]);
+}
+
+- (void)testGrowth {
+  NSError *error = nil;
+  XCTAssertNil([_step growCache:absentObject() toCapacity:8 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"nil was passed for the cache"));
+  XCTAssertNil([_step growCache:_cache toCapacity:NSUInteger{1} << 32 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"capacity is out of range"));
+  XCTAssertNil([_step growCache:_cache toCapacity:0 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"a cache cannot shrink"));
+  XCTAssertNil([_step growCache:_cache toCapacity:0 error:nil]);
+}
+
+- (void)testSeveralSequencesMustBeNamed {
+  MNKAttentionCacheDescriptor *descriptor = _cache.descriptor;
+  descriptor.sequences = 2;
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  MNKCommandEncoder *encoder = _step;
+  MNKTensor *token = _token;
+  MNKHeadsView *view = _view;
+  MNKAttentionResults *results = _results;
+  NSArray<NSNumber *> *only = @[ @(MNKOnlySequence) ];
+  MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:view
+                                                        keys:nil
+                                                   positions:[MNKRotaryPositions nextPositionsOfCache:cache]
+                                                      rotary:[[MNKRotaryEmbedding alloc] init]];
+  const std::vector<std::function<BOOL(NSError * __autoreleasing *)>> calls{
+      [=](NSError **e) { return [encoder appendKeys:token values:token toCache:cache error:e]; },
+      [=](NSError **e) {
+        return [encoder appendKeysView:view valuesView:view toCache:cache sequences:only rowCounts:@[ @1 ] error:e];
+      },
+      [=](NSError **e) { return [encoder attendQueries:token overCache:cache intoTensor:token options:nil error:e]; },
+      [=](NSError **e) {
+        return [encoder appendAndAttendQueries:view
+                                          keys:view
+                                        values:view
+                                     overCache:cache
+                                      sequence:MNKOnlySequence
+                                       results:results
+                                       options:nil
+                                         error:e];
+      },
+      [=](NSError **e) {
+        return [encoder dequantizeCache:cache
+                               intoKeys:token
+                                 values:nil
+                               position:0
+                               sequence:MNKOnlySequence
+                                 domain:MNKKVDomainOriginal
+                                  error:e];
+      },
+      [=](NSError **e) { return [encoder encodeOperation:rope error:e]; },
+      [=](NSError **e) { return [cache truncateToPosition:0 error:e]; },
+  };
+  for (const auto &call : calls) {
+    NSError *error = nil;
+    XCTAssertFalse(call(&error));
+    XCTAssertNotNil(error);
+    XCTAssertEqualObjects(error.userInfo[MNKErrorWhatKey],
+                          @"the call does not say which sequence of the cache it is for");
+  }
+}
+
+- (void)testAttentionBeforeItsTokens {
+  NSError *error = nil;
+  XCTAssertFalse([_step attendQueries:_token overCache:_cache sequence:0 results:_results options:nil error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend",
+                       @"a sequence has fewer positions than queries"));
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **failure) {
+    return [step appendKeys:self->_token values:self->_token toCache:self->_cache error:failure];
+  }];
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  XCTAssertTrue([step attendQueries:_token overCache:_cache sequence:0 results:_results options:nil error:&error]);
+  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"has already read the sequence"));
+  [_cache reset];
 }
 
 - (void)testDequantize {

@@ -51,7 +51,7 @@ using namespace mnk::objc_test;
                                                                     error:&error];
     XCTAssertNotNil(loaded, @"%@", error);
     XCTAssertEqual([loaded nextPositionOfSequence:1], 3u);
-    XCTAssertEqual(loaded.nextPosition, 0u);
+    XCTAssertEqual([loaded nextPositionOfSequence:0], 0u);
     XCTAssertEqualObjects([loaded.view.keys dataWithError:nil], [saved.view.keys dataWithError:nil]);
     XCTAssertEqualObjects([loaded.view.values dataWithError:nil], [saved.view.values dataWithError:nil]);
     MNKAttentionCacheDescriptor *a = loaded.descriptor, *b = saved.descriptor;
@@ -59,6 +59,26 @@ using namespace mnk::objc_test;
     a.quantized.keyMeans = b.quantized.keyMeans = nil;
     XCTAssertEqualObjects(a, b);
   }
+}
+
+- (void)testACacheIsLoadedIntoMoreSlots {
+  MNKAttentionCache *saved = [self filledCache:YES];
+  NSError *error = nil;
+  XCTAssertTrue([saved saveToURL:_url error:&error], @"%@", error);
+  const auto load = [&](NSUInteger capacity) {
+    return [[MNKAttentionCache alloc] initWithDevice:self.device
+                                       contentsOfURL:self->_url
+                                            maxBytes:1 << 20
+                                            capacity:capacity
+                                               error:&error];
+  };
+  XCTAssertEqual(load(9).descriptor.capacity, 9u);
+  XCTAssertEqual([load(9) nextPositionOfSequence:1], 3u);
+  XCTAssertEqual(load(0).descriptor.capacity, saved.descriptor.capacity);
+  XCTAssertNil(load(2));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the capacity is too small for the file"));
+  XCTAssertNil(load(NSUIntegerMax));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"capacity is out of range"));
 }
 
 - (void)testInvalidFilesAndPathsAreRefused {

@@ -74,7 +74,8 @@ using test::FakeDevice;
     XCTAssertFalse([done waitWithError:nil]);
   }
   XCTAssertTrue([_cache isSequenceSuspect:1]);
-  XCTAssertFalse(_cache.isSuspect);
+  XCTAssertFalse([_cache isSequenceSuspect:0]);
+  XCTAssertTrue(_cache.isSuspect);
   XCTAssertEqual([_cache nextPositionOfSequence:1], 1u);
 
   NSError *error = nil;
@@ -97,7 +98,7 @@ using test::FakeDevice;
     else
       XCTAssertTrue([_cache resetSequence:0 error:nil]);
     XCTAssertFalse(_cache.isSuspect);
-    XCTAssertEqual(_cache.nextPosition, 0u);
+    XCTAssertEqual([_cache nextPositionOfSequence:0], 0u);
   }
 }
 
@@ -176,13 +177,13 @@ using test::FakeDevice;
   XCTAssertNil(wrongIn(error, test::fakeFailure()));
   MNKCommandEncoder *step = [_device commandEncoder];
   _fake->failAt(FakeDevice::Call::makePipeline);
-  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache error:&error]);
+  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache sequence:0 error:&error]);
   Error failure = test::fakeFailure();
   failure.op = "AttentionCache.append";
   XCTAssertNil(wrongIn(error, failure));
   _fake->failAt(FakeDevice::Call::dispatch);
-  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache error:nil]);
-  XCTAssertTrue([step appendKeys:_token values:_token toCache:_cache error:&error]);
+  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache sequence:0 error:nil]);
+  XCTAssertTrue([step appendKeys:_token values:_token toCache:_cache sequence:0 error:&error]);
 }
 
 - (void)testTheSummaryHasTheTimeOfFinishedWork {

@@ -142,8 +142,13 @@ using namespace mnk::objc_test;
   NSArray<NSNumber *> *shape = @[ @(kTokens), @(kHeads), @(kDim) ];
   MNKTensor *plain = [self zeros:shape];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeys:tokenMajor[1].tensor values:tokenMajor[2].tensor toCache:cache error:error] &&
-           [step attendQueries:tokenMajor[0].tensor overCache:cache intoTensor:plain options:nil error:error];
+    return [step appendKeys:tokenMajor[1].tensor values:tokenMajor[2].tensor toCache:cache sequence:0 error:error] &&
+           [step attendQueries:tokenMajor[0].tensor
+                     overCache:cache
+                      sequence:0
+                       results:[MNKAttentionResults resultsIntoTensor:plain]
+                       options:nil
+                         error:error];
   }];
   NSData *expected = [plain dataWithError:nil];
   XCTAssertNotEqualObjects(expected, [[self zeros:shape] dataWithError:nil]);
@@ -241,7 +246,7 @@ using namespace mnk::objc_test;
     }];
     [self expect:means in:out];
     XCTAssertEqual([cache nextPositionOfSequence:1], 10u);
-    XCTAssertEqual(cache.nextPosition, 0u);
+    XCTAssertEqual([cache nextPositionOfSequence:0], 0u);
   }
 }
 
@@ -318,6 +323,22 @@ using namespace mnk::objc_test;
   [self expect:3 of:cache sequence:0 options:nil];
 }
 
+- (void)testCachesGrow {
+  MNKAttentionCache *cache = [self cacheWith:[self descriptorWithHeads:1 capacity:3]];
+  [self append:{1, 2, 6} to:cache sequence:0];
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  MNKAttentionCache *larger = [step growCache:cache toCapacity:5 error:nil];
+  XCTAssertEqual(larger.descriptor.capacity, 5u);
+  XCTAssertTrue([step copySequence:0 ofCache:cache toSequence:2 ofCache:larger error:nil]);
+  XCTAssertEqual([larger nextPositionOfSequence:0], 0u);
+  XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
+  for (const NSUInteger sequence : {0, 2}) {
+    [self append:{11} to:larger sequence:sequence];
+    [self expect:5 of:larger sequence:sequence options:nil];
+  }
+  XCTAssertEqual([cache nextPositionOfSequence:0], 3u);
+}
+
 - (void)testASlidingWindowDeterminesTheCapacity {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:0];
   descriptor.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:4 maxRows:2 maxDraft:3];
@@ -363,6 +384,7 @@ using namespace mnk::objc_test;
 - (void)testHeadDimsWithoutAttentionAreStorageOnly {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
   descriptor.headDim = 20;
+  descriptor.sequences = 1;
   NSError *error = nil;
   XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"there is no attention kernel"));
@@ -380,6 +402,7 @@ using namespace mnk::objc_test;
 - (void)testALatentCacheStoresValuesInKeys {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
   descriptor.headDim = 64;
+  descriptor.sequences = 1;
   descriptor.latentDim = 512;
   descriptor.elementType = MNKElementTypeFloat32;
   MNKAttentionCache *cache = [self cacheWith:descriptor];

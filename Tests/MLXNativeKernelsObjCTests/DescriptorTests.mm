@@ -29,6 +29,9 @@ using namespace mnk::objc_test;
                 changes:@{@"candidates" : @17, @"keyScale" : @1, @"valueScale" : @0, @"nonFinite" : @1}];
   XCTAssertEqualObjects([MNKKVCodec mlx1WithBits:4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1 bits:4]));
   XCTAssertNotEqualObjects([MNKKVCodec mlx1WithBits:4], [MNKKVCodec turboWithBits:4]);
+  XCTAssertEqualObjects([MNKKVCodec mlx1UnrotatedWithBits:8], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1Unrotated
+                                                                                           bits:8]));
+  XCTAssertEqualObjects([MNKKVCodec mlx1Affine4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1Affine4 bits:4]));
 }
 
 - (void)testViews {
@@ -124,11 +127,17 @@ using namespace mnk::objc_test;
 - (void)testListsOfNumbers {
   MNKTensor *one = [self zeros:@[ @1 ]];
   NSMutableArray<NSNumber *> *list = [NSMutableArray arrayWithObject:@1];
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc]
+      initWithDevice:self.device
+          descriptor:[MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4]
+               error:nil];
   NSArray *different = @[
     [MNKIntegers integersWithList:list], [MNKIntegers integersWithList:@[ @2 ]], [MNKIntegers integersWithTensor:one],
     [MNKRotaryPositions positionsStartingAt:0], [MNKRotaryPositions positionsStartingAt:1],
     [MNKRotaryPositions positionsPerAxis:@[ @[ @1 ] ]], [MNKRotaryPositions positionsPerAxis:@[ @[ @1 ], @[ @1 ] ]],
-    [MNKRotaryPositions positionsWithTensor:one]
+    [MNKRotaryPositions positionsWithTensor:one], [MNKRotaryPositions nextPositionsOfCache:cache],
+    [MNKRotaryPositions nextPositionsOfCache:cache sequences:list rowCounts:nil],
+    [MNKRotaryPositions nextPositionsOfCache:cache sequences:@[ @1 ] rowCounts:list]
   ];
   [list addObject:@2];
   for (MNKDescriptor *each in different) {
@@ -136,6 +145,8 @@ using namespace mnk::objc_test;
     for (MNKDescriptor *other in different) XCTAssertEqual([each isEqual:other], each == other);
   }
   XCTAssertEqualObjects([different[0] list], @[ @1 ]);
+  XCTAssertEqualObjects([different[9] sequences], @[ @1 ]);
+  XCTAssertEqualObjects([different[10] rowCounts], @[ @1 ]);
   XCTAssertEqualObjects([MNKIntegers integersWithList:@[ @1 ]], different[0]);
   XCTAssertEqual([MNKIntegers integersWithList:@[ @1 ]].hash, [different[0] hash]);
   XCTAssertEqualObjects([MNKRotaryPositions positionsWithTensor:one], different[7]);
@@ -257,7 +268,7 @@ using namespace mnk::objc_test;
                   @"planes" : @(MNKQuantizedPlanesValues)
                 }];
   MNKSlidingWindow *window = [[MNKSlidingWindow alloc] initWithWindow:2];
-  XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:1 maxDraft:0]));
+  XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:64 maxDraft:0]));
   [self checkDescriptor:window changes:@{@"window" : @3, @"maxRows" : @4, @"maxDraft" : @5}];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:2 capacity:3];
   [self checkDescriptor:descriptor

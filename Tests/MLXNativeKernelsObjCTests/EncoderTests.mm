@@ -24,9 +24,11 @@ using namespace mnk::objc_test;
   const std::vector<std::pair<NSString *, std::function<BOOL(NSError * __autoreleasing *)>>> calls{
       {@"CommandEncoder", [=](NSError **e) { return [step insertBarrierWithError:e]; }},
       {@"AttentionCache.append",
-       [=](NSError **e) { return [step appendKeys:tensor values:tensor toCache:cache error:e]; }},
+       [=](NSError **e) { return [step appendKeys:tensor values:tensor toCache:cache sequence:0 error:e]; }},
       {@"AttentionCache.attend",
-       [=](NSError **e) { return [step attendQueries:tensor overCache:cache intoTensor:out options:nil error:e]; }},
+       [=](NSError **e) {
+         return [step attendQueries:tensor overCache:cache sequence:0 results:results options:nil error:e];
+       }},
       {@"AttentionCache.appendAndAttend",
        [=](NSError **e) {
          return [step appendAndAttendQueries:view
@@ -39,6 +41,7 @@ using namespace mnk::objc_test;
                                        error:e];
        }},
       {@"AttentionCache.copy", [=](NSError **e) { return [step copySequence:0 toSequence:1 inCache:cache error:e]; }},
+      {@"AttentionCache.grown", [=](NSError **e) { return BOOL([step growCache:cache toCapacity:99 error:e] != nil); }},
       {@"CommandEncoder",
        [=](NSError **e) {
          return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:e];
@@ -55,7 +58,7 @@ using namespace mnk::objc_test;
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, op, @"committed"), @"%@", error);
     XCTAssertFalse(call(nil));
   }
-  XCTAssertEqual(cache.nextPosition, 0u);
+  XCTAssertEqual([cache nextPositionOfSequence:0], 0u);
 }
 
 - (void)testAnEmptyStepFinishesAndWaitingIsIdempotent {
@@ -150,6 +153,28 @@ using namespace mnk::objc_test;
   MNKCompletion *done = [step commitWithError:nil];
   XCTAssertEqual(done.summary.total.dispatches, 1u);
   XCTAssertTrue([done waitWithError:nil]);
+}
+
+// An open step reads and writes tensors when it runs, so it would see the wrong contents.
+- (void)testTensorsOfAnOpenStep {
+  MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]], *y = [self zeros:@[ @1, @4 ]];
+  float numbers[4] = {};
+  NSError *error = nil;
+  @autoreleasepool {
+    MNKCommandEncoder *step = [self.device commandEncoder];
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:y] error:nil]));
+    for (MNKTensor *used in @[ x, y ]) {
+      XCTAssertFalse([used writeFloats:numbers count:4 error:&error]);
+      XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Buffer", @"an open step uses this memory"), @"%@", error);
+    }
+    XCTAssertTrue([x readFloats:numbers count:4 error:&error], @"%@", error);
+    XCTAssertFalse([y readFloats:numbers count:4 error:&error]);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Buffer", @"an open step writes this memory"), @"%@", error);
+    XCTAssertNil([y dataWithError:nil]);
+    XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
+  }
+  XCTAssertEqual([self floatOf:y at:3], 0.5f);
+  XCTAssertTrue([x writeFloats:numbers count:4 error:&error], @"%@", error);
 }
 
 - (void)testASubclassOfOperationIsRefused {

@@ -88,6 +88,12 @@ struct Refusals {
   MNKAttentionPartials *partials = [[MNKAttentionPartials alloc] initWithSums:[self zeros:@[ @2, @1, @1, @32 ]]
                                                                         stats:[self zeros:@[ @2, @1, @1, @2 ]]];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @1, @32 ]]];
+  MNKAttentionCacheDescriptor *cacheOfTwo = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  cacheOfTwo.sequences = 2;
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:cacheOfTwo error:nil];
+  const auto next = [cache](NSArray *sequences, NSArray *rowCounts) {
+    return [MNKRotaryPositions nextPositionsOfCache:cache sequences:sequences rowCounts:rowCounts];
+  };
   const auto numbers = [](id number) { return [MNKIntegers integersWithList:@[ number ]]; };
   return {
       {self.write,
@@ -174,6 +180,13 @@ struct Refusals {
            {@"positions", [MNKRotaryPositions positionsPerAxis:@[ @[ (id) @"1" ] ]],
             @"another class was passed for a position"},
            {@"positions", [MNKRotaryPositions positionsPerAxis:@[ (id) @1 ]], @"an axis of positions"},
+           {@"positions", [MNKRotaryPositions nextPositionsOfCache:absentObject()], @""},
+           {@"positions", next(@[ @2 ], nil), @"the sequence is not in the cache"},
+           {@"positions", next(@[ @-1 ], nil), @"the number for a sequence is out of range"},
+           {@"positions", next(absentObject(), nil), @"nil was passed for a sequence"},
+           {@"positions", next(@[ @0 ], @[]), @"the row counts do not match the listed sequences"},
+           {@"positions", next(@[ @0 ], @[ @9 ]), @"the rows do not match the listed sequences"},
+           {@"positions", next(@[ @(MNKOnlySequence) ], nil), @"which sequence of the cache"},
            {@"offsets", [MNKIntegers integersWithList:@[ @(-2147483649LL) ]],
             @"the number for an offset is out of range"},
            {@"offsets", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for an offset"},
@@ -268,6 +281,8 @@ struct Refusals {
   XCTAssertEqual(sizes.scales, 1u);
   XCTAssertEqual(sizes.scaleBytes, 2u);
   XCTAssertEqual([[MNKKVCodec mlx1WithBits:8] sizesForHeadDim:512 error:&error].scaleBytes, 8u);
+  XCTAssertEqual([[MNKKVCodec mlx1UnrotatedWithBits:8] sizesForHeadDim:512 error:&error].scaleBytes, 8u);
+  XCTAssertEqual([[MNKKVCodec mlx1Affine4] sizesForHeadDim:512 error:&error].scaleBytes, 4u);
   XCTAssertEqual([MNKKVCodec turboWithBits:4].scaleType, MNKElementTypeFloat16);
   XCTAssertEqual([MNKKVCodec mlx1WithBits:4].scaleType, MNKElementTypeFloat32);
   XCTAssertNil([[MNKKVCodec turboWithBits:4] sizesForHeadDim:63 error:&error]);

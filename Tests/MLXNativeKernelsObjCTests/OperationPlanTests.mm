@@ -175,7 +175,7 @@ struct ObjCAPI {
     const auto committed = device->committed();
     XCTAssertEqual(committed.size(), 2u);
     for (uint32_t sequence = 0; sequence < 3; ++sequence) {
-      XCTAssertEqual([cache nextPositionOfSequence:sequence], core.nextPosition(sequence));
+      XCTAssertEqual([cache nextPositionOfSequence:sequence], *core.nextPosition(sequence));
     }
     XCTAssertEqualObjects(cache.description, [NSString stringWithUTF8String:core.text().c_str()]);
     XCTAssertEqual(committed[0].trace, committed[1].trace);

@@ -192,7 +192,7 @@ final class BindingTests: XCTestCase {
             ("append", "func append(", "appendKeys:"), ("attend", "func attend(", "attendQueries:"),
             ("appendAndAttend", "func appendAndAttend(", "appendAndAttendQueries:"),
             ("copy", "func copy(sequence", "copySequence:"),
-            ("quantized", "func quantize(", "quantizeCache:"),
+            ("grown", "func grow(", "growCache:"), ("quantized", "func quantize(", "quantizeCache:"),
             ("dequantize", "func dequantize(", "dequantizeCache:"),
             ("text", "extension AttentionCache: CustomStringConvertible", "Its `description` is one line"),
             ("truncate", "func truncate(to", "truncateToPosition:"), ("reset", "func reset()", "(void)reset;"),

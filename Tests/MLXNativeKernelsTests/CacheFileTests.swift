@@ -18,7 +18,7 @@ final class CacheFileTests: DeviceTestCase {
     private var path: String { folder.appendingPathComponent("cache").path }
 
     private func append(_ positions: Range<Int>, to caches: [AttentionCache]) throws {
-        let keys = try tokens(positions, heads: 2, headDim: 32)
+        let keys = try tokens(positions, heads: 2, headDim: caches[0].dimensions.headDim)
         try device.encode { step in
             for cache in caches { try step.append(keys: keys, values: keys, to: cache, sequence: 1) }
         }.wait()
@@ -45,10 +45,13 @@ final class CacheFileTests: DeviceTestCase {
 
     func testSavedCachesContinueWhereTheyWere() throws {
         let means = try Tensor([Float](repeating: 2, count: 64), shape: [2, 32], on: device)
-        let storages: [(AttentionCache.Storage, AttentionCache.Calibration)] = [
-            (.dense(.bfloat16), .init()),
-            (.quantized(.mlx1, keys: .bits4, values: .bits4), .init()),
+        let storages: [(Int, AttentionCache.Storage, AttentionCache.Calibration)] = [
+            (32, .dense(.bfloat16), .init()),
+            (32, .quantized(.mlx1, keys: .bits4, values: .bits4), .init()),
+            (256, .quantized(.mlx1Affine4, keys: .bits4, values: .bits4), .init()),
+            (256, .quantizedValues(.mlx1Unrotated, .bits8, keys: .float16), .init()),
             (
+                32,
                 .quantized(
                     .turbo, keys: .bits6, values: .bits2,
                     options: .init(
@@ -56,9 +59,10 @@ final class CacheFileTests: DeviceTestCase {
                 .init(keyMeans: means, valueMeans: means, keyChannelScales: means)
             ),
         ]
-        for (storage, calibration) in storages {
+        for (headDim, storage, calibration) in storages {
             let cache = try AttentionCache(
-                .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), storage: storage, calibration: calibration,
+                .init(kvHeads: 2, headDim: headDim, capacity: 4, sequences: 2), storage: storage,
+                calibration: calibration,
                 whenFull: .overwriteOldest(keepingFirst: 1), on: device)
             try append(0..<6, to: [cache])
             try cache.save(to: path)
@@ -102,10 +106,31 @@ final class CacheFileTests: DeviceTestCase {
         }
         // The file stores the window and the capacity, so the limits are the most that these allow.
         let single = try AttentionCache(
-            .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4), on: device)
+            .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4, maxRows: 1), on: device)
         try single.save(to: path)
         let loaded = try AttentionCache(contentsOf: path, atMost: single.bytes, on: device)
         XCTAssertEqual(loaded.slidingWindow, SlidingWindow(window: 4, maxRows: 6, maxDraft: 6))
+    }
+
+    func testCachesAreLoadedIntoOtherCapacities() throws {
+        let cache = try AttentionCache(
+            .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), whenFull: .overwriteOldest, on: device)
+        try append(0..<6, to: [cache])
+        try cache.save(to: path)
+        let larger = try AttentionCache(contentsOf: path, atMost: 2 * cache.bytes, capacity: 8, on: device)
+        XCTAssertEqual(larger.dimensions.capacity, 8)
+        XCTAssertEqual(larger.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(larger.count(ofSequence: 1), 4)
+        try append(6..<10, to: [larger])
+        XCTAssertEqual(larger.count(ofSequence: 1), 8)
+        for (capacity, what) in [(3, "too small for the file"), (0, "would hold nothing"), (-1, "out of range")] {
+            assertRefused(op: "AttentionCache", what: what, got: "\(capacity)") {
+                try AttentionCache(contentsOf: path, atMost: .max, capacity: capacity, on: device)
+            }
+        }
+        assertRefused(what: "larger than allowed") {
+            try AttentionCache(contentsOf: path, atMost: cache.bytes, capacity: 8, on: device)
+        }
     }
 
     func testInvalidFilesAndPathsAreRefused() throws {

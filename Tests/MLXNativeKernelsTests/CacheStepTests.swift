@@ -324,4 +324,51 @@ final class CacheStepTests: AttentionTestCase {
             }
         }
     }
+
+    func testGrownCachesContinue() throws {
+        for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits8, values: .bits8)] {
+            let cache = try makeCache(storage, capacity: 4, sequences: 2)
+            let prompt = someTokens(4)
+            try append(prompt, to: cache, sequence: 0)
+            let own = someTokens(2)
+            let q = try queries(1)
+            let (out, copied) = (try zeros(1), try zeros(1))
+            let (keys, values) = (try tensor(own.map(\.key)), try tensor(own.map(\.value)))
+            assertRefused(what: "past the end") {
+                try device.encode { try $0.append(keys: keys, values: values, to: cache, sequence: 0) }
+            }
+            var grown: AttentionCache?
+            try device.encode { step in
+                let larger = try step.grow(cache, toCapacity: 6)
+                try step.copy(sequence: 0, of: cache, to: 1, of: larger)
+                for (sequence, result) in [(0, out), (1, copied)] {
+                    try step.append(keys: keys, values: values, to: larger, sequence: sequence)
+                    try step.attend(q, over: larger, into: result, sequence: sequence)
+                }
+                XCTAssertEqual(larger.nextPosition(ofSequence: 0), 0)
+                grown = larger
+            }
+            for result in [out, copied] {
+                try assertClose(result, try attended(q, over: prompt + own), accuracy: 0.02, "\(storage)")
+            }
+            let larger = try XCTUnwrap(grown)
+            XCTAssertEqual(larger.dimensions.capacity, 6)
+            XCTAssertEqual((0..<2).map(larger.nextPosition(ofSequence:)), [6, 6])
+            XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [4, 0])
+            for capacity in [3, -1] {
+                assertRefused(op: "AttentionCache.grown", got: "\(capacity)") {
+                    try device.encode { _ = try $0.grow(cache, toCapacity: capacity) }
+                }
+            }
+            let other = try makeCache(.dense(.float32), capacity: 4, sequences: 2)
+            assertRefused(op: "AttentionCache.copy", what: "differ in shape or storage") {
+                try device.encode { try $0.copy(sequence: 0, of: cache, to: 0, of: other) }
+            }
+            for (source, target) in [(0, 2), (2, 0), (-1, 0), (0, -1)] {
+                assertRefused(op: "AttentionCache.copy") {
+                    try device.encode { try $0.copy(sequence: source, of: cache, to: target, of: larger) }
+                }
+            }
+        }
+    }
 }

@@ -54,8 +54,12 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         }
     }
 
-    func testBothCodecsStoreEveryFloatType() throws {
-        for (codec, headDim) in [(KVCodec.turbo(.bits6), 64), (.mlx1(.bits4), 64), (.mlx1(.bits6), 512)] {
+    func testEveryCodecStoresEveryFloatType() throws {
+        let codecs: [(KVCodec, Int)] = [
+            (.turbo(.bits6), 64), (.mlx1(.bits4), 64), (.mlx1(.bits6), 512), (.mlx1Unrotated(.bits6), 512),
+            (.mlx1Affine4, 256),
+        ]
+        for (codec, headDim) in codecs {
             for dtype in [ElementType.float32, .float16, .bfloat16] {
                 let keys = try normal([2, heads, headDim], seed: 3, dtype: dtype)
                 let back = try Tensor.zeros(shape: [2, heads, headDim], dtype: dtype, on: device)

@@ -14,6 +14,9 @@ final class KVCodecTests: DeviceTestCase {
         XCTAssertEqual(try KVCodec.mlx1(.bits5).sizes(headDim: 256).codeBytes, 256)
         let halves = try KVCodec.mlx1(.bits8).sizes(headDim: 512)
         XCTAssertEqual([halves.codeBytes, halves.scales, halves.scaleBytes], [512, 2, 8])
+        XCTAssertEqual(try KVCodec.mlx1Unrotated(.bits8).sizes(headDim: 512), halves)
+        let affine = try KVCodec.mlx1Affine4.sizes(headDim: 512)
+        XCTAssertEqual([affine.codeBytes, affine.scales, affine.scaleBytes], [256, 1, 4])
         XCTAssertEqual(KVCodec.turbo(.bits4).scaleType, .float16)
         XCTAssertEqual(KVCodec.mlx1(.bits4).scaleType, .float32)
     }
@@ -23,6 +26,8 @@ final class KVCodecTests: DeviceTestCase {
             assertRefused(got: "\(headDim)") { try codec.sizes(headDim: headDim) }
         }
         assertRefused { try KVCodec.mlx1(.bits7).sizes(headDim: 256) }
+        assertRefused(got: "mlx1Unrotated of 4 bits") { try KVCodec.mlx1Unrotated(.bits4).sizes(headDim: 256) }
+        assertRefused(got: "mlx1Affine4 of 4 bits, head dim 128") { try KVCodec.mlx1Affine4.sizes(headDim: 128) }
         assertRefused(op: "KVCodec", what: "headDim is out of range") { try KVCodec.turbo(.bits4).sizes(headDim: -1) }
         assertRefused(op: "KVCodec", what: "scale factor") {
             try KVCodec(.mlx1, .bits4, scaleFactor: 0).sizes(headDim: 512)

@@ -14,24 +14,25 @@ final class SlidingWindowTests: AttentionTestCase {
 
     func testCachesComputeTheirCapacity() throws {
         for (window, pinned, capacity) in [
-            (SlidingWindow(window: 8), 0, 8), (SlidingWindow(window: 8, maxRows: 4), 0, 11),
-            (SlidingWindow(window: 8, maxRows: 2, maxDraft: 5), 3, 15), (SlidingWindow(window: 1, maxRows: 0), 0, 1),
+            (SlidingWindow(window: 8), 0, 71), (SlidingWindow(window: 8, maxRows: 4), 0, 11),
+            (SlidingWindow(window: 8, maxRows: 2, maxDraft: 5), 3, 15), (SlidingWindow(window: 1, maxRows: 0), 0, 64),
+            (SlidingWindow(window: 1, maxRows: 1), 0, 1),
         ] {
             let cache = try makeCache(window, keepingFirst: pinned)
             XCTAssertEqual(cache.dimensions.capacity, capacity)
             XCTAssertEqual(cache.whenFull, .overwriteOldest(keepingFirst: pinned))
             XCTAssertEqual(cache.slidingWindow?.window, window.window)
-            XCTAssertEqual(cache.slidingWindow?.maxRows, max(window.maxRows, 1))
+            XCTAssertEqual(cache.slidingWindow?.maxRows, window.maxRows == 0 ? 64 : window.maxRows)
             XCTAssertEqual(cache.slidingWindow?.maxDraft, window.maxDraft)
         }
-        let larger = try makeCache(SlidingWindow(window: 8), capacity: 20)
-        XCTAssertEqual(larger.dimensions.capacity, 20)
+        let larger = try makeCache(SlidingWindow(window: 8), capacity: 80)
+        XCTAssertEqual(larger.dimensions.capacity, 80)
         XCTAssertEqual(larger.slidingWindow, SlidingWindow(window: 8))
         XCTAssertNil(try makeCache().slidingWindow)
         let several = try AttentionCache(
             .init(kvHeads: 2, headDim: 32, sequences: 3, valueHeadDim: 64), slidingWindow: .init(window: 4), on: device)
-        XCTAssertEqual(several.keys.shape, [3, 2, 4, 32])
-        XCTAssertEqual(several.values.shape, [3, 2, 4, 64])
+        XCTAssertEqual(several.keys.shape, [3, 2, 67, 32])
+        XCTAssertEqual(several.values.shape, [3, 2, 67, 64])
     }
 
     func testUnservableWindowsAreRefused() throws {
@@ -107,5 +108,23 @@ final class SlidingWindowTests: AttentionTestCase {
         try assertClose(out, try attended(q, over: tokens, window: 5))
         // In chunks of several tokens, not one by one.
         XCTAssertLessThan(done.summary.counts(ofKind: "KVCacheWrite").dispatches, 40)
+    }
+
+    func testLongRollbacksAndManyChunksAreNamed() throws {
+        let cache = try makeCache(SlidingWindow(window: 4, maxRows: 1, maxDraft: 2))
+        let tokens = someTokens(20)
+        let q = try queries(20)
+        let out = try zeros(20)
+        let done = try device.encode {
+            try $0.appendAndAttend(
+                queries: q, keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), over: cache, into: out
+            )
+        }
+        XCTAssert("\(done.summary)".contains("divided 20 tokens into "), "\(done.summary)")
+        XCTAssert("\(done.summary)".contains("more than 1 maxRows"), "\(done.summary)")
+        assertRefused(op: "AttentionCache", what: "the rollback is too long", got: "a rollback of 3 tokens") {
+            try cache.truncate(to: 17)
+        }
+        try cache.truncate(to: 18)
     }
 }

@@ -18,8 +18,6 @@ import json, os, re, sys
 manifest = json.load(open(sys.argv[1]))
 paths = open(sys.argv[2]).read().split("\n")
 version = tuple(int(part) for part in manifest["toolsVersion"]["_version"].split(".")[:2])
-# Only the demo's.
-demo = {"JargonLM", "JargonLMTests", "decode-demo"}
 
 
 def within(folder):
@@ -36,7 +34,7 @@ for target in manifest["targets"]:
     name, folder = target["name"], folder_of(target)
     files = within(folder)
     endings = {os.path.splitext(path)[1] for path in files}
-    if not name.startswith("MLXNativeKernels") and name not in demo:
+    if not name.startswith("MLXNativeKernels"):
         print("target %s: its name must be unique among all packages of a program. Start it with MLXNativeKernels, or "
               "make it conditional on isAsked()" % name)
     for resource in target["resources"]:
@@ -87,10 +85,10 @@ seed() {
 }
 seed '"name" : "MLXNativeKernelsHost"' '"name" : "Bench"'
 refuses "target Bench: its name must be unique" "$scratch/seeded.json" "$scratch/paths"
-seed '"path" : "Models/jargon-lm"' '"path" : "../Models"'
-refuses "resource Models is outside of Examples" "$scratch/seeded.json" "$scratch/paths"
-seed '"path" : "Models/jargon-lm"' '"path" : "Models/gone"'
-refuses "there is no resource Examples/Models/gone" "$scratch/seeded.json" "$scratch/paths"
+seed '"path" : "Hadamard/Hadamard.metal"' '"path" : "../Hadamard.metal"'
+refuses "resource Hadamard.metal is outside of Shaders" "$scratch/seeded.json" "$scratch/paths"
+seed '"path" : "Hadamard/Hadamard.metal"' '"path" : "Hadamard/Gone.metal"'
+refuses "there is no resource Shaders/Hadamard/Gone.metal" "$scratch/seeded.json" "$scratch/paths"
 seed '"_version" : "6.1.0"' '"_version" : "6.0.0"'
 refuses "uses #embed" "$scratch/seeded.json" "$scratch/paths"
 { cat "$scratch/paths" && say Shaders/Seeded.mm Shaders/Seeded.cpp | tr ' ' '\n'; } >"$scratch/more"

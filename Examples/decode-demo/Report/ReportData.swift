@@ -73,6 +73,9 @@ struct ReportAttention: Sendable {
 /// The contents of one layer's ring over time.
 struct ReportRing: Sendable {
     var layer: Int
+    /// Positions that the layer sees.
+    var window: Int
+    /// Positions that its cache stores.
     var capacity: Int
     /// Oldest first.
     var samples: [Sample]

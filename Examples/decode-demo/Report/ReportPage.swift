@@ -136,8 +136,9 @@ private func ringSection(_ ring: ReportRing?) -> String {
         "The ring of a sliding-window layer",
         figure(
             [RingPlot(ring: ring).element()],
-            "Layer \(ring.layer) sees the newest \(groupedText(ring.capacity)) positions and stores no others: once its "
-                + "slots are full, each new token overwrites the oldest, and no data moves."))
+            "Layer \(ring.layer) sees the newest \(groupedText(ring.window)) positions. Its cache stores the newest "
+                + "\(groupedText(ring.capacity)), so that a step can append several tokens: once its slots are full, "
+                + "each new token overwrites the oldest, and no data moves."))
 }
 
 private func timeSection(_ data: ReportData) -> String {

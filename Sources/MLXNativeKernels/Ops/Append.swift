@@ -72,6 +72,47 @@ extension KernelEncoder {
         try record { mnk_encoder_copy_sequence($0, cache.handle.pointer, source, target, $1) }
     }
 
+    /// Replaces a sequence of one cache with a copy of a sequence of another, such as a prompt that is kept in a cache of
+    /// its own.
+    ///
+    /// Both caches have the same heads, head dims, storage, means and channel scales. Their capacities may differ, as long
+    /// as the target holds every position that is copied. A sequence that a ring has overwritten in part fits only a ring
+    /// with as many pinned positions.
+    ///
+    /// ```swift
+    /// try step.copy(sequence: 0, of: prompts, to: 2, of: chats)
+    /// ```
+    ///
+    /// - Throws: ``KernelError`` if a sequence is unknown, the source is suspect, the caches differ, or the target cannot
+    ///   hold the sequence.
+    public func copy(
+        sequence source: Int, of cache: AttentionCache, to target: Int, of other: AttentionCache
+    ) throws(KernelError) {
+        let op = "AttentionCache.copy"
+        let (source, target) = (try UInt32(source, "sequence", op: op), try UInt32(target, "sequence", op: op))
+        try record {
+            mnk_encoder_copy_sequence_to_cache($0, cache.handle.pointer, source, other.handle.pointer, target, $1)
+        }
+    }
+
+    /// Makes a new cache of a larger capacity with the contents of this one: the same sequences at the same positions.
+    ///
+    /// The new cache is empty until the step is submitted. The old one does not change, and recorded steps keep using it:
+    /// record them again. A ring's overwritten positions stay lost. All sequences that stand at the same position are
+    /// copied in one dispatch for keys and values, and one for their scales; a ring with pinned positions that has wrapped
+    /// takes two of each.
+    ///
+    /// ```swift
+    /// var larger: AttentionCache?
+    /// try device.encode { step in larger = try step.grow(cache, toCapacity: 8192) }
+    /// ```
+    ///
+    /// - Throws: ``KernelError`` if the capacity is smaller than the cache's, a sequence is suspect, or memory runs out.
+    public func grow(_ cache: AttentionCache, toCapacity capacity: Int) throws(KernelError) -> AttentionCache {
+        let capacity = try UInt32(capacity, "capacity", op: "AttentionCache.grown")
+        return try made { mnk_encoder_make_grown_cache($0, cache.handle.pointer, capacity, $1) }
+    }
+
     /// Makes a new, quantized cache with the contents of a dense one: the same sequences, positions, slots, ring and
     /// pinned positions.
     ///
@@ -106,13 +147,20 @@ extension KernelEncoder {
                 op: "AttentionCache.quantized", what: "the storage has another element type than the cache",
                 got: "\(storage)", expected: expected, fix: "Pass the element type of the cache.")
         }
-        var pointer: OpaquePointer?
-        try record { encoder, error in
+        return try made { encoder, error in
             withExtendedLifetime(calibration) {
                 withUnsafePointer(to: quantization) {
-                    pointer = mnk_encoder_make_quantized_cache(encoder, cache.handle.pointer, $0, error)
+                    mnk_encoder_make_quantized_cache(encoder, cache.handle.pointer, $0, error)
                 }
             }
+        }
+    }
+
+    /// A cache that a call of this encoder makes.
+    private func made(_ make: (OpaquePointer, ErrorOut) -> OpaquePointer?) throws(KernelError) -> AttentionCache {
+        var pointer: OpaquePointer?
+        try record { encoder, error in
+            pointer = make(encoder, error)
             return pointer != nil
         }
         return try AttentionCache(Handle(mnk_cache_release) { _ in pointer })

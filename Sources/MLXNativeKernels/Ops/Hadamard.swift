@@ -23,7 +23,7 @@ public struct Hadamard: Sendable {
     public var source: Tensor
     /// Where results go, of the same shape and any float type; `nil` means in place.
     public var destination: Tensor?
-    /// The codec whose signs are used; `nil` means none.
+    /// The codec whose signs are used, ``KVCodec/Name/turbo`` or ``KVCodec/Name/mlx1``; `nil` means none.
     public var signs: KVCodec.Name?
     /// Whether to undo the transform.
     public var isInverse: Bool

@@ -45,9 +45,7 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
   }
   const mnk_sliding_window& sliding = input.sliding_window;
   if (sliding.window != 0 || sliding.max_rows != 0 || sliding.max_draft != 0) {
-    result.slidingWindow = {.window = input.sliding_window.window,
-                            .maxRows = std::max(input.sliding_window.max_rows, 1u),
-                            .maxDraft = input.sliding_window.max_draft};
+    result.slidingWindow = {.window = sliding.window, .maxRows = sliding.max_rows, .maxDraft = sliding.max_draft};
   }
   result.isStorageOnly = input.is_storage_only;
   result.latentDim = input.latent_dim;
@@ -205,9 +203,11 @@ mnk_cache* mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descri
   });
 }
 
-mnk_cache* mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes, mnk_error_out error) {
-  return c::make<mnk_cache>(error, {{device, "device"}, {path, "path"}},
-                            [&] { return c::handleFor(AttentionCache::load(device->device, path, max_bytes)); });
+mnk_cache* mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes, uint32_t capacity,
+                                    mnk_error_out error) {
+  return c::make<mnk_cache>(error, {{device, "device"}, {path, "path"}}, [&] {
+    return c::handleFor(AttentionCache::load(device->device, path, max_bytes, capacity));
+  });
 }
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error) {
   return c::run(error, {{cache, "cache"}, {path, "path"}}, [&] { return cache->cache.save(path); });
@@ -269,8 +269,7 @@ mnk_tensor* mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out er
   return makeScales(cache, true, error);
 }
 
-bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state,
-                            mnk_error_out error) {
+bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_sequence_state* state, mnk_error_out error) {
   return c::run(error, {{cache, "cache"}, {state, "state"}}, [&]() -> Result<void> {
     MNK_TRY(const uint64_t next, cache->cache.nextPosition(sequence));
     MNK_TRY(const uint64_t count, cache->cache.count(sequence));
@@ -373,6 +372,18 @@ bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t 
                                mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}},
                 [&] { return cache->cache.copy(encoder->encoder, source, target); });
+}
+
+bool mnk_encoder_copy_sequence_to_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t source, mnk_cache* into,
+                                        uint32_t target, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {into, "into"}},
+                [&] { return cache->cache.copy(encoder->encoder, source, into->cache, target); });
+}
+
+mnk_cache* mnk_encoder_make_grown_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t capacity,
+                                        mnk_error_out error) {
+  return c::make<mnk_cache>(error, {{encoder, "encoder"}, {cache, "cache"}},
+                            [&] { return c::handleFor(cache->cache.grown(encoder->encoder, capacity)); });
 }
 
 mnk_cache* mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,

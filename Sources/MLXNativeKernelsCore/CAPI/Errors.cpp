@@ -82,7 +82,7 @@ Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis input) {
   return upTo(RotaryOtherAxis::axis3, input, "rotary axis", "MNK_OTHER_AXIS_0 or MNK_OTHER_AXIS_3");
 }
 Result<KVCodecName> codecName(mnk_kv_codec_name input) {
-  return upTo(KVCodecName::mlx1, input, "codec", "MNK_TURBO or MNK_MLX1");
+  return upTo(KVCodecName::mlx1Affine4, input, "codec", "MNK_TURBO to MNK_MLX1_AFFINE4");
 }
 Result<KVNonFinite> nonFinite(mnk_kv_non_finite input) {
   return upTo(KVNonFinite::zero, input, "treatment of NaN and infinity",

@@ -68,8 +68,8 @@ Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& i
   }
   if (!input.sequences && input.sequence_count != 0) return nullArgument("next.sequences");
   // A listed sequence without rows has a row count.
-  const uint64_t most = input.row_counts ? input.cache->cache.descriptor().sequences + MultiRoPE::kMaxListed
-                                         : MultiRoPE::kMaxListed;
+  const uint64_t most =
+      input.row_counts ? input.cache->cache.descriptor().sequences + MultiRoPE::kMaxListed : MultiRoPE::kMaxListed;
   if (input.sequence_count > most) return tooMany(MultiRoPE::name, "sequences", input.sequence_count, most);
   const size_t count = input.sequences ? input.sequence_count : 1;
   std::vector<uint32_t> sequences = {kOnlySequence}, rowCounts;

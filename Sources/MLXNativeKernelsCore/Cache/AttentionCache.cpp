@@ -1,7 +1,6 @@
 #include "MLXNativeKernels/AttentionCache.hpp"
 
 #include <map>
-#include <numeric>
 #include <vector>
 
 #include "Cache/AttentionCacheRules.hpp"
@@ -17,7 +16,6 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kAppend = "AttentionCache.append";
-constexpr std::string_view kQuantized = "AttentionCache.quantized";
 
 // Tokens of one sequence have no sequence axis, or one of extent 1.
 Result<void> checkOneSequence(const HeadsView& view) {
@@ -52,30 +50,7 @@ Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
           .what = "the sequence is full",
           .got = fmt::format("sequence {} at position {}", sequence, position),
           .expected = fmt::format("less than capacity {}", view.capacity()),
-          .fix = "Make the cache larger or let it overwrite the oldest, or truncate the sequence."};
-}
-
-// "f16", "turbo of 4 bits", "turbo of 5 bits and 4 bits", "f16 and turbo of 4 bits" for dense keys
-std::string storageText(const AttentionCacheDescriptor& d) {
-  const auto& q = d.quantized;
-  if (!q) return std::string(name(d.dtype));
-  if (!q->hasQuantizedKeys()) return fmt::format("{} and {}", name(d.dtype), q->valueCodec().text());
-  if (!q->hasQuantizedValues()) return fmt::format("{} and {}", q->keyCodec().text(), name(d.dtype));
-  if (q->valueBits == q->keyBits) return q->keyCodec().text();
-  return fmt::format("{} and {} bits", q->keyCodec().text(), q->valueBits);
-}
-
-// The slots of readable positions, with adjacent slots joined into runs.
-std::vector<SlotRun> heldRuns(const CacheSlots& slots, const CacheCursor& cursor) {
-  std::vector<SlotRun> runs;
-  for (const SlotRun& run : slots.heldSlots(cursor)) {
-    if (run.count == 0) continue;
-    if (!runs.empty() && runs.back().begin + runs.back().count == run.begin)
-      runs.back().count += run.count;
-    else
-      runs.push_back(run);
-  }
-  return runs;
+          .fix = "Grow the cache or let it overwrite the oldest, or truncate the sequence."};
 }
 
 }  // namespace
@@ -141,13 +116,7 @@ bool AttentionCache::isSuspect() const {
 
 std::string AttentionCache::text() const {
   const AttentionCacheDescriptor& d = state_->descriptor;
-  std::string text = fmt::format("{} of {}", countText(d.kvHeads, "head"), d.headDim);
-  if (d.latentDim != 0) {
-    text += fmt::format(" behind a latent part of {}", d.latentDim);
-  } else if (d.valueHeadDim != d.headDim) {
-    text += fmt::format(" and {}", d.valueHeadDim);
-  }
-  text += fmt::format(" as {}", storageText(d));
+  std::string text = shapeText(d);
   text += d.sequences == 1 ? fmt::format(", 1 sequence at position {}", *nextPosition())
                            : fmt::format(", {} sequences", d.sequences);
   text += fmt::format(", {} that {} when full", countText(d.capacity, "slot"),
@@ -211,107 +180,35 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     };
   };
   const bool isOne = sequences.size() == 1 && rowCounts.empty();
-  return cacheCall(encoder, kAppend, again, [&]() -> Result<void> {
-    if (isOne) return append(encoder, keys, values, sequences[0]);
-    uint32_t only = 0;
-    if (sequences.size() == 1) {
-      MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
-      sequences = {&only, 1};
-    }
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
-    std::map<uint32_t, uint64_t> next;
-    for (const uint32_t sequence : sequences) {
-      if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
-      MNK_TRY(auto cursor, recording->toAppend(sequence));
-      next.emplace(sequence, cursor.next);
-    }
-    // Before rows are counted and listed one by one.
-    const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
-    MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
-    MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
-    if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
-    MNK_TRY(auto rows, state_->rowSlots(entries, next));
-    MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
-    MNK_TRY(encoder.encode(planned));
-    encoder.noteAppend();
-    for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
-    return {};
-  }, isOne);
-}
-
-Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint32_t target) {
-  constexpr std::string_view kCopy = "AttentionCache.copy";
-  const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, source, target](CommandEncoder& next) mutable {
-      return cache.copy(next, source, target);
-    };
-  };
-  return cacheCall(encoder, kCopy, again, [&]() -> Result<void> {
-    MNK_TRY(state_->cursors.checkKnown(target));
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1}));
-    MNK_TRY(auto cursor, recording->known(source));
-    if (source == target) return {};
-    (void)recording->after(target);  // reserves memory, so that `replace` cannot fail
-    const uint64_t oldest = state_->cursors.slots().oldestKept(cursor);
-    MNK_TRY(auto planned, state_->storage.planCopy(source, target, cursor.next, oldest));
-    MNK_TRY(encoder.encode(planned));
-    recording->read(oldest, cursor.next, source);
-    recording->replace(cursor, target);
-    return {};
-  });
-}
-
-Result<AttentionCache> AttentionCache::quantized(CommandEncoder& encoder, const KVQuantizedStorage& storage) const {
-  return guardedAs(kQuantized, [&]() -> Result<AttentionCache> {
-    AttentionCacheDescriptor descriptor = state_->descriptor;
-    if (descriptor.quantized) {
-      return Error{.op = std::string(kCacheName),
-                   .what = "only a dense cache can be quantized",
-                   .got = fmt::format("a cache of {}", storageText(descriptor)),
-                   .expected = "a dense cache",
-                   .fix = "Dequantize its positions, and append them to a cache of the other storage."};
-    }
-    descriptor.quantized = storage;
-    MNK_TRY(auto quantized, make(state_->storage.view().keys.buffer()->device(), descriptor));
-    MNK_TRY(quantized.quantizeFrom(encoder, *this));
-    return quantized;
-  });
-}
-
-Result<void> AttentionCache::quantizeFrom(CommandEncoder& encoder, const AttentionCache& source) {
-  const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, source](CommandEncoder& next) mutable { return cache.quantizeFrom(next, source); };
-  };
-  return cacheCall(encoder, kQuantized, again, [&]() -> Result<void> {
-    std::vector<uint32_t> sequences(state_->descriptor.sequences);
-    std::iota(sequences.begin(), sequences.end(), 0u);
-    MNK_TRY(auto from, CacheCursors::join({source.state_, &source.state_->cursors}, encoder, sequences));
-    MNK_TRY(auto into, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
-    const CacheSlots& slots = state_->cursors.slots();
-    std::vector<CacheCursor> cursors;
-    for (const uint32_t sequence : sequences) {
-      MNK_TRY(auto cursor, from->known(sequence));
-      (void)into->after(sequence);  // reserves memory, so that `replace` cannot fail
-      cursors.push_back(cursor);
-    }
-    Plan whole{.op = std::string(kQuantized), .dispatches = {}};
-    for (uint32_t first = 0, end; first < sequences.size(); first = end) {
-      const std::vector<SlotRun> runs = heldRuns(slots, cursors[first]);
-      for (end = first + 1; end < sequences.size() && !state_->storage.hasChannels(); ++end) {
-        if (heldRuns(slots, cursors[end]) != runs) break;
-      }
-      for (const SlotRun& run : runs) {
-        MNK_TRY(auto planned, state_->storage.planQuantize(source.view(), first, end - first, run));
-        whole.append(std::move(planned));
-      }
-    }
-    MNK_TRY(encoder.encode(whole));
-    for (const uint32_t sequence : sequences) {
-      from->read(slots.oldestKept(cursors[sequence]), cursors[sequence].next, sequence);
-      into->replace(cursors[sequence], sequence);
-    }
-    return {};
-  });
+  return cacheCall(
+      encoder, kAppend, again,
+      [&]() -> Result<void> {
+        if (isOne) return append(encoder, keys, values, sequences[0]);
+        uint32_t only = 0;
+        if (sequences.size() == 1) {
+          MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
+          sequences = {&only, 1};
+        }
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+        std::map<uint32_t, uint64_t> next;
+        for (const uint32_t sequence : sequences) {
+          if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
+          MNK_TRY(auto cursor, recording->toAppend(sequence));
+          next.emplace(sequence, cursor.next);
+        }
+        // Before rows are counted and listed one by one.
+        const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
+        MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
+        MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
+        if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
+        MNK_TRY(auto rows, state_->rowSlots(entries, next));
+        MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
+        MNK_TRY(encoder.encode(planned));
+        encoder.noteAppend();
+        for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
+        return {};
+      },
+      isOne);
 }
 
 Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,

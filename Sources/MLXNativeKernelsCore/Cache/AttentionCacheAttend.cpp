@@ -271,30 +271,34 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     };
   };
   const bool isOne = sequences.size() == 1 && rowCounts.empty();
-  return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
-    MNK_TRY(checkTarget(kAttend, results));
-    if (isOne) return attend(encoder, queries, results, options, sequences[0]);
-    uint32_t only = 0;
-    if (sequences.size() == 1) {
-      MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
-      sequences = {&only, 1};
-    }
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
-    // All of the queries, before they are divided.
-    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
-    MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
-    MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
-                                             [&](uint32_t sequence) { return recording->known(sequence); }));
-    MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
-    const CallRows call = CallRows::of(entries);
-    MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
-    MNK_TRY(auto whole, state_->planAttendRows(encoder.device(), queries, results, options, call, entries, attended));
-    MNK_TRY(encoder.encode(whole));
-    for (size_t i = 0; i < entries.size(); ++i) {
-      state_->noteRead(*recording, attended[i], entries[i].rows, options);
-    }
-    return {};
-  }, isOne);
+  return cacheCall(
+      encoder, kAttend, again,
+      [&]() -> Result<void> {
+        MNK_TRY(checkTarget(kAttend, results));
+        if (isOne) return attend(encoder, queries, results, options, sequences[0]);
+        uint32_t only = 0;
+        if (sequences.size() == 1) {
+          MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
+          sequences = {&only, 1};
+        }
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+        // All of the queries, before they are divided.
+        MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
+        MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
+        MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
+                                                 [&](uint32_t sequence) { return recording->known(sequence); }));
+        MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
+        const CallRows call = CallRows::of(entries);
+        MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
+        MNK_TRY(auto whole,
+                state_->planAttendRows(encoder.device(), queries, results, options, call, entries, attended));
+        MNK_TRY(encoder.encode(whole));
+        for (size_t i = 0; i < entries.size(); ++i) {
+          state_->noteRead(*recording, attended[i], entries[i].rows, options);
+        }
+        return {};
+      },
+      isOne);
 }
 
 }  // namespace mnk

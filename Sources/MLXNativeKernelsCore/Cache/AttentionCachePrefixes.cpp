@@ -12,7 +12,7 @@ namespace mnk {
 
 namespace {
 
-constexpr std::string_view kAttend = "AttentionCache.attend";
+constexpr std::string_view kPrefixedAttend = "AttentionCache.attend";
 constexpr std::string_view kStep = "AttentionCache.appendAndAttend";
 
 // Plans the rotation of a step's queries and keys into scratch memory, and makes the step use them. `next` are the
@@ -72,22 +72,22 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       return cache.attend(next, queries, results, options, listed, rows, prefixes);
     };
   };
-  return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
-    MNK_TRY(checkTarget(kAttend, results));
+  return cacheCall(encoder, kPrefixedAttend, again, [&]() -> Result<void> {
+    MNK_TRY(checkTarget(kPrefixedAttend, results));
     uint32_t only = 0;
     if (sequences.size() == 1) {
       MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
       sequences = {&only, 1};
     }
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
-    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
+    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kPrefixedAttend));
     MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
     MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
                                              [&](uint32_t sequence) { return recording->known(sequence); }));
     const CallRows call = CallRows::of(entries);
     const uint64_t heads = queries.resolved().heads;
-    MNK_TRY(checkResults(kAttend, results, call, heads, state_->descriptor.valueHeadDim));
-    MNK_TRY(auto prefixed, State::PrefixedAttention::make(kAttend, encoder, *state_, after, entries, results, options));
+    MNK_TRY(checkResults(kPrefixedAttend, results, call, heads, state_->descriptor.valueHeadDim));
+    MNK_TRY(auto prefixed, State::PrefixedAttention::make(kPrefixedAttend, encoder, *state_, after, entries, results, options));
     MNK_TRY(prefixed.checkMemory({{"queries", rangeOf(queries)}}));
     if (call.total == 0) return {};
     std::vector<uint64_t> starts;

@@ -20,7 +20,7 @@ struct AttentionCache::State {
   CacheCursors cursors;
 
   State(AttentionCacheDescriptor of, CacheStorage with, CacheSlots slots)
-      : descriptor(std::move(of)), storage(std::move(with)), cursors(slots, descriptor.sequences) {}
+      : descriptor(std::move(of)), storage(std::move(with)), cursors(slots, descriptor.sequences, windowOf({})) {}
 
   // The window of rows that attend with these options.
   uint32_t windowOf(const AttentionOptions& options) const {
@@ -63,10 +63,17 @@ struct AttentionCache::State {
   class PrefixedAttention;
   Result<void> encodeStepAfter(CommandEncoder& encoder, const AppendAndAttend& step,
                                std::map<uint32_t, CacheCursor>& cursors) const;
+  std::vector<uint32_t> allSequences() const;
+  static Result<void> copyFrom(CommandEncoder& encoder, const std::shared_ptr<State>& self,
+                               const std::shared_ptr<State>& from, std::span<const uint32_t> sources,
+                               std::span<const uint32_t> targets);
   // Records that `rows` rows attend to a sequence.
   void noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended, uint64_t rows,
                 const AttentionOptions& options) const;
 };
+
+// "8 heads of 128 as f16", the same for caches whose slots hold the same, but for means and channel scales
+std::string shapeText(const AttentionCacheDescriptor& descriptor);
 
 // Runs a call of a cache. Errors name the call, and a recording stores it as the call that `again` returns.
 template <typename Again, typename Body>

@@ -31,15 +31,41 @@ using Cursors = std::map<uint32_t, CacheCursor>;
 // Of `tokens` tokens, the first `first` have already been stored.
 Error ringTooSmallError(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
                         uint64_t tokens) {
-  const uint64_t takenBack = std::max<uint64_t>(cursor.highest - cursor.next, 1) - 1;
+  const std::string got =
+      fmt::format("token {} of {}, whose window of {} reaches positions that a ring of {} has overwritten", first,
+                  tokens, window, slots.capacity);
+  // A larger ring would not bring back what this one has overwritten.
+  if (window <= slots.capacity - slots.pinned) {
+    return {.op = std::string(kCall),
+            .what = "the sequence was rolled back too far for the window",
+            .got = fmt::format("{}, after a rollback of {} to position {}", got,
+                               countText(cursor.highest - cursor.next, "token"), cursor.next),
+            .expected = fmt::format("a rollback to position {} or later", slots.oldestKept(cursor) + window - 1),
+            .fix = std::string(kAfterLongRollback)};
+  }
   // A capacity at which nothing is overwritten.
   const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);
   return {.op = std::string(kCall),
           .what = "the ring is too small for the window",
-          .got = fmt::format("token {} of {}, whose window of {} reaches positions that a ring of {} has overwritten",
-                             first, tokens, window, slots.capacity),
-          .expected = fmt::format("a capacity of at least {}", std::min(slots.pinned + window + takenBack, never)),
+          .got = got,
+          .expected = fmt::format("a capacity of at least {}", std::min(slots.pinned + window, never)),
           .fix = "Make the ring that large, or pass a smaller window."};
+}
+
+// A call that is divided into more chunks than a few: how many, and what avoids it.
+std::string chunksWarning(const AttentionCacheDescriptor& d, uint64_t tokens, uint64_t chunks, uint64_t window) {
+  constexpr uint64_t kFewChunks = 8;
+  if (chunks <= kFewChunks) return {};
+  const std::string divided = fmt::format("{} divided {} into {} chunks", kCall, countText(tokens, "token"), chunks);
+  if (window == 0) {
+    return divided +
+           ", because a full ring without a window takes one token at a time; pass a window, or a capacity "
+           "that holds all tokens";
+  }
+  if (d.slidingWindow && window == d.slidingWindow->window) {
+    return divided + fmt::format("; a SlidingWindow with more than {} maxRows takes fewer", d.slidingWindow->maxRows);
+  }
+  return divided + fmt::format("; a ring of more than {} slots takes fewer", d.capacity);
 }
 
 // Without causality, a row would see newer tokens of its own chunk but not of later chunks.
@@ -176,7 +202,8 @@ Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& de
   const CacheSlots& slots = cursors.slots();
   const uint64_t window = windowOf(step.options);
   Plan whole{.op = std::string(kCall), .dispatches = {}};
-  for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
+  uint64_t chunks = 0;
+  for (uint64_t first = 0, chunk; first < tokens; first += chunk, ++chunks) {
     chunk = slots.exactChunk(cursor, tokens - first, window);
     if (chunk == 0 && window < kMaxKVExtent) return ringTooSmallError(slots, cursor, window, first, tokens);
     if (chunk == 0) chunk = tokens - first;  // the rules of attention refuse the window
@@ -201,6 +228,7 @@ Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& de
                                       {attendedBy(step.sequence, cursor)}, rotated));
     whole.append(std::move(attended));
   }
+  whole.warning = chunksWarning(descriptor, tokens, chunks, window);
   return whole;
 }
 
@@ -266,7 +294,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         if (source && !given.after.empty()) return followedAfterPrefixes();
         if (source) {
           resolved = given;
-          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries));
+          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries, given.sequences.size() > 1));
         }
         const AppendAndAttend& step = resolved ? *resolved : given;
         MNK_TRY(checkTarget(kCall, step.results));

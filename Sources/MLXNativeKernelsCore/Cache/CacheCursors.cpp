@@ -46,10 +46,11 @@ std::string CacheSlots::heldText(const CacheCursor& cursor) const {
   return heldPositionsText(pinned, oldestKept(cursor), cursor.next);
 }
 
-std::string CacheSlots::cutsText(const CacheCursor& cursor) const {
-  const uint64_t oldest = oldestKept(cursor);
-  if (oldest == 0) return fmt::format("0 to {}", cursor.next);
-  return fmt::format("{}, or {} to {}", pinned == 0 ? "0" : fmt::format("0 to {}", pinned), oldest, cursor.next);
+std::string CacheSlots::cutsText(const CacheCursor& cursor, uint64_t window) const {
+  if (oldestKept(cursor) == 0) return fmt::format("0 to {}", cursor.next);
+  const uint64_t earliest = oldestKept(cursor) + std::max<uint64_t>(window, 1) - 1;
+  const std::string first = pinned == 0 ? "0" : fmt::format("0 to {}", pinned);
+  return earliest > cursor.next ? first : fmt::format("{}, or {} to {}", first, earliest, cursor.next);
 }
 
 std::vector<SlotRun> CacheSlots::heldSlots(const CacheCursor& cursor) const {
@@ -72,12 +73,29 @@ bool CacheSlots::canReach(const CacheCursor& cursor) const {
   return cursor.next >= oldestKept(cursor);
 }
 
+uint64_t CacheSlots::slotOf(uint64_t position) const {
+  if (wrap == KVWrap::linear || position < pinned) return position;
+  return pinned + (position - pinned) % (capacity - pinned);
+}
+
+std::optional<CacheCursor> CacheSlots::moved(const CacheCursor& cursor, const CacheSlots& from) const {
+  if (from == *this) return cursor;
+  const uint64_t oldest = from.oldestKept(cursor), ring = capacity - pinned;
+  if (oldest == 0) {
+    if (cursor.next > capacity) return std::nullopt;
+    return CacheCursor{.next = cursor.next, .highest = cursor.next};
+  }
+  if (wrap == KVWrap::linear || pinned != from.pinned || cursor.next - oldest > ring) return std::nullopt;
+  // Positions before `oldest` stay lost. It is as if this ring had been filled from `oldest` on, and rolled back.
+  return CacheCursor{.next = cursor.next, .highest = oldest + ring};
+}
+
 uint64_t CacheSlots::exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const {
   if (wrap == KVWrap::linear || tokens == 0) return tokens;
   // The chunk must not overwrite a position that its first row sees: any position if there is no window, otherwise
   // those in its window.
   if (window == 0) {
-    const uint64_t free = cursor.highest <= capacity ? capacity - cursor.next : 0;
+    const uint64_t free = std::max(capacity, cursor.highest) - cursor.next;  // slots of nothing, or of a rollback
     return std::min(tokens, std::max<uint64_t>(free, 1));
   }
   const uint64_t first = std::max(cursor.next, pinned);  // rows at pinned positions see nothing that is overwritten
@@ -141,12 +159,22 @@ Result<void> CacheCursors::truncate(uint64_t position, uint32_t of) {
   const uint64_t oldest = slots_.oldestKept(cursor);
   const bool leavesPinnedOnly = position <= slots_.pinned;
   if (position != 0 && cursor.suspectFrom && position > *cursor.suspectFrom) return suspectError(sequence, cursor);
+  if (window_ != 0 && position < cursor.next && !leavesPinnedOnly &&
+      slots_.exactChunk({.next = position, .highest = cursor.highest}, 1, window_) == 0) {
+    return Error{.op = std::string(kCacheName),
+                 .what = "the rollback is too long for the sliding window",
+                 .got = fmt::format("a rollback of {} to position {} of sequence {}, whose ring has overwritten "
+                                    "positions that its window of {} then sees",
+                                    countText(cursor.next - position, "token"), position, sequence, window_),
+                 .expected = slots_.cutsText(cursor, window_),
+                 .fix = std::string(kAfterLongRollback)};
+  }
   if (position != 0 && (position > cursor.next || (position < oldest && !leavesPinnedOnly))) {
     return Error{.op = std::string(kCacheName),
                  .what = "the sequence cannot be cut there",
                  .got = fmt::format("position {} of sequence {}, which has {}", position, sequence,
                                     countText(cursor.next, "position")),
-                 .expected = slots_.cutsText(cursor),
+                 .expected = slots_.cutsText(cursor, window_),
                  .fix = "Cut at a position whose predecessors the cache still holds, or reset the sequence."};
   }
   cut(position, sequence);
@@ -254,6 +282,11 @@ Result<CacheCursor> CacheCursors::Recording::toAppend(uint32_t sequence) {
                .fix = "Append first, then attend; or append in another step."};
 }
 
+Result<void> CacheCursors::Recording::toReplace(uint32_t sequence) {
+  (void)after(sequence);
+  return checkRotated(change(sequence));
+}
+
 void CacheCursors::Recording::advanceTo(uint64_t next, uint32_t sequence) {
   Change& change = this->change(sequence);
   change.isAppended = change.isAppended || next != change.after.next;
@@ -292,6 +325,7 @@ void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) 
   Change& change = this->change(sequence);
   change.after = by;
   change.isReplaced = true;
+  change.rotatedBegin = UINT64_MAX, change.rotatedEnd = 0;  // what was rotated has been appended and is replaced
 }
 
 Result<void> CacheCursors::Recording::check() {
@@ -299,17 +333,20 @@ Result<void> CacheCursors::Recording::check() {
   return {};
 }
 
+Result<void> CacheCursors::Recording::checkRotated(const Change& change) {
+  if (change.rotatedEnd <= change.after.next) return {};
+  return Error{.op = std::string(kCacheName),
+               .what = "the step rotates tokens by the cache's next positions and does not append them",
+               .got = fmt::format("rotation up to position {}, and {} of sequence {}", change.rotatedEnd,
+                                  countText(change.after.next, "position"), change.sequence),
+               .expected = "an append of the rotated tokens, after their rotation and in the same step",
+               .fix = "Rotate queries and keys before the append, or pass their positions as numbers."};
+}
+
 Result<void> CacheCursors::Recording::check(const Change& change) const {
   const uint32_t sequence = change.sequence;
   const CacheCursor& now = cursors_->cursors_[sequence];
-  if (change.rotatedEnd > change.after.next) {
-    return Error{.op = std::string(kCacheName),
-                 .what = "the step rotates tokens by the cache's next positions and does not append them",
-                 .got = fmt::format("rotation up to position {}, and {} of sequence {}", change.rotatedEnd,
-                                    countText(change.after.next, "position"), sequence),
-                 .expected = "an append of the rotated tokens, after their rotation and in the same step",
-                 .fix = "Rotate queries and keys before the append, or pass their positions as numbers."};
-  }
+  MNK_TRY(checkRotated(change));
   if (!change.isWritten() && change.readEnd == 0) return {};  // for example after a rejected append
   // Tokens that were rotated before others appended have other positions now.
   const bool isRotatedElsewhere = !change.isReplaced && change.rotatedBegin < change.before.next;

@@ -40,25 +40,33 @@ struct CacheSlots {
   // Positions that can be read.
   uint64_t count(const CacheCursor& cursor) const;
   bool holds(const CacheCursor& cursor, uint64_t position, uint64_t tokens) const;
-  // Texts that list the readable positions, and the positions that the sequence can be truncated to.
+  // Texts that list the readable positions, and the positions that the sequence can be truncated to; with a window,
+  // those after which the next row sees all of it.
   std::string heldText(const CacheCursor& cursor) const;
-  std::string cutsText(const CacheCursor& cursor) const;
+  std::string cutsText(const CacheCursor& cursor, uint64_t window) const;
   // The slots of positions that can be read, in the order of slots.
   std::vector<SlotRun> heldSlots(const CacheCursor& cursor) const;
   // The number of slots written since the last reset; they are the first ones.
   uint64_t used(const CacheCursor& cursor) const;
   // Whether a series of appends and truncations can produce this cursor.
   bool canReach(const CacheCursor& cursor) const;
+  uint64_t slotOf(uint64_t position) const;
+  // The cursor of a sequence whose readable positions move here from other slots; nothing if these cannot hold them.
+  std::optional<CacheCursor> moved(const CacheCursor& cursor, const CacheSlots& from) const;
   // How many of `tokens` tokens can be stored before the first of them attends, with the same results as one by one. 0
   // if not even one row would see its whole window. A window of 0 means none.
   uint64_t exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const;
+
+  bool operator==(const CacheSlots&) const = default;
 };
 
 class CacheCursors {
  public:
   class Recording;
 
-  CacheCursors(CacheSlots slots, uint32_t sequences) : slots_(slots), cursors_(sequences) {}
+  // `window` is the one that every row sees unless it has its own; 0: none.
+  CacheCursors(CacheSlots slots, uint32_t sequences, uint64_t window)
+      : slots_(slots), window_(window), cursors_(sequences) {}
 
   const CacheSlots& slots() const { return slots_; }
   Result<CacheCursor> at(uint32_t sequence) const;
@@ -82,6 +90,7 @@ class CacheCursors {
   void cut(uint64_t position, uint32_t sequence) noexcept;
 
   CacheSlots slots_;
+  uint64_t window_ = 0;
   // All under EncodingParticipant::mutex.
   std::vector<CacheCursor> cursors_;
   uint64_t changes_ = 0;
@@ -106,6 +115,8 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   Result<CacheCursor> known(uint32_t sequence);
   // The same, but also an error if this encoder's attention has read the sequence without these tokens.
   Result<CacheCursor> toAppend(uint32_t sequence);
+  // An error if this encoder has rotated tokens by the sequence's next positions and not appended them.
+  Result<void> toReplace(uint32_t sequence);
   void advanceTo(uint64_t next, uint32_t sequence);
   // Positions from `begin` up to `end`, and pinned ones before them, are read.
   void read(uint64_t begin, uint64_t end, uint32_t sequence, bool isCausalAttention = false);
@@ -132,8 +143,8 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     uint64_t readEnd = 0;
     uint64_t cutAt = UINT64_MAX;  // lowest position to which others have truncated the sequence since
     bool isAppended = false;
-    bool isAttendedFirst = false;         // causal attention read it before anything was appended
-    uint64_t rotatedBegin = UINT64_MAX;   // positions by which tokens were rotated
+    bool isAttendedFirst = false;        // causal attention read it before anything was appended
+    uint64_t rotatedBegin = UINT64_MAX;  // positions by which tokens were rotated
     uint64_t rotatedEnd = 0;
 
     bool isWritten() const { return before != after || isReplaced; }
@@ -142,6 +153,7 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   Change& change(uint32_t sequence) { return *find(sequence); }
   Change& changeOf(uint32_t sequence);
   Result<void> check(const Change& change) const;
+  static Result<void> checkRotated(const Change& change);
   void enter(const std::shared_ptr<CacheCursors>& cursors) noexcept;
   void leave() noexcept;
 
@@ -158,5 +170,8 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
 };
 
 Error suspectError(uint32_t sequence, const CacheCursor& cursor);
+// What helps after a rollback that is too long for a window.
+inline constexpr std::string_view kAfterLongRollback =
+    "Reset the sequence and append its tokens again; roll back less, or make the cache for longer drafts (maxDraft).";
 
 }  // namespace mnk

@@ -51,52 +51,60 @@ class SummingReader {
 // Bytes of a plane that are contiguous in memory and in the file.
 struct Run {
   Buffer& buffer;
-  uint64_t offset;
-  bool isHeld;                 // whether the slots hold readable positions
-  std::span<std::byte> bytes;  // staging buffer of the same length, for `body` to fill
+  std::optional<uint64_t> offset;  // none: the slots hold no readable position, and have no place in memory
+  std::span<std::byte> bytes;      // staging buffer of the same length, for `body` to fill
 };
 
-// The slots of a sequence that a file holds, and which of them hold positions that can be read.
+// Slots that a file holds of a sequence, and where they begin in memory; nowhere if they hold no readable position.
 struct FileSlots {
-  SlotRun slots;
-  bool isHeld;
+  uint64_t count;
+  std::optional<uint64_t> begin;
 };
-std::vector<FileSlots> fileSlots(const CacheSlots& slots, const CacheCursor& cursor) {
+std::vector<FileSlots> fileSlots(const CacheSlots& slots, const CacheCursor& cursor, const CacheSlots& inMemory) {
   std::vector<FileSlots> all;
   uint64_t end = 0;
-  const auto addUpTo = [&](uint64_t to, bool isHeld) {
-    if (to > end) all.push_back({{end, to - end}, isHeld});
-    end = std::max(end, to);
+  const auto skipTo = [&](uint64_t slot) {
+    if (slot > end) all.push_back({slot - end, std::nullopt});
+    end = std::max(end, slot);
   };
+  const uint64_t oldest = slots.oldestKept(cursor), ring = slots.capacity - slots.pinned;
   for (const SlotRun& held : slots.heldSlots(cursor)) {
     if (held.count == 0) continue;
-    addUpTo(held.begin, false);
-    addUpTo(held.begin + held.count, true);
+    skipTo(held.begin);
+    uint64_t position = held.begin;
+    if (oldest != 0 && held.begin >= slots.pinned) {
+      position = oldest + (held.begin + ring - slots.slotOf(oldest)) % ring;
+    }
+    for (uint64_t left = held.count, count; left != 0; left -= count, position += count) {
+      const uint64_t begin = inMemory.slotOf(position);
+      count = std::min(left, (begin < inMemory.pinned ? inMemory.pinned : inMemory.capacity) - begin);
+      all.push_back({count, begin});
+    }
+    end = held.begin + held.count;
   }
-  addUpTo(slots.used(cursor), false);
+  skipTo(slots.used(cursor));
   return all;
 }
 
 // Every slot that a file holds, in its order and a piece at a time.
 template <typename Body>
-Result<void> forEachRun(const CacheStorage& storage, const CacheSlots& slots, std::span<const CacheCursor> cursors,
-                        uint64_t heads, Body body) {
+Result<void> forEachRun(const CacheStorage& storage, const CacheSlots& slots, const CacheSlots& inMemory,
+                        std::span<const CacheCursor> cursors, uint64_t heads, Body body) {
   std::vector<std::byte> piece(1 << 18);
   for (size_t sequence = 0; sequence < cursors.size(); ++sequence) {
-    const std::vector<FileSlots> parts = fileSlots(slots, cursors[sequence]);
+    const std::vector<FileSlots> parts = fileSlots(slots, cursors[sequence], inMemory);
     for (uint64_t head = 0; !parts.empty() && head < heads; ++head) {
       for (const std::optional<Tensor>& plane : storage.planes()) {
         if (!plane) continue;
-        const uint64_t slotBytes = plane->byteCount() / cursors.size() / heads / slots.capacity;
-        const uint64_t headOffset = plane->byteOffset() + (sequence * heads + head) * slots.capacity * slotBytes;
+        const uint64_t slotBytes = plane->byteCount() / cursors.size() / heads / inMemory.capacity;
+        const uint64_t headOffset = plane->byteOffset() + (sequence * heads + head) * inMemory.capacity * slotBytes;
         for (const FileSlots& part : parts) {
-          uint64_t offset = headOffset + part.slots.begin * slotBytes;
-          for (uint64_t left = part.slots.count * slotBytes; left != 0;) {
-            const uint64_t count = std::min<uint64_t>(left, piece.size());
-            const Run run{*plane->buffer(), offset, part.isHeld, std::span(piece).first(count)};
+          Run run{*plane->buffer(), std::nullopt, {}};
+          if (part.begin) run.offset = headOffset + *part.begin * slotBytes;
+          for (uint64_t left = part.count * slotBytes; left != 0; left -= run.bytes.size()) {
+            run.bytes = std::span(piece).first(std::min<uint64_t>(left, piece.size()));
             MNK_TRY(body(run));
-            offset += count;
-            left -= count;
+            if (run.offset) *run.offset += run.bytes.size();
           }
         }
       }
@@ -117,12 +125,20 @@ Result<std::optional<Tensor>> readChannels(SummingReader& file, const std::share
   return std::optional<Tensor>(std::move(tensor));
 }
 
-Result<CacheFileHeader> readHeader(SummingReader& file, uint64_t length, uint64_t maxBytes) {
+// The cache that a file describes, with another capacity if it is not 0.
+AttentionCacheDescriptor resized(AttentionCacheDescriptor d, uint32_t capacity) {
+  if (capacity == 0) return d;
+  d.capacity = capacity;
+  if (d.slidingWindow) d.slidingWindow = servedWindow(d);
+  return d;
+}
+
+Result<CacheFileHeader> readHeader(SummingReader& file, uint64_t length, uint64_t maxBytes, uint32_t capacity) {
   CacheFileHeader::Bytes bytes;
   const auto start = std::span(bytes).first(std::min<uint64_t>(length, bytes.size()));
   MNK_TRY(file.read(start));
   MNK_TRY(auto header, CacheFileHeader::decode(start));
-  const auto cacheBytes = header.cacheBytes();
+  const auto cacheBytes = CacheFileHeader{.descriptor = resized(header.descriptor, capacity)}.cacheBytes();
   const uint64_t besideBytes = header.besideBytes();
   const uint64_t maxOtherBytes = std::max(maxBytes, kAlwaysAllowed);
   if (!cacheBytes || *cacheBytes > maxBytes || besideBytes > maxOtherBytes) {
@@ -163,6 +179,13 @@ Result<std::vector<CacheCursor>> readCursors(SummingReader& file, uint64_t lengt
   return cursors;
 }
 
+Error unfitCapacity(const CacheSlots& saved, const CacheCursor& cursor, uint64_t sequence, uint32_t capacity) {
+  return cacheFileError(
+      "the capacity is too small for the file", fmt::format("{}", capacity),
+      fmt::format("at least {}, for {} of sequence {}", saved.count(cursor), saved.heldText(cursor), sequence),
+      "Load with a larger capacity, or with that of the saved cache.");
+}
+
 }  // namespace
 
 Result<void> AttentionCache::save(const std::string& path) const {
@@ -196,14 +219,14 @@ Result<void> AttentionCache::save(const std::string& path) const {
     const auto save = [&](const Run& run) -> Result<void> {
       // Truncated tokens are useless to a reader, and the work that wrote them may have failed, so zeros are saved
       // instead.
-      if (!run.isHeld) {
-        std::fill(run.bytes.begin(), run.bytes.end(), std::byte{0});
+      if (run.offset) {
+        MNK_TRY(run.buffer.readCommitted(*run.offset, run.bytes));
       } else {
-        MNK_TRY(run.buffer.readCommitted(run.offset, run.bytes));
+        std::fill(run.bytes.begin(), run.bytes.end(), std::byte{0});
       }
       return file.write(run.bytes);
     };
-    MNK_TRY(forEachRun(state_->storage, header.slots(), cursors, d.kvHeads, save));
+    MNK_TRY(forEachRun(state_->storage, header.slots(), header.slots(), cursors, d.kvHeads, save));
     MNK_TRY(replacement.write(encodeChecksum(file.sum())));
     if (state_->cursors.changes() != changes) {
       return Error{.op = std::string(kCacheName),
@@ -218,12 +241,13 @@ Result<void> AttentionCache::save(const std::string& path) const {
 }
 
 Result<AttentionCache> AttentionCache::load(const std::shared_ptr<Device>& device, const std::string& path,
-                                            uint64_t maxBytes) {
+                                            uint64_t maxBytes, uint32_t capacity) {
   return guarded(kCacheName, [&]() -> Result<AttentionCache> {
     MNK_TRY(auto opened, FileReader::open(kCacheName, path));
     SummingReader file(opened);
-    MNK_TRY(auto header, readHeader(file, opened.length(), maxBytes));
+    MNK_TRY(auto header, readHeader(file, opened.length(), maxBytes, capacity));
     MNK_TRY(auto cursors, readCursors(file, opened.length(), header));
+    const CacheSlots saved = header.slots();
 
     AttentionCacheDescriptor& d = header.descriptor;
     if (d.quantized) {
@@ -234,12 +258,21 @@ Result<AttentionCache> AttentionCache::load(const std::shared_ptr<Device>& devic
       d.quantized->valueMeans = valueMeans;
       d.quantized->keyChannelScales = keyChannelScales;
     }
+    d = resized(d, capacity);
+    MNK_TRY(checkRules(d));
+    const CacheSlots slots = header.slots();
+    std::vector<CacheCursor> moved;
+    for (const CacheCursor& cursor : cursors) {
+      const auto next = slots.moved(cursor, saved);
+      if (!next) return unfitCapacity(saved, cursor, moved.size(), capacity);
+      moved.push_back(*next);
+    }
     MNK_TRY(auto cache, make(device, d));
     const auto load = [&](const Run& run) -> Result<void> {
       MNK_TRY(file.read(run.bytes));
-      return run.buffer.write(run.offset, run.bytes);
+      return run.offset ? run.buffer.write(*run.offset, run.bytes) : Result<void>();
     };
-    MNK_TRY(forEachRun(cache.state_->storage, header.slots(), cursors, d.kvHeads, load));
+    MNK_TRY(forEachRun(cache.state_->storage, saved, slots, cursors, d.kvHeads, load));
 
     std::array<std::byte, kChecksumBytes> stored;
     MNK_TRY(opened.read(stored));
@@ -247,7 +280,7 @@ Result<AttentionCache> AttentionCache::load(const std::shared_ptr<Device>& devic
       return cacheFileError("the file is damaged", "a checksum that its contents do not have",
                             fmt::format("{:08x}", file.sum()), "Save the cache again, or copy the file again.");
     }
-    cache.state_->cursors.restore(std::move(cursors));
+    cache.state_->cursors.restore(std::move(moved));
     return cache;
   });
 }

@@ -25,7 +25,8 @@ constexpr size_t kPackageVersionOffset = 10, kFieldsOffset = 12, kWindowOffset =
 static_assert(uint32_t(DType::f32) == 0 && uint32_t(DType::f16) == 1 && uint32_t(DType::bf16) == 2 &&
               uint32_t(DType::u8) == 3);
 static_assert(uint32_t(KVWrap::linear) == 0 && uint32_t(KVWrap::ring) == 1);
-static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1);
+static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1 &&
+              uint32_t(KVCodecName::mlx1Unrotated) == 2 && uint32_t(KVCodecName::mlx1Affine4) == 3);
 static_assert(uint32_t(KVQuantizedPlanes::both) == 0 && uint32_t(KVQuantizedPlanes::keys) == 1 &&
               uint32_t(KVQuantizedPlanes::values) == 2);
 static_assert(uint32_t(KVScaleRule::unbiased) == 0 && uint32_t(KVScaleRule::leastSquares) == 1);
@@ -123,6 +124,12 @@ Error truncatedFile(uint64_t got, uint64_t expected) {
                         "Save the cache again, or copy the whole file.");
 }
 
+SlidingWindow servedWindow(const AttentionCacheDescriptor& d) {
+  const uint32_t window = d.slidingWindow->window;
+  const uint64_t spare = uint64_t{d.capacity} + 1 - std::min<uint64_t>(d.capacity, uint64_t{d.pinned} + window);
+  return {.window = window, .maxRows = static_cast<uint32_t>(spare), .maxDraft = static_cast<uint32_t>(spare)};
+}
+
 Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start) {
   MNK_TRY(checkStart(start));
   CacheFileHeader header;
@@ -140,7 +147,7 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   if (isQuantized) {
     KVQuantizedStorage& q = d.quantized.emplace();
     q.planes = static_cast<KVQuantizedPlanes>(stored - 1);
-    q.codec = fields.choice("codec", KVCodecName::mlx1);
+    q.codec = fields.choice("codec", KVCodecName::mlx1Affine4);
     q.keyBits = fields.next();
     q.valueBits = fields.next();
     q.scaleFactor = fields.next<float>();
@@ -157,9 +164,8 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
     for (size_t offset = 48; offset < kWindowOffset; offset += 4) fields.upTo("field of quantized storage", 0);
   }
   if (const uint32_t window = fields.next(); window != 0) {
-    const uint64_t spare = uint64_t{d.capacity} + 1 - std::min<uint64_t>(d.capacity, uint64_t{d.pinned} + window);
-    d.slidingWindow = {
-        .window = window, .maxRows = static_cast<uint32_t>(spare), .maxDraft = static_cast<uint32_t>(spare)};
+    d.slidingWindow = {.window = window};
+    d.slidingWindow = servedWindow(d);
     if (d.whenFull != KVWrap::ring) return impossible("a sliding window in a linear cache", "a ring");
   }
   if (fields.error()) return *fields.error();

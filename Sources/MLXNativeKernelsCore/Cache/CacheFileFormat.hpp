@@ -12,7 +12,7 @@
 //       40      4   pinned positions
 //       44      4   storage: 0 dense, 1 quantized, 2 quantized keys and dense values, 3 dense keys and quantized
 //                   values. Of a dense cache the fields up to 84 are 0.
-//       48      4   codec: 0 turbo, 1 mlx1
+//       48      4   codec: 0 turbo, 1 mlx1, 2 mlx1Unrotated, 3 mlx1Affine4
 //       52      8   bits of keys, bits of values; 0 of what is dense
 //       60      4   scale factor, f32
 //       64      4   candidates: 1, 5 or 17
@@ -61,6 +61,9 @@ struct CacheFileHeader {
   std::optional<uint64_t> fileBytes(std::span<const CacheCursor> cursors) const;
   CacheSlots slots() const { return {descriptor.capacity, descriptor.whenFull, descriptor.pinned}; }
 };
+
+// The window of a descriptor that has one, with the most rows and drafts that its capacity serves.
+SlidingWindow servedWindow(const AttentionCacheDescriptor& descriptor);
 
 constexpr size_t kCursorBytes = 16;
 std::array<std::byte, kCursorBytes> encode(const CacheCursor& cursor);

@@ -16,7 +16,7 @@ using Descriptor = AttentionCacheDescriptor;
 
 Result<Tensor> makeElements(const std::shared_ptr<Device>& device, const Descriptor& d, uint64_t headDim) {
   MNK_TRY(auto shape, Shape::make({d.sequences, d.kvHeads, d.capacity, headDim}));
-  return Tensor::zeros(device, d.dtype, shape);
+  return Tensor::undefined(device, d.dtype, shape);
 }
 
 // Replaces the tensor by a private copy.
@@ -32,7 +32,7 @@ Result<void> freeze(const std::shared_ptr<Device>& device, std::optional<Tensor>
 
 Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device, Descriptor& d) {
   const auto plane = [&](bool isCoded, const KVCodec& codec, uint64_t headDim) -> Result<QuantizedKVPlane> {
-    if (isCoded) return QuantizedKVPlane::zeros(device, codec, d.kvHeads, headDim, d.capacity, d.sequences);
+    if (isCoded) return QuantizedKVPlane::undefined(device, codec, d.kvHeads, headDim, d.capacity, d.sequences);
     MNK_TRY(auto elements, makeElements(device, d, headDim));
     return QuantizedKVPlane{.codes = elements};
   };
@@ -188,20 +188,23 @@ Result<Plan> CacheStorage::planRotaryRows(const MultiRoPE& rotation, const Heads
                     append(*rotation.keys, values));
 }
 
-Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const {
-  const Planes all = planes();
+Result<Plan> CacheStorage::planCopy(const CacheStorage& from, const Copied& copied) const {
+  const uint64_t source = copied.source, sequences = copied.sequences, length = copied.length, oldest = copied.oldest;
+  const KVCacheView& ring = from.view_;
   // Until a ring wraps, positions are in slot order. Afterwards, the part after its pinned slots is rotated.
-  const uint64_t inOrder = oldest == 0 ? length : std::min<uint64_t>(length, view_.pinned);
+  const uint64_t inOrder = oldest == 0 ? length : std::min<uint64_t>(length, ring.pinned);
   const uint64_t wrapped = oldest == 0 || length < oldest ? 0 : length - oldest;
+  const Planes sources = from.planes(), own = planes();
   Plan whole{.op = std::string(KVCacheWrite::name), .dispatches = {}};
-  for (const auto& pair : {std::pair(all[keys], all[values]), std::pair(all[keyScales], all[valueScales])}) {
+  for (const auto& pair : {std::pair(keys, values), std::pair(keyScales, valueScales)}) {
     std::vector<Tensor> halves, targets;
-    for (const auto& plane : {pair.first, pair.second}) {
-      if (!plane) continue;
-      MNK_TRY(auto planeHalves, asHalves(*plane, view_.heads(), view_.capacity()));
-      // The target alone, which shares no memory with the source.
-      MNK_TRY(auto slots, planeHalves.slice(target, 1));
-      halves.push_back(std::move(planeHalves));
+    for (const Plane plane : {pair.first, pair.second}) {
+      if (!own[plane]) continue;
+      MNK_TRY(auto sourceHalves, asHalves(*sources[plane], ring.heads(), ring.capacity()));
+      MNK_TRY(auto targetHalves, asHalves(*own[plane], view_.heads(), view_.capacity()));
+      // The targets alone, which share no memory with the sources.
+      MNK_TRY(auto slots, headsOf(targetHalves, copied.target, sequences));
+      halves.push_back(std::move(sourceHalves));
       targets.push_back(std::move(slots));
     }
     if (halves.empty()) continue;
@@ -209,8 +212,8 @@ Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t l
     KVCacheView into{.keys = targets.front(), .wrap = view_.wrap, .pinned = view_.pinned};
     if (hasBoth) into.values = targets.back();
     const auto add = [&](const SlotRun& slots, KVCacheWrite write) -> Result<void> {
-      write.keys = slotsOf(halves.front(), source, slots);
-      if (hasBoth) write.values = slotsOf(halves.back(), source, slots);
+      write.keys = slotsOf(halves.front(), source, slots, sequences);
+      if (hasBoth) write.values = slotsOf(halves.back(), source, slots, sequences);
       write.into = into;
       MNK_TRY(auto planned, plan(write));
       whole.append(std::move(planned));
@@ -220,10 +223,10 @@ Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t l
     if (wrapped != 0) {
       KVCacheWrite write;
       write.sourceIsRing = true;
-      write.sourceOffset = (oldest - view_.pinned) % view_.ringLength();
+      write.sourceOffset = (oldest - ring.pinned) % ring.ringLength();
       write.tokens = wrapped;
       write.position = oldest;
-      MNK_TRY(add({view_.pinned, view_.ringLength()}, std::move(write)));
+      MNK_TRY(add({ring.pinned, ring.ringLength()}, std::move(write)));
     }
   }
   return whole;

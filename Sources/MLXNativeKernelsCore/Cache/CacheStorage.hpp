@@ -38,9 +38,13 @@ class CacheStorage {
                         std::span<const uint32_t> slots) const;
   Result<Plan> planRotaryRows(const MultiRoPE& rotation, const HeadsView& values, std::span<const uint32_t> sequences,
                               std::span<const uint32_t> slots) const;
-  // Copies the contents of a sequence of `length` positions, byte for byte: its pinned positions, and those from
-  // `oldest` on.
-  Result<Plan> planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const;
+  // Consecutive sequences of `length` positions each, which hold their pinned positions and those from `oldest` on.
+  struct Copied {
+    uint64_t source = 0, target = 0, sequences = 1;
+    uint64_t length = 0, oldest = 0;
+  };
+  // Copies them byte for byte from storage of the same shape, also of this one, whose capacity may differ.
+  Result<Plan> planCopy(const CacheStorage& from, const Copied& copied) const;
   // Quantizes slots of a dense cache with the same extents, for sequences that hold the same slots.
   Result<Plan> planQuantize(const KVCacheView& source, uint64_t sequence, uint64_t sequences,
                             const SlotRun& slots) const;

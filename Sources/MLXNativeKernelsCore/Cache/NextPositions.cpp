@@ -11,15 +11,15 @@ namespace mnk {
 
 namespace {
 
-constexpr std::string_view kCall = "AttentionCache.nextPositions";
+constexpr std::string_view kNextPositions = "AttentionCache.nextPositions";
 
 class NextPositions final : public PositionSource {
  public:
   NextPositions(std::shared_ptr<CacheCursors> cursors, std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts)
       : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
 
-  Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens) const override {
-    return guardedAs(kCall, [&]() -> Result<RotaryPositions> {
+  Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens, bool asList) const override {
+    return guardedAs(kNextPositions, [&]() -> Result<RotaryPositions> {
       const bool isOne = sequences_.size() == 1;
       uint32_t only = 0;
       if (isOne) {
@@ -43,7 +43,7 @@ class NextPositions final : public PositionSource {
         uint64_t& position = next[sequence];
         MNK_TRY(checkPositions(sequence, position + rows));
         if (recording) recording->rotate(position, position + rows, sequence);
-        if (entries.size() == 1) return RotaryPositions(position);
+        if (entries.size() == 1 && !asList) return RotaryPositions(position);
         if (numbers.size() + rows > MultiRoPE::kMaxListed) return tooMany(entries);
         for (uint64_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(position++));
       }
@@ -61,7 +61,7 @@ class NextPositions final : public PositionSource {
   static Error tooMany(std::span<const SequenceRows> entries) {
     uint64_t tokens = 0;
     for (const SequenceRows& entry : entries) tokens += entry.rows;
-    return {.op = std::string(kCall),
+    return {.op = std::string(kNextPositions),
             .what = "there are too many tokens of several sequences",
             .got = countText(tokens, "token"),
             .expected = fmt::format("at most {}", countText(MultiRoPE::kMaxListed, "token")),
@@ -75,8 +75,8 @@ class NextPositions final : public PositionSource {
 }  // namespace
 
 RotaryPositions AttentionCache::nextPositions(std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts) const {
-  return RotaryPositions(std::make_shared<const NextPositions>(
-      std::shared_ptr<CacheCursors>(state_, &state_->cursors), std::move(sequences), std::move(rowCounts)));
+  return RotaryPositions(std::make_shared<const NextPositions>(std::shared_ptr<CacheCursors>(state_, &state_->cursors),
+                                                               std::move(sequences), std::move(rowCounts)));
 }
 
 }  // namespace mnk

@@ -94,7 +94,7 @@ bool canScale(const Op& op) {
 
 constexpr Rule<Op> kQuantizedStorageRules[] = {
     INVALID_IF(codecError(op), "the codec cannot code such vectors", codecError(op)->got, codecError(op)->expected,
-               "Choose other bits, the other codec, or a dense cache."),
+               "Choose other bits, another codec, or a dense cache."),
 
     INVALID_IF(!VectorLanes::canShare(op.headDim, op.valueHeadDim), "head dims of keys and values are too different",
                fmt::format("{} and {}", op.headDim, op.valueHeadDim), "at most 32 times the other",
@@ -103,7 +103,8 @@ constexpr Rule<Op> kQuantizedStorageRules[] = {
     INVALID_IF(!canScale(op), "the scale factor cannot be used",
                fmt::format("{} for {} at head dims {} and {}", op.quantized->scaleFactor, name(op.quantized->codec),
                            op.headDim, op.valueHeadDim),
-               "1, or for mlx1 at head dims of 512 a number from 1e-6 to 1e6", "Leave the scale factor at 1."),
+               "1, or for mlx1 and mlx1Unrotated at head dims of 512 a number from 1e-6 to 1e6",
+               "Leave the scale factor at 1."),
 
     INVALID_IF(!op.quantized->options.hasSearch(), "the number of candidates is not supported",
                fmt::format("{}", op.quantized->options.candidates), "1, 5 or 17",

@@ -102,12 +102,14 @@ std::shared_ptr<Library> coreOf(MNKKernelLibrary* _Nullable library);
 
 // A number too large for a sequence becomes that of an unknown one.
 inline uint32_t sequenceNumber(NSUInteger sequence) {
-  return sequence == MNKOnlySequence ? kOnlySequence : static_cast<uint32_t>(std::min<NSUInteger>(sequence, kOnlySequence - 1));
+  return sequence == MNKOnlySequence ? kOnlySequence
+                                     : static_cast<uint32_t>(std::min<NSUInteger>(sequence, kOnlySequence - 1));
 }
 struct SequenceList {
   std::vector<uint32_t> sequences, rowCounts;
 };
-SequenceList readList(Reading& reading, NSArray<NSNumber*>* _Nullable sequences, NSArray<NSNumber*>* _Nullable rowCounts);
+SequenceList readList(Reading& reading, NSArray<NSNumber*>* _Nullable sequences,
+                      NSArray<NSNumber*>* _Nullable rowCounts);
 
 std::vector<CachePrefix> readPrefixes(Reading& reading, NSArray<MNKCachePrefix*>* _Nullable prefixes);
 

@@ -35,6 +35,8 @@ static_assert(kSame<MNKWhenFullFail, KVWrap::linear>);
 static_assert(kSame<MNKWhenFullOverwriteOldest, KVWrap::ring>);
 static_assert(kSame<MNKKVCodecTurbo, KVCodecName::turbo>);
 static_assert(kSame<MNKKVCodecMLX1, KVCodecName::mlx1>);
+static_assert(kSame<MNKKVCodecMLX1Unrotated, KVCodecName::mlx1Unrotated>);
+static_assert(kSame<MNKKVCodecMLX1Affine4, KVCodecName::mlx1Affine4>);
 static_assert(kSame<MNKKVScaleRuleUnbiased, KVScaleRule::unbiased>);
 static_assert(kSame<MNKKVScaleRuleLeastSquares, KVScaleRule::leastSquares>);
 static_assert(kSame<MNKKVNonFiniteZero, KVNonFinite::zero>);

@@ -165,13 +165,24 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
                  contentsOfURL:(NSURL *)url
                       maxBytes:(NSUInteger)maxBytes
                          error:(NSError **)error {
+  return [self initWithDevice:device contentsOfURL:url maxBytes:maxBytes capacity:0 error:error];
+}
+
+- (instancetype)initWithDevice:(MNKDevice *)device
+                 contentsOfURL:(NSURL *)url
+                      maxBytes:(NSUInteger)maxBytes
+                      capacity:(NSUInteger)capacity
+                         error:(NSError **)error {
   if (!(self = [super init])) return nil;
   const BOOL succeeded = objc::run(error, [&]() -> Result<void> {
     auto target = objc::coreOf(device);
     if (!target) return target.error();
     auto path = objc::pathFrom(url, "AttentionCache");
     if (!path) return path.error();
-    auto cache = AttentionCache::load(*target, *path, maxBytes);
+    Reading reading("AttentionCache");
+    const uint32_t slots = reading.narrow(capacity, "capacity");
+    if (reading.failed()) return reading.error();
+    auto cache = AttentionCache::load(*target, *path, maxBytes, slots);
     if (!cache) return cache.error();
     self->_core = *cache;
     return {};

@@ -16,7 +16,10 @@ namespace mnk::objc {
 SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<NSNumber *> *rowCounts) {
   const bool isOnly = sequences.count == 1 && [sequences[0] isEqual:@(MNKOnlySequence)];
   SequenceList list{.sequences = {kOnlySequence}, .rowCounts = {}};
-  if (!isOnly) list.sequences = reading.integers<uint32_t>(sequences, "a sequence");
+  if (!isOnly) {
+    list.sequences = reading.integers<uint32_t>(sequences, "a sequence");
+    for (uint32_t &sequence : list.sequences) sequence = sequenceNumber(sequence);
+  }
   if (!rowCounts) return list;
   list.rowCounts = reading.integers<uint32_t>(rowCounts, "a row count");
   // To the core, an empty list means no list.
@@ -303,6 +306,33 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
     const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
     if (reading.failed()) return reading.error();
     return both->copy(*self->_core, from, to);
+  });
+}
+
+- (BOOL)copySequence:(NSUInteger)source
+             ofCache:(MNKAttentionCache *)cache
+          toSequence:(NSUInteger)target
+             ofCache:(MNKAttentionCache *)other
+               error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    Reading reading("AttentionCache.copy");
+    const auto first = objc::read(reading, cache);
+    auto second = objc::read(reading, other);
+    const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
+    if (reading.failed()) return reading.error();
+    return first->copy(*self->_core, from, *second, to);
+  });
+}
+
+- (MNKAttentionCache *)growCache:(MNKAttentionCache *)cache toCapacity:(NSUInteger)capacity error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKAttentionCache *> {
+    Reading reading("AttentionCache.grown");
+    const auto source = objc::read(reading, cache);
+    const uint32_t slots = reading.narrow(capacity, "capacity");
+    if (reading.failed()) return reading.error();
+    auto result = source->grown(*self->_core, slots);
+    if (!result) return result.error();
+    return [[MNKAttentionCache alloc] initWithCore:*result];
   });
 }
 

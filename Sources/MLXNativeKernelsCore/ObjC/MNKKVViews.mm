@@ -48,6 +48,12 @@ using objc::Reading;
 + (instancetype)mlx1WithBits:(NSUInteger)bits {
   return [[self alloc] initWithName:MNKKVCodecMLX1 bits:bits];
 }
++ (instancetype)mlx1UnrotatedWithBits:(NSUInteger)bits {
+  return [[self alloc] initWithName:MNKKVCodecMLX1Unrotated bits:bits];
+}
++ (instancetype)mlx1Affine4 {
+  return [[self alloc] initWithName:MNKKVCodecMLX1Affine4 bits:4];
+}
 - (instancetype)initWithName:(MNKKVCodecName)name bits:(NSUInteger)bits {
   if ((self = [super init])) {
     _name = name;
@@ -195,7 +201,7 @@ KVLayout read(Reading &reading, MNKKVLayout layout) {
 }
 
 KVCodecName read(Reading &reading, MNKKVCodecName name) {
-  return reading.choice(name, KVCodecName::mlx1, "codec");
+  return reading.choice(name, KVCodecName::mlx1Affine4, "codec");
 }
 
 KVCodec read(Reading &reading, MNKKVCodec *codec) {

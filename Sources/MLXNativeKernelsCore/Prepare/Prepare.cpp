@@ -142,6 +142,7 @@ class Preparing {
 
   Result<void> measure() {
     const TuningFile file = TuningFile::of(*device_, what_.tuningFile);
+    MNK_TRY(file.checkReplaceable());
     const auto known = device_->profile().measuredTuning;
     const std::optional<MeasuredTuning> kept = file.load();
     MeasuredTuning tuning = known ? *known : MeasuredTuning();

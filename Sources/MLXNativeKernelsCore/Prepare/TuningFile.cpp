@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -18,6 +19,7 @@ namespace mnk {
 
 namespace {
 
+constexpr std::string_view kTitleOfAny = "MLXNativeKernels tuning ";  // of every version
 constexpr std::string_view kTitle = "MLXNativeKernels tuning 1";
 constexpr std::string_view kColumns =
     "cache queries keyDim valueDim rows heads keys kernel rowsPerTile tileKeys simdgroups splits merge";
@@ -110,6 +112,20 @@ std::optional<MeasuredTuning> TuningFile::load() const {
   return MeasuredTuning::parse(std::string_view(text).substr(heading_.size(), last - heading_.size()));
 }
 
+Result<void> TuningFile::checkReplaceable() const {
+  if (path_.empty() || makesFolder_) return {};
+  auto opened = FileReader::open(kPrepareName, path_);
+  if (!opened || opened->length() == 0) return {};  // there is nothing to lose, or saving fails
+  std::string start(std::min<uint64_t>(opened->length(), kTitleOfAny.size()), '\0');
+  MNK_TRY(opened->read(std::as_writable_bytes(std::span(start))));
+  if (start == kTitleOfAny) return {};
+  return Error{.op = std::string(kPrepareName),
+               .what = "the file is not a tuning file",
+               .got = path_,
+               .expected = "no file, or one that prepare wrote",
+               .fix = "Pass another path, or delete the file."};
+}
+
 Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
   if (path_.empty()) {
     return Error{.op = std::string(kPrepareName),
@@ -123,6 +139,7 @@ Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
     return fileError(kPrepareName, "the tuning file cannot be read", path_, EACCES, "Change its mode, or delete it.");
   }
   if (makesFolder_) MNK_TRY(makeFolder(path_));
+  MNK_TRY(checkReplaceable());
   std::string text = heading_ + tuning.lines();
   text += fmt::format("{}{:08x}\n", kChecksum, checksum(text));
   MNK_TRY(auto replacement, FileReplacement::make(kPrepareName, path_));

@@ -19,6 +19,8 @@ class TuningFile {
 
   const std::string& path() const { return path_; }  // empty: nothing is stored
   std::optional<MeasuredTuning> load() const;
+  // Fails if the caller's path names a file that is no tuning file: saving would destroy it.
+  Result<void> checkReplaceable() const;
   Result<void> save(const MeasuredTuning& tuning) const;
 
  private:

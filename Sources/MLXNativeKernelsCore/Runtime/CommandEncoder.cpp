@@ -242,14 +242,15 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<S
 CommandEncoder::~CommandEncoder() = default;
 
 Result<void> CommandEncoder::encode(const Plan& plan) {
-  const auto again = [&]() -> Call {
-    return [plan](CommandEncoder& encoder) { return encoder.encode(plan); };
-  };
+  const auto again = [&]() -> Call { return [plan](CommandEncoder& encoder) { return encoder.encode(plan); }; };
   return remembering(again, [&] {
     return guarded(plan.op, [&]() -> Result<void> {
       const Impl::ReadyScope scope{*impl_};
       MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
-      return impl_->recordReady();
+      std::string warning = impl_->summary.warning.empty() ? plan.warning : std::string();
+      MNK_TRY(impl_->recordReady());
+      if (!warning.empty()) impl_->summary.warning = std::move(warning);
+      return {};
     });
   });
 }
@@ -298,12 +299,6 @@ void CommandEncoder::fail(const Error& error) noexcept {
   impl_->submission.reset();
   impl_->scratch.reset();
   impl_->zeroed.reset();
-}
-void CommandEncoder::noteFixedPositions() noexcept {
-  impl_->hasFixedPositions = true;
-}
-void CommandEncoder::noteAppend() noexcept {
-  impl_->hasAppend = true;
 }
 const std::string& CommandEncoder::label() const {
   return impl_->label;

@@ -53,6 +53,7 @@ std::string Summary::text() const {
       fmt::format("{}, {}, {} read, {} written", countText(total.dispatches, "dispatch"),
                   countText(barriers, "barrier"), bytesText(total.bytesRead), bytesText(total.bytesWritten));
   if (deviceSeconds > 0) text += ", " + secondsText(deviceSeconds);
+  if (!warning.empty()) text += "; warning: " + warning;
   return text;
 }
 

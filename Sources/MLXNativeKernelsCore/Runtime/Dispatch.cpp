@@ -121,12 +121,14 @@ void Plan::append(Plan next) {
   }
   scratchBytes = std::max(scratchBytes, next.scratchBytes);
   zeroedBytes += next.zeroedBytes;
+  if (warning.empty()) warning = std::move(next.warning);
 }
 
 std::string Plan::text() const {
   std::string text = fmt::format("{}: {}", op, countText(dispatches.size(), "dispatch"));
   const uint64_t lentBytes = scratchBytes + zeroedBytes;
   if (lentBytes) text += fmt::format(", {} of scratch memory", bytesText(lentBytes));
+  if (!warning.empty()) text += "\n  warning: " + warning;
   for (const Dispatch& dispatch : dispatches) text += "\n  " + dispatch.text();
   return text;
 }

@@ -1,6 +1,6 @@
 #include "MLXNativeKernels/RecordedStep.hpp"
 
-#include "Runtime/CommandEncoderImpl.hpp"
+#include "Runtime/RepeatedOp.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
 
@@ -10,6 +10,29 @@ namespace {
 
 constexpr std::string_view kStepName = "RecordedStep";
 
+// A step that is recorded in others multiplies: without limits, a few lines could record more calls than a run could
+// ever make.
+constexpr uint64_t kMaxCalls = 1 << 17;
+constexpr uint32_t kMaxNesting = 16;
+
+Result<void> checkRecordable(uint64_t calls, uint32_t nesting) {
+  if (nesting > kMaxNesting) {
+    return Error{.op = std::string(kStepName),
+                 .what = "recorded steps are nested too deeply",
+                 .got = fmt::format("{} steps, each in the next", nesting),
+                 .expected = fmt::format("at most {}", kMaxNesting),
+                 .fix = "Record the calls of the inner steps in one step, or encode the steps one after another."};
+  }
+  if (calls > kMaxCalls) {
+    return Error{.op = std::string(kStepName),
+                 .what = "a recording has too many calls",
+                 .got = fmt::format("{}, with those of the steps in it", countText(calls, "call")),
+                 .expected = fmt::format("at most {}", kMaxCalls),
+                 .fix = "Record fewer calls, such as those of one token, and run the step several times."};
+  }
+  return {};
+}
+
 Error emptyStep() {
   return {.op = std::string(kStepName),
           .what = "there is no step to run",
@@ -18,19 +41,13 @@ Error emptyStep() {
           .fix = "Record a step, and run it where it was moved to."};
 }
 
-Error fixedPositions() {
-  return {.op = std::string(kStepName),
-          .what = "rotary positions stay as recorded, while the cache advances with every run",
-          .got = "positions given as numbers, and an append to a cache",
-          .expected = "positions that follow the cache, or a tensor of positions that is written before each run",
-          .fix = "Use the next positions of the cache, or pass `rotary` without positions to appendAndAttend."};
-}
-
 }  // namespace
 
 struct RecordedStep::State {
   std::shared_ptr<Device> device;
   std::string label;
+  uint64_t callCount = 1;  // that a run makes, with those of the steps in it
+  uint32_t nesting = 1;
   std::vector<CommandEncoder::RememberedCall> calls;
   Summary summary;
 };
@@ -72,12 +89,9 @@ Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
                    .expected = "an encoder of a recording",
                    .fix = "Make an encoder that records, and one step of it."};
     }
-    for (const auto& joined : encoder.impl_->participants) {
-      std::lock_guard lock(EncodingParticipant::mutex());
-      MNK_TRY(joined.participant->check());
-    }
-    if (encoder.impl_->hasFixedPositions && encoder.impl_->hasAppend) return fixedPositions();
-    auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label());
+    MNK_TRY(encoder.checkRecorded());
+    auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label(),
+                                                       std::max<uint64_t>(encoder.callCount_, 1), encoder.nesting_ + 1);
     state->summary = encoder.summary();
     encoder.fail(CommandEncoder::neverRuns("it is used after its step was made"));
     state->calls = std::move(*encoder.calls_);
@@ -119,7 +133,10 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
   const auto again = [this]() -> CommandEncoder::Call {
     return [step = *this](CommandEncoder& encoder) { return step.encode(encoder); };
   };
-  return into.remembering(again, [&] {
+  const uint64_t calls = into.callCount_ + (state_ ? state_->callCount : 0);
+  const uint32_t nesting = std::max(into.nesting_, state_ ? state_->nesting : 0);
+  if (into.calls_) MNK_TRY(checkRecordable(calls, nesting + 1));
+  MNK_TRY(into.remembering(again, [&] {
     return guarded(kStepName, [&]() -> Result<void> {
       if (!state_) return emptyStep();
       if (into.device() != state_->device) {
@@ -137,7 +154,12 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
       }
       return {};
     });
-  });
+  }));
+  if (into.calls_) {
+    into.callCount_ = calls;
+    into.nesting_ = nesting;
+  }
+  return {};
 }
 
 const Summary& RecordedStep::summary() const {
@@ -153,11 +175,15 @@ const std::shared_ptr<Device>& RecordedStep::device() const {
 Result<void> CommandEncoder::remember(const std::function<Call()>& make, const std::function<Result<void>()>& body,
                                       bool hasOneForm) {
   return guarded(kStepName, [&]() -> Result<void> {
+    MNK_TRY(checkRecordable(callCount_ + 1, 0));
     calls_->push_back({make(), hasOneForm ? std::make_shared<CallMemo>() : nullptr});
     auto calls = std::move(calls_);
     auto encoded = guarded(kStepName, body);
     calls_ = std::move(calls);
-    if (!encoded) calls_->pop_back();
+    if (encoded)
+      ++callCount_;
+    else
+      calls_->pop_back();
     return encoded;
   });
 }

@@ -1,4 +1,4 @@
-// Records repeated ops by patching the cached plan of their form.
+// Records repeated ops by patching the cached plan of their form, and checks what a recording repeats.
 #include <algorithm>
 
 #include "Runtime/CommandEncoderImpl.hpp"
@@ -18,6 +18,14 @@ auto memoryOf(const OpForm& form) {
     const Tensor& tensor = *form.operands()[operand].tensor;
     return BoundMemory{tensor.buffer(), tensor.byteOffset()};
   };
+}
+
+Error fixedPositions() {
+  return {.op = "RecordedStep",
+          .what = "rotary positions stay as recorded, while the cache advances with every run",
+          .got = "positions given as numbers, and an append to a cache",
+          .expected = "positions that follow the cache, or a tensor of positions that is written before each run",
+          .fix = "Use the next positions of the cache, or pass `rotary` without positions to appendAndAttend."};
 }
 
 }  // namespace
@@ -169,6 +177,21 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     });
     return {};
   });
+}
+
+void CommandEncoder::noteFixedPositions() noexcept {
+  impl_->hasFixedPositions = true;
+}
+
+void CommandEncoder::noteAppend() noexcept {
+  impl_->hasAppend = true;
+}
+
+Result<void> CommandEncoder::checkRecorded() const {
+  if (impl_->hasFixedPositions && impl_->hasAppend) return fixedPositions();
+  std::lock_guard lock(EncodingParticipant::mutex());
+  for (const auto& joined : impl_->participants) MNK_TRY(joined.participant->check());
+  return {};
 }
 
 }  // namespace mnk

@@ -48,7 +48,9 @@ Tensor& Tensor::operator=(const Tensor&) = default;
 Tensor& Tensor::operator=(Tensor&&) noexcept = default;
 Tensor::~Tensor() = default;
 
-Result<Tensor> Tensor::zeros(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape) {
+namespace {
+
+Result<Tensor> makeTensor(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape, bool isUndefined) {
   return guarded(kTensorName, [&]() -> Result<Tensor> {
     if (!device) {
       return Error{.op = std::string(kTensorName),
@@ -58,9 +60,20 @@ Result<Tensor> Tensor::zeros(const std::shared_ptr<Device>& device, DType dtype,
                    .fix = "Make one with Device::makeDefault."};
     }
     if (!isKnown(dtype)) return unknownDType(dtype);
-    MNK_TRY(auto buffer, device->makeBuffer(shape.elementCount() * byteSize(dtype)));
-    return over(std::move(buffer), dtype, shape);
+    const uint64_t bytes = shape.elementCount() * byteSize(dtype);
+    MNK_TRY(auto buffer, isUndefined ? device->makeUndefinedBuffer(bytes) : device->makeBuffer(bytes));
+    return Tensor::over(std::move(buffer), dtype, shape);
   });
+}
+
+}  // namespace
+
+Result<Tensor> Tensor::zeros(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape) {
+  return makeTensor(device, dtype, shape, false);
+}
+
+Result<Tensor> Tensor::undefined(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape) {
+  return makeTensor(device, dtype, shape, true);
 }
 
 Result<Tensor> Tensor::over(std::shared_ptr<Buffer> buffer, DType dtype, const Shape& shape, uint64_t byteOffset) {

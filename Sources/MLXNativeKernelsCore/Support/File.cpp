@@ -30,6 +30,11 @@ Error notPlainFile(std::string_view op, const std::string& path) {
           .fix = "Pass the path of a file, not of a folder, a pipe or a device."};
 }
 
+Error cannotMakeFile(std::string_view op, const std::string& path, int number) {
+  return fileError(op, "no file can be made beside the path", path, number,
+                   "Pass a path in a folder that exists and that this process may write to.");
+}
+
 Result<void> checkPath(std::string_view op, const std::string& path) {
   if (!path.empty() && path.find('\0') == std::string::npos) return {};
   return Error{.op = std::string(op),

@@ -36,6 +36,7 @@ inline constexpr size_t kFileBufferBytes = 1 << 18;
 // `number` is an errno value.
 Error fileError(std::string_view op, std::string_view what, const std::string& path, int number, std::string_view fix);
 Error notPlainFile(std::string_view op, const std::string& path);
+Error cannotMakeFile(std::string_view op, const std::string& path, int number);
 // Refuses an empty path, and one with a null character, where the system would end it.
 Result<void> checkPath(std::string_view op, const std::string& path);
 

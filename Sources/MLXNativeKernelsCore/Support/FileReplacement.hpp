@@ -5,13 +5,14 @@
 #include <optional>
 #include <vector>
 
+#include "Support/FileLocation.hpp"
 #include "Support/TemporaryFile.hpp"
 
 namespace mnk {
 
-// If the path is a symbolic link, its target is replaced or created. Only regular files are replaced; the new file gets
-// the old one's permissions and group. A file that did not exist is readable only by its owner, since a cache contains
-// user data. Nothing changes without `commit`.
+// Links are followed as FileLocation.hpp says. Only regular files are replaced; the new file gets the old one's
+// permissions and group. A file that did not exist is readable only by its owner, since a cache contains user data.
+// Nothing changes without `commit`.
 class FileReplacement {
  public:
   static Result<FileReplacement> make(std::string_view op, const std::string& path);
@@ -21,22 +22,16 @@ class FileReplacement {
   Result<void> commit();
 
  private:
-  struct Target {
-    std::string path;
-    mode_t permissions = 0600;
-    std::optional<gid_t> group = {};  // of the replaced file
-
-    std::string folder() const { return path.substr(0, path.rfind('/') + 1); }
-  };
-  static Result<Target> findTarget(std::string_view op, const std::string& path);
-  FileReplacement(std::string_view op, const std::string& path, Target target);
+  FileReplacement(std::string_view op, const std::string& path, FileLocation location);
   Result<void> writeOut(std::span<const std::byte> bytes);
   Result<void> flush();
 
   std::string op_;
   std::string path_;
-  Target target_;
+  mode_t permissions_ = 0600;
+  std::optional<gid_t> group_;  // of the replaced file
   std::vector<std::byte> buffer_;
+  FileDescriptor folder_;
   TemporaryFile file_;
 };
 

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <random>
+
+#include "Support/Crc32.hpp"
 
 namespace mnk {
 
@@ -18,7 +18,9 @@ namespace {
 
 constexpr std::string_view kStart = ".mnk-save-", kEnd = ".tmp";
 constexpr std::string_view kDigits = "0123456789abcdef";
-constexpr size_t kRandomDigits = 16;
+// The checksum of the target's name, then the number of the attempt.
+constexpr size_t kNameDigits = 8, kAttemptDigits = 8;
+constexpr int kSharedNames = 16;  // which each save of a target examines; further attempts have random names
 constexpr int kAttempts = 100;
 
 std::atomic<bool> namesAlways = false;
@@ -27,12 +29,21 @@ bool isPlainFileOfThisUser(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
 }
 
-// Whether the path names this open file rather than a link to it.
-bool names(const char* path, int file) {
+bool statusOf(int folder, const char* name, struct stat& status) {
+  return ::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// Whether the name is that of this open file rather than of a link to it.
+bool names(int folder, const char* name, int file) {
   struct stat named {
   }, open{};
-  return ::lstat(path, &named) == 0 && ::fstat(file, &open) == 0 && named.st_dev == open.st_dev &&
+  return statusOf(folder, name, named) && ::fstat(file, &open) == 0 && named.st_dev == open.st_dev &&
          named.st_ino == open.st_ino;
+}
+
+template <typename Digit>
+void setDigits(std::string& name, size_t from, size_t count, Digit digit) {
+  for (size_t i = 0; i < count; ++i) name[from + i] = kDigits[digit(count - 1 - i) % kDigits.size()];
 }
 
 // Also false if the file system has no locks; nothing is considered abandoned there.
@@ -50,30 +61,38 @@ struct OpenFileLink {
 
 }  // namespace
 
-TemporaryFile::TemporaryFile(std::string folder) : folder_(std::move(folder)) {
-  name_ = folder_ + std::string(kStart) + std::string(kRandomDigits, '-') + std::string(kEnd);
+TemporaryFile::TemporaryFile(int folder, std::string target)
+    : folder_(folder), target_(std::move(target)), name_(kStart) {
+  Crc32 sum;
+  sum.add(std::as_bytes(std::span(target_)));
+  name_.append(kNameDigits + kAttemptDigits, '0').append(kEnd);
+  setDigits(name_, kStart.size(), kNameDigits, [&](size_t digit) { return sum.value() >> (4 * digit); });
 }
 
 bool TemporaryFile::isTemporaryName(std::string_view name) {
-  return name.size() == kStart.size() + kRandomDigits + kEnd.size() && name.starts_with(kStart) &&
+  return name.size() == kStart.size() + kNameDigits + kAttemptDigits + kEnd.size() && name.starts_with(kStart) &&
          name.ends_with(kEnd) && name.find_first_not_of(kDigits, kStart.size()) == name.size() - kEnd.size();
 }
 
 TemporaryFile::~TemporaryFile() {
-  if (isNamed_) ::unlink(name_.c_str());  // before closing the descriptor releases the lock
+  if (isNamed_) ::unlinkat(folder_, name_.c_str(), 0);  // before closing the descriptor releases the lock
 }
 
-void TemporaryFile::chooseName() {
-  std::random_device random;
-  const auto end = name_.end() - kEnd.size();
-  std::generate(end - kRandomDigits, end, [&] { return kDigits[random() % kDigits.size()]; });
+void TemporaryFile::chooseName(int attempt) {
+  const size_t from = kStart.size() + kNameDigits;
+  if (attempt < kSharedNames) {
+    setDigits(name_, from, kAttemptDigits, [&](size_t digit) { return static_cast<size_t>(attempt) >> (4 * digit); });
+  } else {
+    std::random_device random;
+    setDigits(name_, from, kAttemptDigits, [&](size_t) { return random(); });
+  }
 }
 
 int TemporaryFile::make() {
+  removeAbandoned();
 #ifdef O_TMPFILE
   if (!namesAlways) {
-    const char* folder = folder_.empty() ? "." : folder_.c_str();
-    FileDescriptor file(::open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    FileDescriptor file(::openat(folder_, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
     if (file.get() >= 0 && ::access(OpenFileLink(file.get()).path, F_OK) == 0) {
       file_ = std::move(file);
       return 0;
@@ -81,13 +100,14 @@ int TemporaryFile::make() {
   }
 #endif
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    chooseName();
-    FileDescriptor file(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    chooseName(attempt);
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    FileDescriptor file(::openat(folder_, name_.c_str(), kFlags, 0600));
     if (file.get() < 0 && errno == EEXIST) continue;
     if (file.get() < 0) return errno;
     // Another save may have seen the file before it was locked and considered it abandoned.
     if (!lock(file.get()) && errno == EWOULDBLOCK) continue;
-    if (!names(name_.c_str(), file.get())) continue;
+    if (!names(folder_, name_.c_str(), file.get())) continue;
     file_ = std::move(file);
     isNamed_ = true;
     return 0;
@@ -95,38 +115,34 @@ int TemporaryFile::make() {
   return EEXIST;
 }
 
-int TemporaryFile::moveTo(const std::string& path) {
+int TemporaryFile::replaceTarget() {
 #ifdef O_TMPFILE
   if (!isNamed_) {
     (void)lock(file_.get());  // before others can see it
     const OpenFileLink link(file_.get());
     for (int attempt = 0; !isNamed_; ++attempt) {
-      chooseName();
-      isNamed_ = ::linkat(AT_FDCWD, link.path, AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+      chooseName(attempt);
+      isNamed_ = ::linkat(AT_FDCWD, link.path, folder_, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
       if (!isNamed_ && (errno != EEXIST || attempt == kAttempts)) return errno;
     }
   }
 #endif
-  if (::rename(name_.c_str(), path.c_str()) != 0) return errno;
+  if (::renameat(folder_, name_.c_str(), folder_, target_.c_str()) != 0) return errno;
   isNamed_ = false;
   return 0;
 }
 
-void TemporaryFile::removeAbandoned(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::directory_iterator entries(folder.empty() ? "." : folder, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    const std::filesystem::path& path = entries->path();
+void TemporaryFile::removeAbandoned() {
+  for (int attempt = 0; attempt < kSharedNames; ++attempt) {
+    chooseName(attempt);
+    const char* name = name_.c_str();
     struct stat status {};
     // Check first: opening something other than a regular file could have side effects.
-    if (!isTemporaryName(path.filename().native()) || ::lstat(path.c_str(), &status) != 0 ||
-        !isPlainFileOfThisUser(status)) {
-      continue;
-    }
-    const FileDescriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!statusOf(folder_, name, status) || !isPlainFileOfThisUser(status)) continue;
+    const FileDescriptor file(::openat(folder_, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !isPlainFileOfThisUser(status)) continue;
     // Its owner may have renamed it meanwhile. With the lock held, neither the owner nor another save changes the name.
-    if (lock(file.get()) && names(path.c_str(), file.get())) ::unlink(path.c_str());
+    if (lock(file.get()) && names(folder_, name, file.get())) ::unlinkat(folder_, name, 0);
   }
 }
 

@@ -23,6 +23,7 @@
 #include "Support/ByteRanges.cpp"
 #include "Support/Error.cpp"
 #include "Support/File.cpp"
+#include "Support/FileLocation.cpp"
 #include "Support/FileReplacement.cpp"
 #include "Support/Format.cpp"
 #include "Support/Guard.cpp"

@@ -5,6 +5,7 @@
 #include "Checking/DeclaredAccesses.hpp"
 #include "Checking/Observer.hpp"
 #include "Checking/SourceLocations.hpp"
+#include "HostBuffer.hpp"
 #include "HostOptions.hpp"
 #include "Support/Try.hpp"
 
@@ -41,6 +42,28 @@ void copyResultsBack(const Checked& checked) {
     for (const AccessKind kind : {AccessKind::write, AccessKind::atomic}) {
       checked.memory.copyBack(i, checked.observer.shadow().touched(i, kind));
     }
+  }
+}
+
+// Addresses that must be written before they are read: outputs, and undefined bytes of buffers.
+ByteRanges unset(const DispatchJob& job, ByteRanges outputs) {
+  if (job.ready.dispatch.mayReadUndefined) return outputs;
+  for (const BoundMemory& bound : job.memory) {
+    const auto* buffer = dynamic_cast<const HostBuffer*>(bound.buffer.get());
+    if (buffer) addShifted(buffer->unwritten(), 0, outputs);
+  }
+  return outputs;
+}
+
+void noteWritten(const Checked& checked) {
+  ByteRanges written;
+  for (uint32_t i = 0; i < checked.memory.copies().size(); ++i) {
+    for (const AccessKind kind : {AccessKind::write, AccessKind::atomic}) {
+      addShifted(checked.observer.shadow().touched(i, kind), checked.originalAddress(i), written);
+    }
+  }
+  for (const BoundMemory& bound : checked.job.memory) {
+    if (auto* buffer = dynamic_cast<HostBuffer*>(bound.buffer.get())) buffer->noteWritten(written);
   }
 }
 
@@ -139,13 +162,14 @@ Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinc
   poison(outputs);
   Arguments arguments = bindArguments(job);
   MNK_TRY(const auto memory, MarginCopies::make(job, arguments));
-  Observer observer(memory, outputs);
+  Observer observer(memory, unset(job, outputs));
   const Watcher watcher = observer.watcher();
   auto outcome = runThreadgroups(job, arguments, &watcher);
   if (observer.ranOutOfMemory()) return noMemoryToCheck(job, "what its lanes touched");
 
   const Checked checked{job, memory, observer};
   copyResultsBack(checked);
+  noteWritten(checked);
   noteUndeclared(checked, declared);
   auto texts = describe(checked);
   DispatchTrace trace = traceOf(checked);

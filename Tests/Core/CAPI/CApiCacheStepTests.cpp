@@ -221,6 +221,11 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   EXPECT(made.capacity == 4 && made.when_full == MNK_RING && !made.is_storage_only);
   EXPECT(made.sliding_window.window == 3 && made.sliding_window.max_rows == 2 && made.sliding_window.max_draft == 1);
   for (int round = 0; round < 3; ++round) fixture.expectSameStep();
+  mnk_cache_descriptor prompts = fixture.descriptor;
+  prompts.sliding_window = {.window = 3};
+  const Owned<mnk_cache> served(mnk_cache_make(fixture.device.get(), &prompts, nullptr), mnk_cache_release);
+  EXPECT_EQ(mnk_cache_get_descriptor(served.get()).sliding_window.max_rows, 64u);
+  EXPECT_EQ(mnk_cache_get_descriptor(served.get()).capacity, 66u);
   const auto encoder = makeEncoder(fixture.device.get());
   EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 1, nullptr));
   commit(encoder);

@@ -104,6 +104,42 @@ TEST(CApiCache, ADenseCacheIsMadeIntoAQuantizedOne) {
   EXPECT(cacheBytes(made.get()) == cacheBytes(expected.get()));
 }
 
+TEST(CApiCache, CachesGrowAndSequencesMove) {
+  QuantizedFixture fixture;
+  const auto cache = fixture.make();
+  fixture.append(cache.get());
+  fixture.append(cache.get());  // which wraps
+  const auto encoder = makeEncoder(fixture.device.get());
+  Refusals no;
+  no(mnk_encoder_make_grown_cache(nullptr, cache.get(), 9, no.out()));
+  no(mnk_encoder_make_grown_cache(encoder.get(), nullptr, 9, no.out()));
+  no(mnk_encoder_make_grown_cache(encoder.get(), cache.get(), 3, no.out()));
+  const Owned<mnk_cache> larger(mnk_encoder_make_grown_cache(encoder.get(), cache.get(), 9, nullptr),
+                                mnk_cache_release);
+  EXPECT_EQ(mnk_cache_next_position(larger.get(), 1), 0u);
+  no(mnk_encoder_copy_sequence_to_cache(nullptr, cache.get(), 1, larger.get(), 0, no.out()));
+  no(mnk_encoder_copy_sequence_to_cache(encoder.get(), nullptr, 1, larger.get(), 0, no.out()));
+  no(mnk_encoder_copy_sequence_to_cache(encoder.get(), cache.get(), 1, nullptr, 0, no.out()));
+  no(mnk_encoder_copy_sequence_to_cache(encoder.get(), cache.get(), 2, larger.get(), 0, no.out()));
+  const auto dense = fixture.makeDense(MNK_F32);
+  no(mnk_encoder_copy_sequence_to_cache(encoder.get(), cache.get(), 1, dense.get(), 0, no.out()));
+  EXPECT(mnk_encoder_copy_sequence_to_cache(encoder.get(), cache.get(), 1, larger.get(), 0, nullptr));
+  commit(encoder);
+  EXPECT_EQ(mnk_cache_get_descriptor(larger.get()).capacity, 9u);
+  for (const uint32_t sequence : {0, 1}) {
+    EXPECT_EQ(mnk_cache_next_position(larger.get(), sequence), 6u);
+    EXPECT_EQ(mnk_cache_count(larger.get(), sequence), 4u);
+  }
+  // What was saved can be loaded into as many slots.
+  const CacheFolder folder;
+  EXPECT(mnk_cache_save(cache.get(), folder.path().c_str(), nullptr));
+  const Owned<mnk_cache> loaded(
+      mnk_cache_make_from_path(fixture.device.get(), folder.path().c_str(), kPlenty, 9, nullptr), mnk_cache_release);
+  EXPECT_EQ(mnk_cache_get_descriptor(loaded.get()).capacity, 9u);
+  EXPECT_EQ(mnk_cache_count(loaded.get(), 1), 4u);
+  no(mnk_cache_make_from_path(fixture.device.get(), folder.path().c_str(), kPlenty, 3, no.out()));
+}
+
 TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   QuantizedFixture fixture;
   fixture.quantization.options = {.candidates = 17, .value_scale = MNK_SCALE_UNBIASED};
@@ -147,7 +183,7 @@ TEST(CApiCache, SavedCachesComeBack) {
   fixture.append(cache.get());
   EXPECT(mnk_cache_save(cache.get(), folder.path().c_str(), nullptr));
   const auto load = [&](const char* name, uint64_t most, mnk_error_out error) {
-    return Owned<mnk_cache>(mnk_cache_make_from_path(fixture.device.get(), folder.path(name).c_str(), most, error),
+    return Owned<mnk_cache>(mnk_cache_make_from_path(fixture.device.get(), folder.path(name).c_str(), most, 0, error),
                             mnk_cache_release);
   };
   const auto loaded = load("cache", mnk_cache_bytes(cache.get()), nullptr);
@@ -198,8 +234,8 @@ TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
   Refusals no;
   no(mnk_cache_save(nullptr, "x", no.out()));
   no(mnk_cache_save(cache.get(), nullptr, no.out()));
-  no(mnk_cache_make_from_path(nullptr, "x", 1, no.out()));
-  no(mnk_cache_make_from_path(fixture.device.get(), nullptr, 1, no.out()));
+  no(mnk_cache_make_from_path(nullptr, "x", 1, 0, no.out()));
+  no(mnk_cache_make_from_path(fixture.device.get(), nullptr, 1, 0, no.out()));
   no(mnk_cache_make_key_scales(nullptr, no.out()));
   no(mnk_cache_make_value_scales(nullptr, no.out()));
   no(mnk_encoder_dequantize(nullptr, cache.get(), keys, nullptr, 0, 0, MNK_ORIGINAL_DOMAIN, no.out()));
@@ -213,7 +249,7 @@ TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
     no(fixture.make(no.out()));
   };
   refuse([](mnk_cache_quantization& q) { q.size -= 1; });
-  refuse([](mnk_cache_quantization& q) { q.codec = number<mnk_kv_codec_name>(2); });
+  refuse([](mnk_cache_quantization& q) { q.codec = number<mnk_kv_codec_name>(4); });
   refuse([](mnk_cache_quantization& q) { q.options.key_scale = number<mnk_kv_scale_rule>(3); });
   refuse([](mnk_cache_quantization& q) { q.key_bits = 1; });
 }

@@ -16,7 +16,14 @@ TEST(CApiKVCodec, SizesOfCodecsAndCaches) {
   EXPECT(mnk_kv_codec_get_sizes(&codec, 512, &sizes, no.out()));
   EXPECT(sizes.code_bytes == 512 && sizes.scales == 2 && sizes.scale_bytes == 8);
   no(mnk_kv_codec_get_sizes(&codec, 128, &sizes, no.out()));
-  codec.name = number<mnk_kv_codec_name>(2);
+  codec = {.name = MNK_MLX1_UNROTATED, .bits = 8, .scale_factor = 0};
+  EXPECT(mnk_kv_codec_get_sizes(&codec, 512, &sizes, no.out()));
+  EXPECT(sizes.code_bytes == 512 && sizes.scales == 2 && sizes.scale_bytes == 8);
+  codec = {.name = MNK_MLX1_AFFINE4, .bits = 4, .scale_factor = 0};
+  EXPECT(mnk_kv_codec_get_sizes(&codec, 512, &sizes, no.out()));
+  EXPECT(sizes.code_bytes == 256 && sizes.scales == 1 && sizes.scale_bytes == 4);
+  no(mnk_kv_codec_get_sizes(&codec, 128, &sizes, no.out()));
+  codec.name = number<mnk_kv_codec_name>(4);
   no(mnk_kv_codec_get_sizes(&codec, 512, &sizes, no.out()));
   no(mnk_kv_codec_get_sizes(nullptr, 512, &sizes, no.out()));
   no(mnk_kv_codec_get_sizes(&codec, 512, nullptr, no.out()));

@@ -99,7 +99,8 @@ TEST(CApiKVQuantize, NumbersThatAreUnknownOrTooManyAreRefused) {
   ops.refuse([](Quantize& op) { op.options.non_finite = number<mnk_kv_non_finite>(2); });
   ops.refuse([](Dequantize& op) { op.layout = number<mnk_kv_layout>(2); });
   ops.refuse([](Dequantize& op) { op.domain = number<mnk_kv_domain>(2); });
-  ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = number<mnk_kv_codec_name>(2); });
+  ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = number<mnk_kv_codec_name>(4); });
+  ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = MNK_MLX1_AFFINE4; });
   // A count that no list can have, so that reading it would end the process.
   static const uint32_t one = 1;
   ops.refuse([](Quantize& op) { op.has_rows = true, op.sequences = {&one, SIZE_MAX, nullptr}; });

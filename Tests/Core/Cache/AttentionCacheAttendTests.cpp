@@ -192,7 +192,7 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
         EXPECT(largestDifference(fixture.attendNow(queries, masked), fixture.expected(queries, rows, held())) <
                kF32Sums);
       };
-      expectHeld(10);       // the first rows see nothing, or only pinned positions
+      expectHeld(10);          // the first rows see nothing, or only pinned positions
       fixture.truncate(8, 0);  // tokens overwritten by the truncated ones stay lost
       EXPECT_EQ(*fixture.cache.count(0), held().size());
       expectHeld(1);

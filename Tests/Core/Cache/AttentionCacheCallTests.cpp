@@ -95,8 +95,8 @@ TEST(AttentionCacheCall, AnAppendComesBeforeItsAttention) {
   const Body attend = [&](auto& e) { return cache.attend(e, one, {.into = out}, {}, 0); };
   const Body nonCausal = [&](auto& e) { return cache.attend(e, one, {.into = out}, {.isCausal = false}, 0); };
   const Body fused = [&](auto& e) {
-    return cache.appendAndAttend(
-        e, {.queries = one, .keys = one, .values = one, .results = {.into = out}, .sequence = 0});
+    return cache.appendAndAttend(e,
+                                 {.queries = one, .keys = one, .values = one, .results = {.into = out}, .sequence = 0});
   };
   const auto encode = [&](std::initializer_list<const Body*> calls) {
     return commit(device, [&](CommandEncoder& encoder) -> Result<void> {
@@ -131,7 +131,9 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, attendable(2));
   const Tensor two = rows(device, 2), out = rows(device, 2);
-  const Body rotate = [&](auto& e) { return e.encode(MultiRoPE{.queries = two, .positions = cache.nextPositions({0})}); };
+  const Body rotate = [&](auto& e) {
+    return e.encode(MultiRoPE{.queries = two, .positions = cache.nextPositions({0})});
+  };
   const Body rotateBoth = [&](auto& e) {
     return e.encode(MultiRoPE{.queries = two, .positions = cache.nextPositions({0, 1})});
   };
@@ -184,12 +186,13 @@ TEST(AttentionCacheCall, NextPositionsAreThoseOfTheAppend) {
   EXPECT(!refused && refused.error().retryable);
   // Too many tokens of several sequences for a list; views of other sequences than listed.
   CommandEncoder encoder(device);
-  EXPECT_ERROR(encoder.encode(MultiRoPE{.queries = rows(device, 1100), .positions = cache.nextPositions({0, 1}, {1000, 100})}),
-               {.op = "AttentionCache.nextPositions",
-                .what = "there are too many tokens of several sequences",
-                .got = "1100 tokens",
-                .expected = "at most 1024 tokens",
-                .fix = "Rotate fewer tokens at a time, or pass `rotary` to appendAndAttend."});
+  EXPECT_ERROR(
+      encoder.encode(MultiRoPE{.queries = rows(device, 1100), .positions = cache.nextPositions({0, 1}, {1000, 100})}),
+      {.op = "AttentionCache.nextPositions",
+       .what = "there are too many tokens of several sequences",
+       .got = "1100 tokens",
+       .expected = "at most 1024 tokens",
+       .fix = "Rotate fewer tokens at a time, or pass `rotary` to appendAndAttend."});
   EXPECT_ERROR(encoder.encode(MultiRoPE{.queries = two, .positions = cache.nextPositions({0, 1, 0})}),
                {.op = "AttentionCache.nextPositions", .what = "the rows do not match the listed sequences"});
   EXPECT_ERROR(encoder.encode(MultiRoPE{.queries = two, .positions = cache.nextPositions({0, 2})}),

@@ -50,8 +50,8 @@ TEST(AttentionCacheCopy, ACopyNeedsItsSourceAndTargetUnchanged) {
     const auto committed = copying.commit();
     EXPECT_EQ(bool(committed), change == Change::append);
     EXPECT_EQ(*fixture.cache.nextPosition(1), change == Change::append           ? 4u
-                                             : change == Change::appendToTarget ? 1u
-                                                                                : 0u);
+                                              : change == Change::appendToTarget ? 1u
+                                                                                 : 0u);
     if (committed) continue;
     EXPECT_ERROR(committed, {.what = "changed while this encoder recorded",
                              .got = change == Change::appendToTarget ? "sequence 1" : "sequence 0"});

@@ -236,8 +236,11 @@ TEST(AttentionCacheLatent, DescribesItself) {
 TEST(AttentionCacheLatent, NeedsAScaleAndRotatedKeys) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     LatentFixture of(device, latentDescriptor(), 4, 4);
-    AppendAndAttend step{
-        .queries = of.queries(4), .keys = of.keys(0, 4), .values = of.values(0, 4), .results = {.into = of.results(4)}, .sequence = 0};
+    AppendAndAttend step{.queries = of.queries(4),
+                         .keys = of.keys(0, 4),
+                         .values = of.values(0, 4),
+                         .results = {.into = of.results(4)},
+                         .sequence = 0};
     CommandEncoder encoder(device);
     EXPECT_ERROR(of.cache.appendAndAttend(encoder, step), {.what = "attention over a latent cache has no scale"});
     step.options = scaled();

@@ -60,7 +60,8 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
     const Tensor two = someTokens(device, random, 2, 1, 32);
     EXPECT_ERROR(far.append(encoder, two, two, sequences), (kTooMany));
     EXPECT_ERROR(
-        far.appendAndAttend(encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}, .sequence = 0}),
+        far.appendAndAttend(
+            encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}, .sequence = 0}),
         (kTooMany));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT_EQ(*far.nextPosition(0), kLimit);

@@ -103,12 +103,9 @@ class AttentionCacheProgram {
   void truncate(uint32_t sequence, uint64_t position) {
     const HeldPositions& held = held_[sequence];
     // Overwritten positions before the cut stay lost; truncating loses no others.
-    uint64_t oldest = descriptor_.pinned;
-    for (const auto& [slot, at] : held.positionInSlot) {
-      if (slot >= descriptor_.pinned && at >= descriptor_.capacity) oldest = std::max(oldest, at - ringLength() + 1);
-    }
-    const bool isPossible =
-        position <= held.next && (position <= descriptor_.pinned || oldest == descriptor_.pinned || position >= oldest);
+    uint64_t oldest = held.next;
+    while (oldest > descriptor_.pinned && keeps(held, oldest - 1)) --oldest;
+    const bool isPossible = position <= held.next && (position <= descriptor_.pinned || position >= oldest);
     EXPECT_EQ(bool(cache_.truncate(position, sequence)), isPossible);
     if (!isPossible) return check();
     held_[sequence].next = position;
@@ -126,6 +123,25 @@ class AttentionCacheProgram {
       history_.copy(source, target);
     });
   }
+
+  // Continues with a larger cache, whose slots hold the positions that could be read.
+  void grow(uint32_t capacity) {
+    run([&](CommandEncoder& encoder) {
+      cache_ = REQUIRE(cache_.grown(encoder, capacity));
+      std::vector<std::vector<uint64_t>> kept(kSequences);
+      for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
+        for (uint64_t position = 0; position < next(sequence); ++position) {
+          if (keeps(held_[sequence], position)) kept[sequence].push_back(position);
+        }
+      }
+      descriptor_.capacity = capacity;
+      for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
+        held_[sequence].positionInSlot.clear();
+        for (const uint64_t position : kept[sequence]) held_[sequence].positionInSlot[slotOf(position)] = position;
+      }
+    });
+  }
+  uint32_t capacity() const { return descriptor_.capacity; }
 
  private:
   struct Numbers {
@@ -218,6 +234,11 @@ class AttentionCacheProgram {
     history_.append(token(keys), token(values), sequence);
   }
 
+  bool keeps(const HeldPositions& held, uint64_t position) const {
+    const auto slot = held.positionInSlot.find(slotOf(position));
+    return slot != held.positionInSlot.end() && slot->second == position;
+  }
+
   // Collects the positions a row sees. Returns false if its window includes a lost position.
   bool see(const HeldPositions& held, uint64_t row, RowOptions options, std::vector<uint64_t>& seen) const {
     if (options.window == 0 && descriptor_.slidingWindow) options.window = descriptor_.slidingWindow->window;
@@ -225,8 +246,7 @@ class AttentionCacheProgram {
     for (uint64_t position = 0; position <= row; ++position) {
       const bool isInWindow = options.window == 0 || row - position < options.window;
       if (!isInWindow && !(options.seesPinned && position < descriptor_.pinned)) continue;
-      const auto slot = held.positionInSlot.find(slotOf(position));
-      if (slot != held.positionInSlot.end() && slot->second == position) {
+      if (keeps(held, position)) {
         seen.push_back(position);
       } else {
         isHeld = isHeld && options.window == 0;

@@ -47,7 +47,7 @@ void runAnyCalls(const std::shared_ptr<Device>& device, Seeded& random) {
   AttentionCacheProgram program(device, descriptor(random), random);
   for (uint64_t calls = 2 + random.below(6); calls != 0; --calls) {
     const auto sequence = static_cast<uint32_t>(random.below(kSequences));
-    switch (random.below(10)) {
+    switch (random.below(11)) {
       case 0:
         program.truncate(sequence, random.below(program.next(sequence) + 2));
         break;
@@ -62,6 +62,9 @@ void runAnyCalls(const std::shared_ptr<Device>& device, Seeded& random) {
         break;
       case 4:
         program.abandon(sequence);
+        break;
+      case 6:
+        program.grow(program.capacity() + static_cast<uint32_t>(random.below(6)));
         break;
       case 5:
         program.append({anyRows(random, sequence), anyRows(random, sequence), anyRows(random, 0)});

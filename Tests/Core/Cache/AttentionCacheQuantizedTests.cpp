@@ -24,7 +24,6 @@ TEST(AttentionCacheQuantized, ReportsItsShapesAndSizes) {
     EXPECT_EQ(cache.bytesPerToken(), 2u * (20 + 2 + 24 + 2));
     EXPECT_EQ(cache.bytes(), cache.bytesPerToken() * 3 * 4);
     EXPECT_EQ(cache.bytesSaved(), int64_t{3 * 4} * (2 * (32 + 64) * 2 - 2 * (20 + 2 + 24 + 2)));
-    for (const std::byte byte : contents(*view)) EXPECT(byte == std::byte{0});
   });
 }
 

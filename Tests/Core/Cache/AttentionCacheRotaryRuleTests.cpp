@@ -13,7 +13,8 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
                               .keys = tensor(DType::f32, {2, 2, 64}),
                               .values = tensor(DType::f32, {2, 2, 64}),
                               .rotary = RotaryStep{},
-                              .results = {.into = tensor(DType::f32, {2, 4, 64})}, .sequence = 0};
+                              .results = {.into = tensor(DType::f32, {2, 4, 64})},
+                              .sequence = 0};
   CommandEncoder encoder(device);
   const auto refused = [&](auto change, ExpectedError expected) {
     AppendAndAttend step = sound;

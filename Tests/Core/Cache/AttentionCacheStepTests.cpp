@@ -146,8 +146,11 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   CommandEncoder encoder(device);
   EXPECT_ERROR(fixture.cache.attend(encoder, backwards(queries, kQueryHeads), {.into = out}, {}, apart, oneEach),
                {.op = "AttentionCache.attend", .what = "queries lie outside of their tensor", .fix = "Correct"});
-  AppendAndAttend step{
-      .queries = backwards(queries, kQueryHeads), .keys = keys, .values = keys, .results = {.into = out}, .sequence = 0};
+  AppendAndAttend step{.queries = backwards(queries, kQueryHeads),
+                       .keys = keys,
+                       .values = keys,
+                       .results = {.into = out},
+                       .sequence = 0};
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "queries lie outside of their tensor"});
   step.queries = queries;
@@ -200,7 +203,8 @@ TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
                           .keys = fixture.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
                           .values = fixture.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
                           .results = {.into = out},
-                          .options = {.window = window}, .sequence = 0}));
+                          .options = {.window = window},
+                          .sequence = 0}));
             REQUIRE(REQUIRE(encoder.commit()).wait());
             std::vector<std::vector<uint64_t>> seen;
             for (uint64_t token = 0; token < tokens; ++token) {
@@ -224,8 +228,12 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedEntirelyOrNotAtAll) {
   AttentionFixture fixture(device, attendedDescriptor(8));
   const Tensor keys = fixture.zeros({12, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(12);
   const Tensor out = fixture.zeros({12, kQueryHeads, kAttendedDim});
-  AppendAndAttend step{
-      .queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .options = {.window = 9}, .sequence = 0};
+  AppendAndAttend step{.queries = queries,
+                       .keys = keys,
+                       .values = keys,
+                       .results = {.into = out},
+                       .options = {.window = 9},
+                       .sequence = 0};
   CommandEncoder encoder(device);
   // The first chunk of eight would succeed, but no later one.
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
@@ -267,10 +275,10 @@ TEST(AttentionCacheStep, SeveralSequencesNeedAList) {
   const Tensor one = fixture.zeros({1, 3, kAttendedHeads, kAttendedDim});
   CommandEncoder encoder(device);
   EXPECT_ERROR(fixture.cache.append(encoder, two, two, 0), {.op = "AttentionCache.append",
-                                                         .what = "the tokens are of several sequences",
-                                                         .got = "2 sequences of 3 tokens",
-                                                         .expected = "tokens of one sequence",
-                                                         .fix = "List the sequences"});
+                                                            .what = "the tokens are of several sequences",
+                                                            .got = "2 sequences of 3 tokens",
+                                                            .expected = "tokens of one sequence",
+                                                            .fix = "List the sequences"});
   REQUIRE(fixture.cache.append(encoder, one, one, 0));
   EXPECT_ERROR(fixture.cache.dequantize(encoder, two, std::nullopt, 0, 0),
                {.what = "the tokens are of several sequences"});
@@ -293,13 +301,15 @@ TEST(AttentionCacheStep, ResultsOfDividedCallsMayNotOverlap) {
   CommandEncoder encoder(device);
   EXPECT_ERROR(fixture.cache.attend(encoder, rows(0, 3), {.into = rows(2, 3)}, {}, sequences, rowCounts),
                {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
-  EXPECT_ERROR(fixture.cache.appendAndAttend(
-                   encoder, {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}, .sequence = 0}),
-               {.op = "AttentionCache.appendAndAttend",
-                .what = "operands share memory",
-                .got = "queries overlapping results",
-                .expected = "separate memory",
-                .fix = "separate memory"});
+  EXPECT_ERROR(
+      fixture.cache.appendAndAttend(
+          encoder,
+          {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}, .sequence = 0}),
+      {.op = "AttentionCache.appendAndAttend",
+       .what = "operands share memory",
+       .got = "queries overlapping results",
+       .expected = "separate memory",
+       .fix = "separate memory"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
 }
 

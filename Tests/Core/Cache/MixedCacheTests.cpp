@@ -138,7 +138,11 @@ AttentionCacheDescriptor anyDescriptor(Seeded& random) {
   const auto pinned = static_cast<uint32_t>(random.below(3));
   const bool isRing = random.below(4) != 0, isTurbo = random.below(3) != 0;
   constexpr uint32_t kTurboDims[] = {32, 64, 80, 96};
-  const uint32_t headDim = isTurbo ? kTurboDims[random.below(4)] : 32;
+  const auto codec = isTurbo ? KVCodecName::turbo : static_cast<KVCodecName>(1 + random.below(3));
+  const uint32_t headDim = isTurbo ? kTurboDims[random.below(4)] : codec == KVCodecName::mlx1 ? 32 : 256;
+  const auto drawBits = [&]() -> uint32_t {
+    return isTurbo ? static_cast<uint32_t>(2 + random.below(7)) : codec == KVCodecName::mlx1Unrotated ? 8 : 4;
+  };
   AttentionCacheDescriptor descriptor{.kvHeads = static_cast<uint32_t>(1 + random.below(3)),
                                       .headDim = headDim,
                                       .capacity = static_cast<uint32_t>(pinned + 2 + random.below(9)),
@@ -146,9 +150,7 @@ AttentionCacheDescriptor anyDescriptor(Seeded& random) {
                                       .dtype = kFloats[random.below(3)],
                                       .whenFull = isRing ? KVWrap::ring : KVWrap::linear,
                                       .pinned = isRing ? pinned : 0};
-  descriptor.quantized = KVQuantizedStorage{.codec = isTurbo ? KVCodecName::turbo : KVCodecName::mlx1,
-                                            .keyBits = isTurbo ? static_cast<uint32_t>(2 + random.below(7)) : 4,
-                                            .valueBits = isTurbo ? static_cast<uint32_t>(2 + random.below(7)) : 4};
+  descriptor.quantized = KVQuantizedStorage{.codec = codec, .keyBits = drawBits(), .valueBits = drawBits()};
   return descriptor;
 }
 

@@ -65,6 +65,27 @@ TEST(HostDispatchChecking, FindsAnUndeclaredWrite) {
   }
 }
 
+TEST(HostDispatchChecking, FindsReadsOfUndefinedMemory) {
+  const auto device = deviceWith(host::Checking::full);
+  const auto from = REQUIRE(device->makeUndefinedBuffer(64)), to = filled(device, 64, 5);
+  const auto copied = [&](const std::shared_ptr<Buffer>& source, const std::shared_ptr<Buffer>& target) {
+    const Part read{source, 0, 64, {{0, 64}}, {}}, written{target, 0, 64, {}, {{0, 64}}};
+    return submitTogether(device, {copyDispatch(device, read, written, 4)}, false);
+  };
+  EXPECT_ERROR(copied(from, to), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 0 + 0"});
+  // What the processor writes is defined.
+  const std::vector<std::byte> bytes(48, std::byte{7});
+  REQUIRE(from->write(0, bytes));
+  EXPECT_ERROR(copied(from, to), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 0 + 48"});
+  REQUIRE(from->write(48, std::span(bytes).first(16)));
+  REQUIRE(copied(from, to));
+  // And so is what a kernel writes.
+  const auto other = REQUIRE(device->makeUndefinedBuffer(64));
+  REQUIRE(copied(to, other));
+  REQUIRE(copied(other, to));
+  EXPECT_EQ(to->contents()[63], std::byte{7});
+}
+
 TEST(HostDispatchChecking, FindsAnUndeclaredRead) {
   const auto device = deviceWith(host::Checking::full);
   const auto from = filled(device, 64, 3), to = filled(device, 64, 5);

@@ -174,6 +174,29 @@ TEST(Prepare, WhatAFileHoldsIsKept) {
   EXPECT_EQ(measured(later, 64), 0u);
 }
 
+TEST(Prepare, AFileThatIsNoTuningFileIsLeftAlone) {
+  const CacheFolder folder;
+  const std::string file = folder.path("notes");
+  TimedDevice timed;
+  const Preparation preparation{
+      .caches = {preparedCache(timed.device)}, .queryHeads = 32, .tuning = Tuning::measure, .tuningFile = file};
+  for (const std::string_view text : {"a letter, not a tuning file", "MLX", "\n"}) {
+    const auto bytes = std::as_bytes(std::span(text));
+    writeFile(file, bytes);
+    EXPECT_ERROR(prepare(timed.device, preparation), {.op = "prepare",
+                                                      .what = "the file is not a tuning file",
+                                                      .got = file,
+                                                      .expected = "no file, or one that prepare wrote",
+                                                      .fix = "Pass another path, or delete the file."});
+    EXPECT(std::ranges::equal(readFile(file), bytes));
+  }
+  // An empty file holds nothing to lose, and a damaged or older tuning file is measured again.
+  for (const std::string_view text : {"", "MLXNativeKernels tuning 0\n"}) {
+    writeFile(file, std::as_bytes(std::span(text)));
+    EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).tuningFile, file);
+  }
+}
+
 TEST(Prepare, ServesStorageAloneAndMasks) {
   TimedDevice timed;
   const AttentionCache storage =

@@ -107,13 +107,18 @@ TEST(OpenStep, LeavesTheRestOfABuffer) {
 
 TEST(OpenStep, SavesACacheAsItWasBefore) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionCache cache = REQUIRE(AttentionCache::make(
-        device, {.kvHeads = 1, .headDim = 16, .capacity = 2, .dtype = DType::f32, .whenFull = KVWrap::ring, .isStorageOnly = true}));
+    AttentionCache cache = REQUIRE(AttentionCache::make(device, {.kvHeads = 1,
+                                                                 .headDim = 16,
+                                                                 .capacity = 2,
+                                                                 .dtype = DType::f32,
+                                                                 .whenFull = KVWrap::ring,
+                                                                 .isStorageOnly = true}));
     const auto token = [&](float value) {
       return REQUIRE(floats(device, 16, value).reshaped(REQUIRE(Shape::make({1, 1, 16}))));
     };
     for (const float value : {1.0f, 2.0f}) {
-      REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return cache.append(encoder, token(value), token(value)); }));
+      REQUIRE(CommandEncoder::run(
+          device, [&](CommandEncoder& encoder) { return cache.append(encoder, token(value), token(value)); }));
     }
     CommandEncoder encoder(device);
     REQUIRE(cache.append(encoder, token(3), token(3)));  // overwrites the first slot when it runs

@@ -61,4 +61,50 @@ TEST(RecordedStep, AFinishedRecordingReleasesItsEncoder) {
   EXPECT_EQ(s.device->droppedSubmissions(), 1u);
 }
 
+// Without limits, a loop that records each step in the next one takes minutes, and one that records it twice never
+// ends.
+TEST(RecordedStep, NestingHasALimit) {
+  const auto device = FakeDevice::make();
+  for (const int times : {1, 4}) {
+    const auto nested = [&](const RecordedStep& inner) {
+      return RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
+        for (int i = 0; i < times; ++i) {
+          if (auto encoded = inner.encode(encoder); !encoded) return encoded;
+        }
+        return {};
+      });
+    };
+    auto step = RecordedStep::record(device, [](CommandEncoder& encoder) { return encoder.barrier(); });
+    int steps = 0;
+    for (; step && steps < 100; ++steps) step = nested(*step);
+    // 4 ^ 8 calls are recorded, 4 ^ 9 are more than 2 ^ 17.
+    EXPECT_EQ(steps, times == 1 ? 16 : 9);
+    if (times == 1) {
+      EXPECT_ERROR(step, {.op = "RecordedStep",
+                          .what = "recorded steps are nested too deeply",
+                          .got = "17 steps, each in the next",
+                          .expected = "at most 16",
+                          .fix = "Record the calls of the inner steps in one step"});
+    } else {
+      EXPECT_ERROR(step, {.op = "RecordedStep",
+                          .what = "a recording has too many calls",
+                          .got = "196608 calls, with those of the steps in it",
+                          .expected = "at most 131072",
+                          .fix = "Record fewer calls"});
+    }
+  }
+}
+
+TEST(RecordedStep, CallsHaveALimit) {
+  const auto device = FakeDevice::make();
+  uint64_t calls = 0;
+  const auto recorded = RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
+    for (;; ++calls) {
+      if (auto done = encoder.barrier(); !done) return done;
+    }
+  });
+  EXPECT_ERROR(recorded, {.what = "a recording has too many calls", .got = "131073 calls"});
+  EXPECT_EQ(calls, 131072u);
+}
+
 }  // namespace mnk::test

@@ -18,7 +18,7 @@ struct Case {
   std::string name;
   AttentionCacheDescriptor cache;
   bool isFused = false;               // rotates, appends and attends in one call
-  bool hasPositions = false;             // the step has positions, which are those that it would have without them
+  bool hasPositions = false;          // the step has positions, which are those that it would have without them
   std::vector<uint32_t> sequences{};  // if listed, one token for each
   std::vector<uint32_t> rowCounts{};
 };
@@ -57,7 +57,11 @@ std::vector<Case> cases() {
       {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(24)), .isFused = true},
       {.name = "in one call, from a number on", .cache = ring(24), .isFused = true, .hasPositions = true},
       {.name = "two sequences", .cache = ring(24), .sequences = {0, 1}},
-      {.name = "two sequences in one call", .cache = ring(24), .isFused = true, .hasPositions = true, .sequences = {1, 0}},
+      {.name = "two sequences in one call",
+       .cache = ring(24),
+       .isFused = true,
+       .hasPositions = true,
+       .sequences = {1, 0}},
       {.name = "uneven sequences in one call",
        .cache = ring(24),
        .isFused = true,
@@ -136,9 +140,8 @@ struct Layers {
   }
 
   Result<void> encodeCalls(Layer& layer, CommandEncoder& encoder, bool isRecorded) {
-    MultiRoPE rotation{.queries = layer.queries,
-                       .keys = HeadsView(layer.keys),
-                       .positions = positions(layer, isRecorded)};
+    MultiRoPE rotation{
+        .queries = layer.queries, .keys = HeadsView(layer.keys), .positions = positions(layer, isRecorded)};
     if (auto done = encoder.encode(rotation); !done) return done;
     if (of.sequences.empty()) {
       if (auto done = layer.cache.append(encoder, layer.keys, layer.values, 1); !done) return done;

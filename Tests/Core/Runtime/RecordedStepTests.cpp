@@ -88,7 +88,7 @@ TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
     EXPECT_EQ(s.device->committed().size(), run);
     EXPECT_EQ(s.device->committed().back().trace, "A | B | C D | E");
     EXPECT_EQ(s.device->committed().back().label, "a step");
-    }
+  }
 }
 
 // Each call of a cache counts once, although it encodes several ops.
@@ -122,20 +122,17 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
   const Tensor numbers = tokens(device, 1, 2, 64);
   const Body body = [&](CommandEncoder& encoder) -> Result<void> {
     std::vector<uint32_t> listed{0, 1}, rows{1, 1};
-    for (const auto& call :
-         std::vector<Body>{[&](auto& e) { return cache.append(e, one, one, 0); },
-                           [&](auto& e) { return cache.append(e, two, two, listed, rows); },
-                           [&](auto& e) { return cache.attend(e, two, {.into = into}, {}, listed, rows); },
-                           [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
-                           [&](auto& e) { return cache.copy(e, 0, 2); },
-                           [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
-                           [&](auto& e) {
-                             return cache.appendAndAttend(e, {.queries = one,
-                                                              .keys = one,
-                                                              .values = one,
-                                                              .results = {.into = numbers},
-                                                              .sequence = 0});
-                           }}) {
+    for (const auto& call : std::vector<Body>{
+             [&](auto& e) { return cache.append(e, one, one, 0); },
+             [&](auto& e) { return cache.append(e, two, two, listed, rows); },
+             [&](auto& e) { return cache.attend(e, two, {.into = into}, {}, listed, rows); },
+             [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
+             [&](auto& e) { return cache.copy(e, 0, 2); },
+             [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
+             [&](auto& e) {
+               return cache.appendAndAttend(
+                   e, {.queries = one, .keys = one, .values = one, .results = {.into = numbers}, .sequence = 0});
+             }}) {
       if (auto done = call(encoder); !done) return done;
     }
     listed = {7, 7};  // the recording holds a copy
@@ -162,7 +159,8 @@ TEST(RecordedStep, RotaryPositionsFollowTheCache) {
   Fixture s;
   const Tensor rows = tokens(s.device, 1, 2, 64);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done) return done;
+    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done)
+      return done;
     return s.cache.append(encoder, s.token, s.token, 0);
   });
   const auto expectPosition = [&](int32_t expected) {
@@ -257,7 +255,8 @@ TEST(RecordedStep, JoinsOtherWork) {
   Fixture s;
   const Tensor rows = tokens(s.device, 1, 2, 64);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done) return done;
+    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done)
+      return done;
     return s.cache.append(encoder, s.token, s.token, 0);
   });
   const RecordedStep twice = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {

@@ -254,7 +254,8 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           if (isCut) (void)cache.truncate(cut % (*cache.nextPosition(sequence) + 1), sequence);
           AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 32}),
                                .keys = memories[i].make(DType::f16, {tokens, 2, 32}),
-                               .values = memories[i].make(DType::f16, {tokens, 2, 32}), .sequence = 0};
+                               .values = memories[i].make(DType::f16, {tokens, 2, 32}),
+                               .sequence = 0};
           if (isFused) {
             const Tensor fused = memories[i].make(DType::f16, {tokens, 8 * 32});
             call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 32));

@@ -39,7 +39,8 @@ const std::vector<uint32_t> kMultiRoPEConstants = {
     kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
 const std::vector<uint32_t> kKVCodecConstants = {
     kKVCacheHasValues,          kKVCodecIsTurbo,     kKVCodecIsVectorized,  kKVCodecHasQuantizedKeys,
-    kKVCodecHasQuantizedValues, kKVCodecHasKeyMeans, kKVCodecHasValueMeans, kKVCodecHasChannelScales};
+    kKVCodecHasQuantizedValues, kKVCodecHasKeyMeans, kKVCodecHasValueMeans, kKVCodecHasChannelScales,
+    kKVCodecIsUnrotated,        kKVCodecIsAffine};
 template <typename T>
 std::vector<T> joined(std::vector<T> some, std::initializer_list<std::type_identity_t<T>> more) {
   some.insert(some.end(), more);
@@ -66,7 +67,8 @@ std::vector<FunctionConstant> flashDecodeNumbers(uint32_t simdgroupsPerRow = 1) 
 // Everything in FlashDecode that is not a number is a flag.
 const std::vector<uint32_t> kFlashDecodeConstants = [] {
   std::vector<uint32_t> flags = {kKVCodecIsTurbo,     kKVCodecHasQuantizedKeys, kKVCodecHasQuantizedValues,
-                                 kKVCodecHasKeyMeans, kKVCodecHasValueMeans,    kKVCodecHasChannelScales};
+                                 kKVCodecHasKeyMeans, kKVCodecHasValueMeans,    kKVCodecHasChannelScales,
+                                 kKVCodecIsUnrotated, kKVCodecIsAffine};
   std::set<uint32_t> numbers;
   for (const FunctionConstant& number : flashDecodeNumbers()) numbers.insert(number.index);
 #define ROW(op, name, index) \

@@ -41,6 +41,13 @@ void withEitherTemporary(Body body) {
   }
 }
 
+// A name that a save of this file gives its temporary file for a moment.
+std::string temporaryName(std::string_view file, uint32_t attempt) {
+  Crc32 sum;
+  sum.add(bytesOfText(file));
+  return fmt::format(".mnk-save-{:08x}{:08x}.tmp", sum.value(), attempt);
+}
+
 mode_t permissionsOf(const std::string& path) {
   struct stat status {};
   EXPECT_EQ(::stat(path.c_str(), &status), 0);
@@ -108,12 +115,20 @@ TEST(FileReplacement, FollowsLinksToTheirTarget) {
     EXPECT(fs::is_symlink(folder.path(link)));
     EXPECT(readFile(folder.path("inside/file")) == bytesOfText(link));
   }
+  // Links in the middle, to a folder and on to its parent.
+  fs::create_directory_symlink("inside", folder.path("around"));
+  fs::create_directory_symlink(folder.path("around/../around"), folder.path("way"));
+  for (const char* path : {"around/file", "way//./file", "way/../relative"}) {
+    REQUIRE(replace(folder.path(path), path));
+    EXPECT(readFile(folder.path("inside/file")) == bytesOfText(path));
+  }
+  EXPECT_ERROR(replace(folder.path("way/..")), {.what = "the path does not lead to a plain file"});
   fs::create_symlink("inside/new", folder.path("dangling"));
   REQUIRE(replace(folder.path("dangling")));
   EXPECT(fs::is_symlink(folder.path("dangling")) && fs::is_regular_file(fs::symlink_status(folder.path("inside/new"))));
 
-  fs::create_symlink("around", folder.path("loop"));
-  fs::create_symlink("loop", folder.path("around"));
+  fs::create_symlink("endless", folder.path("loop"));
+  fs::create_symlink("loop", folder.path("endless"));
   EXPECT_ERROR(replace(folder.path("loop")), {.op = "Test",
                                               .what = "the path cannot be followed to a file",
                                               .got = "loop\": Too many levels of symbolic links",
@@ -189,52 +204,79 @@ TEST(FileReplacement, OtherProcessesInheritNoFile) {
   });
 }
 
-TEST(FileReplacement, RemovesFilesOfKilledSaves) {
+// Saves of other files leave the remains alone: to find them, each save would have to list the folder.
+TEST(FileReplacement, RemovesFilesOfKilledSavesOfTheSameFile) {
   withEitherTemporary([] {
     const CacheFolder folder;
-    writeFile(folder.path(".mnk-save-0123456789abcdef.tmp"), bytesOfText("left"));
-    REQUIRE(replace(folder.path()));
+    for (const uint32_t attempt : {0, 3, 15})
+      writeFile(folder.path(temporaryName("file", attempt)), bytesOfText("left"));
+    REQUIRE(replace(folder.path("other")));
+    EXPECT_EQ(folder.fileCount(), 4u);
+    REQUIRE(replace(folder.path("file")));
+    EXPECT_EQ(folder.fileCount(), 2u);
+  });
+}
+
+TEST(FileReplacement, SavesBesideMoreSavesThanSharedNames) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    std::vector<FileReplacement> others;
+    for (int i = 0; i < 20; ++i) others.push_back(REQUIRE(FileReplacement::make("Test", folder.path("file"))));
+    REQUIRE(replace(folder.path("file")));
+    for (FileReplacement& other : others) REQUIRE(other.commit());
     EXPECT_EQ(folder.fileCount(), 1u);
+  });
+}
+
+// Otherwise, another user could redirect a save that has begun.
+TEST(FileReplacement, StaysInTheFolderThatItFound) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    for (const char* name : {"first", "second"}) fs::create_directory(folder.path(name));
+    writeFile(folder.path("second/file"), bytesOfText("old"));
+    FileReplacement replacement = REQUIRE(FileReplacement::make("Test", folder.path("first/file")));
+    fs::rename(folder.path("first"), folder.path("moved"));
+    fs::create_directory_symlink("second", folder.path("first"));
+    REQUIRE(replacement.write(bytesOfText("new")));
+    REQUIRE(replacement.commit());
+    EXPECT(readFile(folder.path("moved/file")) == bytesOfText("new"));
+    EXPECT(readFile(folder.path("second/file")) == bytesOfText("old"));
   });
 }
 
 TEST(FileReplacement, KeepsForeignFilesAndFilesInUse) {
   withEitherTemporary([] {
     const CacheFolder folder;
-    for (const char* name : {".mnk-save-0123456789abcde.tmp", ".mnk-save-0123456789abcdef0.tmp",
-                             ".mnk-save-0123456789abcdeg.tmp", "mnk-save-0123456789abcdef.tmp", "other"}) {
-      writeFile(folder.path(name), bytesOfText("kept"));
-    }
-    fs::create_directory(folder.path(".mnk-save-f01de4f01de4f01d.tmp"));
-    fs::create_symlink("other", folder.path(".mnk-save-11111111eeeeeeed.tmp"));
-    EXPECT_EQ(::mkfifo(folder.path(".mnk-save-00f1f0000000f1f0.tmp").c_str(), 0600), 0);
-    size_t kept = 8;
+    const auto temporary = [&](uint32_t attempt) { return folder.path(temporaryName("file", attempt)); };
+    writeFile(folder.path("other"), bytesOfText("kept"));
+    fs::create_directory(temporary(0));
+    fs::create_symlink("other", temporary(1));
+    EXPECT_EQ(::mkfifo(temporary(2).c_str(), 0600), 0);
+    const FileDescriptor held(::open(temporary(3).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    EXPECT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
+    size_t kept = 5;
     if (::geteuid() == 0) {
-      writeFile(folder.path(".mnk-save-0000000000000bad.tmp"), bytesOfText("of another user"));
-      EXPECT_EQ(::chown(folder.path(".mnk-save-0000000000000bad.tmp").c_str(), 1, 1), 0);
+      writeFile(temporary(4), bytesOfText("of another user"));
+      EXPECT_EQ(::chown(temporary(4).c_str(), 1, 1), 0);
       kept += 1;
     }
-    const FileDescriptor held(
-        ::open(folder.path(".mnk-save-10cced10cced10cc.tmp").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-    EXPECT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
-    REQUIRE(replace(folder.path()));
-    EXPECT_EQ(folder.fileCount(), kept + 2);
-    EXPECT(fs::exists(folder.path(".mnk-save-10cced10cced10cc.tmp")));
+    REQUIRE(replace(folder.path("file")));
+    EXPECT_EQ(folder.fileCount(), kept + 1);
+    EXPECT(fs::exists(temporary(3)));
   });
 }
 
 TEST(FileReplacement, RefusesTheNameOfATemporaryFile) {
   const CacheFolder folder;
-  EXPECT_ERROR(replace(folder.path(".mnk-save-0123456789abcdef.tmp")),
-               {.what = "the name is one of temporary files",
-                .got = ".mnk-save-0123456789abcdef.tmp",
-                .expected = "a name that the next save does not remove",
-                .fix = "Pass another name."});
+  EXPECT_ERROR(replace(folder.path(".mnk-save-0123456789abcdef.tmp")), {.what = "the name is one of temporary files",
+                                                                        .got = ".mnk-save-0123456789abcdef.tmp",
+                                                                        .expected = "a name that no later save removes",
+                                                                        .fix = "Pass another name."});
   EXPECT_EQ(folder.fileCount(), 0u);
 }
 
 // Only root can create files of other users.
-TEST(FileReplacement, KeepsGroupsAndIgnoresForeignLinks) {
+TEST(FileReplacement, KeepsGroupsAndRefusesForeignLinks) {
   if (::geteuid() != 0) return;
   const CacheFolder folder;
   writeFile(folder.path("file"), bytesOfText("old"));
@@ -242,10 +284,20 @@ TEST(FileReplacement, KeepsGroupsAndIgnoresForeignLinks) {
   EXPECT_EQ(::chmod(folder.path("file").c_str(), 0640), 0);
   fs::create_symlink("file", folder.path("link"));
   EXPECT_EQ(::lchown(folder.path("link").c_str(), 7, 7), 0);
-  EXPECT_ERROR(replace(folder.path("link")), {.what = "the path is a link of another user",
-                                              .got = "link",
-                                              .expected = "a link that this user or the owner of its folder has made",
-                                              .fix = "Pass the path of the file itself, in a folder of your own."});
+  fs::create_symlink("link", folder.path("own"));
+  fs::create_directory_symlink(".", folder.path("here"));
+  EXPECT_EQ(::lchown(folder.path("here").c_str(), 7, 7), 0);
+  const std::pair<const char*, const char*> refused[] = {
+      {"link", "/link\""}, {"own", "/link\", in \""}, {"here/file", "/here\", in \""}, {"here/new", "/here\", in \""}};
+  for (const auto& [path, got] : refused) {
+    const Context context(path);
+    EXPECT_ERROR(replace(folder.path(path)),
+                 {.what = "the path contains a link of another user",
+                  .got = got,
+                  .expected = "links that this user, root or the owner of their folder has made",
+                  .fix = "Pass a path without this link, in a folder of your own."});
+  }
+  EXPECT(!fs::exists(folder.path("new")));
   EXPECT(readFile(folder.path("file")) == bytesOfText("old"));
   REQUIRE(replace(folder.path("file")));
   struct stat status {};

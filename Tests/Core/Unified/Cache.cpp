@@ -7,11 +7,11 @@
 #include "Cache/AttentionCacheFixture.hpp"
 #include "MLXNativeKernels/RecordedStep.hpp"
 #include "Cache/CacheFileFixture.hpp"
+#include "Host/HostTestSupport.hpp"
 #include <cmath>
 #include <tuple>
 #include <limits>
 #include "Harness/Check.hpp"
-#include "Host/HostTestSupport.hpp"
 #include <cstdlib>
 #include "Cache/AttentionCacheProgram.hpp"
 #include "Cache/QuantizedStorageRules.hpp"
@@ -35,6 +35,7 @@
 #include "Cache/AttentionCacheAttendTests.cpp"
 #include "Cache/AttentionCacheCallTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
+#include "Cache/AttentionCacheGrowTests.cpp"
 #include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
 #include "Cache/AttentionCacheNonFiniteTests.cpp"
@@ -52,6 +53,8 @@
 #undef kGolden
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
+#include "Cache/AttentionCacheWindowTests.cpp"
+#include "Cache/CacheFileCapacityTests.cpp"
 #include "Cache/CacheFileDamageTests.cpp"
 #include "Cache/CacheFileKilledTests.cpp"
 #include "Cache/CacheFileTests.cpp"

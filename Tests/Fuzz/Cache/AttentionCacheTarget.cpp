@@ -28,6 +28,7 @@ constexpr std::string_view kChannelShape = "means or channel scales do not match
 constexpr std::string_view kTooLarge = "the shape holds more elements than 64-bit sizes can count";
 constexpr std::string_view kNoMemory = "no memory for a buffer";
 constexpr std::string_view kSequence = "the sequence is not in the cache";
+constexpr std::string_view kUnnamed = "the call does not say which sequence of the cache it is for";
 constexpr std::string_view kCut = "the sequence cannot be cut there";
 
 class AttentionCacheCase final : public Case {
@@ -93,9 +94,14 @@ class AttentionCacheCase final : public Case {
       return verdict;
     }
     const bool isCut = mnk_cache_truncate(cache.get(), position_, sequence_, caught.out());
-    verdict = checkResult(caught, isCut, sequence_ >= d.sequences ? kSequence : (position_ == 0 ? "" : kCut));
+    const bool isUnnamed = sequence_ == MNK_ONLY_SEQUENCE;
+    const bool isKnown = isUnnamed ? d.sequences == 1 : sequence_ < d.sequences;
+    const std::string_view unknown = isUnnamed ? kUnnamed : kSequence;
+    verdict = checkResult(caught, isCut, !isKnown ? unknown : (position_ == 0 ? "" : kCut));
     for (uint32_t sequence = 0; sequence < std::min(d.sequences, 4u); ++sequence) {
-      if (mnk_cache_next_position(cache.get(), sequence) == 0 && mnk_cache_count(cache.get(), sequence) == 0) continue;
+      mnk_sequence_state state{};
+      const bool isThere = mnk_cache_get_sequence(cache.get(), sequence, &state, nullptr);
+      if (isThere && state.next_position == 0 && state.count == 0) continue;
       verdict.failure = "an empty sequence has positions";
     }
     return verdict;
@@ -160,14 +166,20 @@ class AttentionCacheCase final : public Case {
     d.head_dim = isTurbo ? oneOf(random, {32u, 64u, 80u, 192u, 256u}) : oneOf(random, {4u, 32u, 256u, 512u});
     if (d.value_head_dim != 0) d.value_head_dim = d.head_dim;
     const bool hasByteCodes = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
+    const bool isVariant = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
+    const bool isAffine = isVariant && !hasByteCodes;
     isQuantized_ = true;
-    quantization_ = {.size = sizeof quantization_,
-                     .codec = isTurbo ? MNK_TURBO : MNK_MLX1,
-                     .key_bits = isTurbo        ? static_cast<uint32_t>(2 + random.below(7))
-                                 : hasByteCodes ? oneOf(random, {5u, 6u, 8u})
-                                                : 4u,
-                     .scale_factor = !isTurbo && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
-                     .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
+    quantization_ = {
+        .size = sizeof quantization_,
+        .codec = isTurbo      ? MNK_TURBO
+                 : !isVariant ? MNK_MLX1
+                 : isAffine   ? MNK_MLX1_AFFINE4
+                              : MNK_MLX1_UNROTATED,
+        .key_bits = isTurbo        ? static_cast<uint32_t>(2 + random.below(7))
+                    : hasByteCodes ? oneOf(random, {5u, 6u, 8u})
+                                   : 4u,
+        .scale_factor = !isTurbo && !isAffine && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
+        .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
     if (coin(random, 1, 2)) quantization_.value_bits = quantization_.key_bits;
     if (coin(random, 1, 3)) quantization_.planes = oneOf(random, {MNK_QUANTIZED_KEYS, MNK_QUANTIZED_VALUES});
     d.quantization = &quantization_;
@@ -288,7 +300,7 @@ class AttentionCacheCase final : public Case {
   std::string_view quantizationRefusal() const {
     const mnk_kv_quantize_options& options = quantization_.options;
     if (quantization_.size < sizeof quantization_) return kQuantizationSize;
-    if (static_cast<uint32_t>(quantization_.codec) > MNK_MLX1) return kNotACodec;
+    if (static_cast<uint32_t>(quantization_.codec) > MNK_MLX1_AFFINE4) return kNotACodec;
     if (std::max<uint32_t>(options.key_scale, options.value_scale) > MNK_SCALE_LEAST_SQUARES) return kNotARule;
     if (static_cast<uint32_t>(options.non_finite) > MNK_NON_FINITE_ZERO) return kNotATreatment;
     if (static_cast<uint32_t>(quantization_.planes) > MNK_QUANTIZED_VALUES) return kNotPlanes;

@@ -25,8 +25,8 @@ std::string textOf(std::string_view name, const HeadsSpec& heads) {
 }
 
 std::string_view nameOf(Kind kind) {
-  constexpr std::string_view kNames[] = {"append", "attend", "append and attend", "copy", "truncate", "commit",
-                                         "drop",   "run"};
+  constexpr std::string_view kNames[] = {
+      "append", "attend", "append and attend", "rotate", "copy", "truncate", "commit", "drop", "run"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -35,12 +35,6 @@ bool appends(const CacheCall& call) {
 }
 bool attends(const CacheCall& call) {
   return call.kind != Kind::append;
-}
-
-uint64_t rowsOf(const CacheCall& call) {
-  uint64_t rows = 0;
-  for (const StepEntry& entry : call.entries()) rows += entry.rows;
-  return rows;
 }
 
 // The views that the call needs, with their names.
@@ -112,7 +106,8 @@ std::string mutateLists(CacheCall& call, const CacheModel& model, Seeded& random
   switch (random.below(3)) {
     case 0: {
       const auto count = static_cast<uint32_t>(model.cursors().size());
-      sequence = oneOf(random, {count, count + 1, UINT32_MAX, 1u << 31});
+      sequence = oneOf(random, {count, count + 1, MNK_ONLY_SEQUENCE, 1u << 31});
+      if (call.sequences.size() == 1) return std::string(model.refusalOfName(sequence));
       return "the sequence is not in the cache";
     }
     case 1: {
@@ -127,7 +122,7 @@ std::string mutateLists(CacheCall& call, const CacheModel& model, Seeded& random
         return "the step has no sequence";
       }
       if (call.hasRowCounts) return {};
-      call.sequences.resize(rowsOf(call) + 2 + random.below(3));
+      call.sequences.resize(rowsOf(call.entries()) + 2 + random.below(3));
       return "there are too many sequences";
   }
 }
@@ -234,9 +229,7 @@ std::string CacheCall::text() const {
   std::string text = fmt::format("\n  {}{}", beginsStep ? "a step: " : "", nameOf(kind));
   if (kind == Kind::truncate) return text + fmt::format(" sequence {} at {}", sequence, position);
   if (kind == Kind::copy) return text + fmt::format(" {} to {}", sequence, target);
-  if (kind == Kind::runStep) {
-    return text + (isEncoded ? " with an encoder" : "") + (setRuns ? fmt::format(", as run {}", *setRuns) : "");
-  }
+  if (kind == Kind::runStep) return text + (isEncoded ? " with an encoder" : "");
   if (kind == Kind::commit || kind == Kind::drop) return text;
   text +=
       fmt::format("{}{}{}{} (size {}), sequences {} [{}]", hasEncoder ? "" : " without encoder",
@@ -246,6 +239,7 @@ std::string CacheCall::text() const {
   if (hasRowCounts) text += fmt::format(", rows [{}]", fmt::join(rowCounts, ", "));
   text += textOf("queries", queries) + textOf("keys", keys) + textOf("values", values);
   if (into) text += fmt::format("\n    into: {}", into->text());
+  if (rotatedKeys) text += fmt::format("\n    rotated keys into: {}", rotatedKeys->text());
   if (rotation) text += rotation->text();
   if (hasOptions) {
     text += fmt::format("\n    window {}{}, {}, scale {}", options.window,
@@ -258,13 +252,16 @@ std::string CacheCall::text() const {
 bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
   const CacheCall before = call;
   if (call.rotation) {
-    const auto entries = call.entries();
-    const bool isEven =
-        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
-    call.refusal = mutate(*call.rotation, isEven, random);
+    if (call.rotation->next && (call.kind == Kind::rotate || coin(random, 1, 2))) {
+      call.refusal = mutateNext(*call.rotation, model, random);
+      if (call.refusal.empty()) call = before;
+      return !call.refusal.empty();
+    }
+    if (call.kind == Kind::rotate) return false;
+    call.refusal = mutate(*call.rotation, isEven(call.entries()), random);
     return true;
   }
-  const bool hasRows = rowsOf(call) != 0;
+  const bool hasRows = rowsOf(call.entries()) != 0;
   switch (hasRows ? random.below(5) : random.below(2)) {
     case 0:
       call.refusal = mutateStruct(call, random);
@@ -283,7 +280,7 @@ bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
   return false;
 }
 
-CacheStep::CacheStep(const CacheCall& call, Arena& arena, Seeded& random) : call_(call) {
+CacheStep::CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena, Seeded& random) : call_(call) {
   const auto made = [&](const HeadsSpec& heads) {
     mnk_heads_view view = heads.view;
     view.tensor = heads.tensor ? arena.make(*heads.tensor, random) : nullptr;
@@ -305,6 +302,7 @@ CacheStep::CacheStep(const CacheCall& call, Arena& arena, Seeded& random) : call
                      .positions = listed(rotation.positions),
                      .offsets = listed(rotation.offsets)};
     if (rotation.positionsIn) rotary_.value.positions = {.tensor = arena.make(*rotation.positionsIn, random)};
+    if (rotation.next) rotary_.value.next = rotation.next->of(cache);
   }
   std::memset(step_.tail, call.tail, sizeof step_.tail);
   static constexpr uint32_t kNone = 0;
@@ -319,6 +317,21 @@ CacheStep::CacheStep(const CacheCall& call, Arena& arena, Seeded& random) : call
                  .results = call.hasResults ? &results_ : nullptr,
                  .options = call.hasOptions ? &options_ : nullptr,
                  .rotary = call.rotation ? &rotary_.value : nullptr};
+  if (call.kind != Kind::rotate) return;
+  const auto rotated = [&](const TensorSpec& spec) {
+    return mnk_heads_view{
+        .size = sizeof(mnk_heads_view), .tensor = arena.make(spec, random), .layout = MNK_TOKEN_MAJOR};
+  };
+  rope_ = {.size = sizeof rope_,
+           .queries = step_.value.queries,
+           .keys = step_.value.keys,
+           .rotated_queries = rotated(*call.into),
+           .rotated_keys = rotated(*call.rotatedKeys),
+           .first_position = rotary_.value.first_position,
+           .positions = rotary_.value.positions,
+           .next = rotary_.value.next,
+           .offsets = rotary_.value.offsets,
+           .rotary = rotary_.value.embedding};
 }
 
 }  // namespace mnk::fuzz

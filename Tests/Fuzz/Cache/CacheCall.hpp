@@ -12,7 +12,7 @@
 
 namespace mnk::fuzz {
 
-enum class CacheCallKind : uint8_t { append, attend, appendAndAttend, copy, truncate, commit, drop, runStep };
+enum class CacheCallKind : uint8_t { append, attend, appendAndAttend, rotate, copy, truncate, commit, drop, runStep };
 
 // Numbers that attention must write, each of which may be off by the slack.
 struct ExpectedNumbers {
@@ -33,15 +33,13 @@ struct CacheCall {
   std::optional<size_t> sequenceCount;  // in place of the list's own
   bool hasResults = false, hasOptions = false;
   size_t resultsSize = sizeof(mnk_attention_results);
-  std::optional<TensorSpec> into;
+  std::optional<TensorSpec> into;         // attention, or rotated queries
+  std::optional<TensorSpec> rotatedKeys;  // which have the axes of the rotated queries
   mnk_attention_options options{};
   std::optional<CacheRotation> rotation;
   // From here on, calls are those of a step, which the commit makes and runs.
   bool beginsStep = false;
-  // Of a run of the step: what its runs are set to before, whether other work could join it, and what it has after.
-  std::optional<uint64_t> setRuns;
-  bool isEncoded = false;
-  uint64_t runs = 0;
+  bool isEncoded = false;             // a run of the step that other work could join
   uint64_t position = 0;              // of a cut
   uint32_t sequence = 0, target = 0;  // of a cut or a copy
 
@@ -64,13 +62,14 @@ struct CacheProgramSpec {
 // Fills the memory of its operands.
 CacheProgramSpec drawProgram(Arena& arena, Seeded& random);
 
-// The handles and structs of a step, while a call is made.
+// The handles and structs of a step or a rotation, while a call is made.
 class CacheStep {
  public:
-  CacheStep(const CacheCall& call, Arena& arena, Seeded& random);
+  CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena, Seeded& random);
   CacheStep(const CacheStep&) = delete;
   CacheStep& operator=(const CacheStep&) = delete;
   const mnk_cache_step* get() const { return call_.hasStep ? &step_.value : nullptr; }
+  const mnk_multi_rope* rope() const { return &rope_; }
 
  private:
   const CacheCall& call_;
@@ -84,6 +83,7 @@ class CacheStep {
     mnk_cache_step value{};
     unsigned char tail[sizeof(mnk_cache_step)]{};
   } step_;
+  mnk_multi_rope rope_{};
 };
 
 }  // namespace mnk::fuzz

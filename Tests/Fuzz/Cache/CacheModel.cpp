@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace mnk::fuzz {
@@ -12,12 +13,25 @@ constexpr std::string_view kTooFew = "a sequence has fewer positions than querie
 constexpr std::string_view kLost = "a window reaches positions that the ring has overwritten";
 constexpr std::string_view kPastEnd = "the write runs past the end of a linear cache";
 constexpr std::string_view kNoKernelHere = "there is no kernel for these head dims";
+constexpr std::string_view kUnknown = "the sequence is not in the cache";
+constexpr std::string_view kUnnamed = "the call does not say which sequence of the cache it is for";
+constexpr std::string_view kRotated = "the step rotates tokens by the cache's next positions and does not append them";
 
 }  // namespace
+
+uint64_t rowsOf(const std::vector<StepEntry>& entries) {
+  return std::accumulate(entries.begin(), entries.end(), uint64_t{0},
+                         [](uint64_t rows, const StepEntry& entry) { return rows + entry.rows; });
+}
+
+bool isEven(const std::vector<StepEntry>& entries) {
+  return std::all_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.rows == entries[0].rows; });
+}
 
 CacheModel::CacheModel(const CacheNumbers& cache, uint64_t queryHeads)
     : cache_(cache),
       cursors_(cache.sequences),
+      encoded_(cache.sequences),
       history_(queryHeads, cache.kvHeads, cache.queryDim(), cache.valueHeadDim) {}
 
 bool CacheModel::holds(const Cursor& cursor, uint64_t position) const {
@@ -32,8 +46,17 @@ uint64_t CacheModel::count(const Cursor& cursor) const {
   return held;
 }
 
+// A row that has attended did not see tokens that are appended after it, also none at all.
+std::string_view CacheModel::refusalOfOrder(const std::vector<StepEntry>& entries) const {
+  for (const StepEntry& entry : entries) {
+    if (!encoded_[entry.sequence].isAttendedFirst) continue;
+    return "causal attention of this step has already read the sequence, without these tokens";
+  }
+  return {};
+}
+
 std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entries) const {
-  if (cache_.isRing) return {};
+  if (const std::string_view refusal = refusalOfOrder(entries); !refusal.empty() || cache_.isRing) return refusal;
   std::map<uint32_t, uint64_t> added;
   for (const auto& [sequence, rows] : entries) {
     uint64_t& rowsSoFar = added[sequence];
@@ -54,7 +77,10 @@ bool CacheModel::reachesLost(const Cursor& cursor, uint64_t row, const RowOption
   return false;
 }
 
-std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options) const {
+std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options,
+                                             bool isListed) const {
+  // Rows of one sequence are an op before they are rows of tokens.
+  if (cache_.isStorageOnly && !isListed) return kNoKernelHere;
   std::map<uint32_t, uint64_t> rowsBehind;
   std::vector<uint64_t> behind(entries.size());
   bool hasRows = false;
@@ -68,18 +94,18 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
       return "a sequence is listed again in attention that is not causal";
     }
     const uint64_t next = cursors_[sequence].next;
-    if (next != 0 && next <= behind[i]) return kTooFew;
+    if (next <= behind[i]) return kTooFew;
   }
   if (hasRows && cache_.isStorageOnly) return kNoKernelHere;
   const bool needsPositions = !options.isBidirectional || windowOf(options) != 0;
   // All attend at once: whether there are positions is checked of each before any window is.
   for (size_t i = 0; i < entries.size() && needsPositions; ++i) {
     const uint64_t next = cursors_[entries[i].sequence].next;
-    if (entries[i].rows != 0 && next != 0 && next < behind[i] + entries[i].rows) return kTooFew;
+    if (entries[i].rows != 0 && next < behind[i] + entries[i].rows) return kTooFew;
   }
   for (size_t i = 0; i < entries.size(); ++i) {
     const Cursor& cursor = cursors_[entries[i].sequence];
-    for (uint64_t row = behind[i] + entries[i].rows; cursor.next != 0 && row > behind[i]; --row) {
+    for (uint64_t row = behind[i] + entries[i].rows; row > behind[i]; --row) {
       if (row <= cursor.next && reachesLost(cursor, cursor.next - row, options)) return kLost;
     }
   }
@@ -90,12 +116,13 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
 bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const {
   if (!cache_.isRing || tokens <= 1) return true;
   const uint64_t window = windowOf(options), end = cursor.next + tokens, ring = cache_.capacity - cache_.pinned;
-  if (window == 0) return std::max(cursor.highest, end) <= cache_.capacity;
+  if (window == 0) return end <= std::max<uint64_t>(cursor.highest, cache_.capacity);
   const uint64_t first = std::max<uint64_t>(cursor.next, cache_.pinned);  // rows at pinned positions lose nothing
   return end <= std::max<uint64_t>(first + 1 - std::min(first + 1, window), cache_.pinned) + ring;
 }
 
 std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options) const {
+  if (const std::string_view refusal = refusalOfOrder(entries); !refusal.empty()) return refusal;
   std::vector<Cursor> cursors = cursors_;
   std::set<uint32_t> listed;
   for (const auto& [sequence, tokens] : entries) {
@@ -109,7 +136,11 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
     const bool isDivided = !canServe(cursor, tokens, options);
     for (uint64_t token = 0; token < tokens; ++token) {
       cursor.highest = std::max(cursor.highest, ++cursor.next);
-      if (reachesLost(cursor, cursor.next - 1, options)) return "the ring is too small for the window";
+      if (reachesLost(cursor, cursor.next - 1, options)) {
+        return windowOf(options) > cache_.capacity - cache_.pinned
+                   ? "the ring is too small for the window"
+                   : "the sequence was rolled back too far for the window";
+      }
       if (isDivided && options.isBidirectional) return "attention that is not causal cannot be divided into chunks";
       if (cache_.isStorageOnly) return kNoKernelHere;
     }
@@ -118,18 +149,79 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
 }
 
 std::string_view CacheModel::refusalOfCut(uint32_t sequence, uint64_t position) const {
-  if (sequence >= cursors_.size()) return "the sequence is not in the cache";
-  const Cursor& cursor = cursors_[sequence];
-  const bool hasLost = cache_.isRing && cursor.highest > cache_.capacity;
-  const uint64_t oldest = hasLost ? cursor.highest - (cache_.capacity - cache_.pinned) : 0;
+  if (const std::string_view refusal = refusalOfName(sequence); !refusal.empty()) return refusal;
+  const Cursor& cursor = cursors_[sequence == MNK_ONLY_SEQUENCE ? 0 : sequence];
+  if (cache_.window != 0 && position < cursor.next && position > cache_.pinned) {
+    // The row at this position, after its token was stored.
+    if (reachesLost({position + 1, std::max(cursor.highest, position + 1)}, position, {})) {
+      return "the rollback is too long for the sliding window";
+    }
+  }
   const bool isPossible =
-      position == 0 || (position <= cursor.next && (position <= cache_.pinned || position >= oldest));
+      position == 0 || (position <= cursor.next && (position <= cache_.pinned || position >= oldest(cursor)));
   return isPossible ? "" : "the sequence cannot be cut there";
+}
+
+// The first position that a ring has not overwritten.
+uint64_t CacheModel::oldest(const Cursor& cursor) const {
+  const bool hasLost = cache_.isRing && cursor.highest > cache_.capacity;
+  return hasLost ? cursor.highest - (cache_.capacity - cache_.pinned) : 0;
+}
+
+std::string_view CacheModel::refusalOfName(uint32_t sequence) const {
+  if (sequence == MNK_ONLY_SEQUENCE) return cursors_.size() == 1 ? "" : kUnnamed;
+  return sequence < cursors_.size() ? "" : kUnknown;
+}
+
+std::string_view CacheModel::refusalOfCopy(uint32_t source, uint32_t target) const {
+  if (std::max(source, target) >= cursors_.size()) return kUnknown;
+  return source != target && encoded_[target].rotatedEnd > cursors_[target].next ? kRotated : "";
+}
+
+std::string_view CacheModel::refusalOfCommit() const {
+  for (size_t sequence = 0; sequence < cursors_.size(); ++sequence) {
+    if (encoded_[sequence].rotatedEnd > cursors_[sequence].next) return kRotated;
+  }
+  return {};
+}
+
+void CacheModel::noteAttend(const std::vector<StepEntry>& entries, const RowOptions& options) {
+  std::map<uint32_t, uint64_t> behind;
+  for (size_t i = entries.size(); i-- > 0;) {
+    const auto [sequence, rows] = entries[i];
+    const Cursor& cursor = cursors_[sequence];
+    const uint64_t end = cursor.next - std::min(cursor.next, behind[sequence]);
+    behind[sequence] += rows;
+    // A row sees nothing of a ring that was cut where it begins.
+    const bool isRead = rows != 0 && !options.isBidirectional && end > oldest(cursor);
+    if (isRead && !encoded_[sequence].isAppended) encoded_[sequence].isAttendedFirst = true;
+  }
+}
+
+void CacheModel::noteRotation(const std::vector<StepEntry>& entries) {
+  const auto positions = nextPositions(entries);
+  size_t row = 0;
+  for (const auto& [sequence, rows] : entries) {
+    row += rows;
+    uint64_t& end = encoded_[sequence].rotatedEnd;
+    if (rows != 0) end = std::max(end, positions[row - 1] + 1);
+  }
+}
+
+std::vector<uint64_t> CacheModel::nextPositions(const std::vector<StepEntry>& entries) const {
+  std::map<uint32_t, uint64_t> next;
+  std::vector<uint64_t> positions;
+  for (const auto& [sequence, rows] : entries) {
+    uint64_t& position = next.try_emplace(sequence, cursors_[sequence].next).first->second;
+    for (uint64_t row = 0; row < rows; ++row) positions.push_back(position++);
+  }
+  return positions;
 }
 
 void CacheModel::append(uint32_t sequence, const std::vector<float>& keys, const std::vector<float>& values) {
   Cursor& cursor = cursors_[sequence];
   cursor.highest = std::max(cursor.highest, ++cursor.next);
+  encoded_[sequence].isAppended = true;
   std::vector<float> whole = keys;
   if (cache_.latentDim != 0) whole.insert(whole.begin(), values.begin(), values.end());
   history_.append(whole, values, sequence);
@@ -143,8 +235,10 @@ void CacheModel::cut(uint32_t sequence, uint64_t position) {
 }
 
 void CacheModel::copy(uint32_t source, uint32_t target) {
+  if (source == target) return;
   cursors_[target] = cursors_[source];
-  if (source != target) history_.copy(source, target);
+  encoded_[target].rotatedEnd = 0;
+  history_.copy(source, target);
 }
 
 SeenPositions CacheModel::seen(const StepEntry& entry, uint64_t behind, const RowOptions& options) const {

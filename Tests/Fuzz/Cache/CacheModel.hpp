@@ -1,10 +1,12 @@
-// What an AttentionCache must hold after calls on it: where sequences stand, and all tokens that they ever had.
+// What an AttentionCache must hold after calls on it: where sequences stand, all tokens that they ever had, and what
+// the calls of an open encoder leave to do or forbid.
 #pragma once
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "CacheNumbers.hpp"
+#include "MLXNativeKernels/mnk_attention_cache.h"
 #include "Ops/FlashDecode/AttentionHistory.hpp"
 
 namespace mnk::fuzz {
@@ -14,6 +16,9 @@ struct StepEntry {
   uint32_t sequence;
   uint64_t rows;
 };
+
+uint64_t rowsOf(const std::vector<StepEntry>& entries);
+bool isEven(const std::vector<StepEntry>& entries);  // as many rows in each
 
 struct RowOptions {
   uint64_t window = 0;  // that of the cache where it is 0
@@ -39,11 +44,24 @@ class CacheModel {
   const test::AttentionHistory& history() const { return history_; }
 
   // What an error must say; empty where the call is fine.
+  std::string_view refusalOfOrder(const std::vector<StepEntry>& entries) const;
   std::string_view refusalOfAppend(const std::vector<StepEntry>& entries) const;
-  std::string_view refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options) const;
+  // `isListed`: the entries are a list, or have row counts.
+  std::string_view refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options,
+                                   bool isListed) const;
   std::string_view refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options) const;
   std::string_view refusalOfCut(uint32_t sequence, uint64_t position) const;
+  std::string_view refusalOfCopy(uint32_t source, uint32_t target) const;
+  std::string_view refusalOfCommit() const;
+  // Of the only sequence that a call names.
+  std::string_view refusalOfName(uint32_t sequence) const;
 
+  // Another encoder begins.
+  void begin() { encoded_.assign(cursors_.size(), {}); }
+  void noteAttend(const std::vector<StepEntry>& entries, const RowOptions& options);
+  // Rows are rotated by the next positions of their sequences.
+  void noteRotation(const std::vector<StepEntry>& entries);
+  std::vector<uint64_t> nextPositions(const std::vector<StepEntry>& entries) const;
   // The next token of a sequence.
   void append(uint32_t sequence, const std::vector<float>& keys, const std::vector<float>& values);
   void cut(uint32_t sequence, uint64_t position);
@@ -52,6 +70,13 @@ class CacheModel {
   SeenPositions seen(const StepEntry& entry, uint64_t behind, const RowOptions& options) const;
 
  private:
+  // What the open encoder has done with a sequence.
+  struct Encoded {
+    bool isAppended = false, isAttendedFirst = false;
+    uint64_t rotatedEnd = 0;
+  };
+
+  uint64_t oldest(const Cursor& cursor) const;
   bool holds(const Cursor& cursor, uint64_t position) const;
   bool canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const;
   bool reachesLost(const Cursor& cursor, uint64_t row, const RowOptions& options) const;
@@ -59,6 +84,7 @@ class CacheModel {
 
   CacheNumbers cache_;
   std::vector<Cursor> cursors_;
+  std::vector<Encoded> encoded_;
   test::AttentionHistory history_;
 };
 

@@ -18,8 +18,10 @@ uint64_t vectorBytes(uint32_t codec, uint32_t bits, uint64_t headDim) {
     const bool isLength = hasBlocks || (isPower && headDim >= 32 && headDim <= 512);
     return isLength && bits >= 2 && bits <= 8 ? bits * headDim / 8 + 2 : 0;
   }
-  if (!isPower) return 0;
-  const uint64_t scales = headDim == 512 ? 8 : 4;
+  if (!isPower || codec > 3) return 0;
+  const bool isVariant = codec != 1;
+  if (isVariant && ((bits == 4) != (codec == 3) || (headDim != 256 && headDim != 512))) return 0;
+  const uint64_t scales = headDim == 512 && codec != 3 ? 8 : 4;
   if (bits == 4) return headDim >= 4 && headDim <= 4096 ? headDim / 2 + scales : 0;
   return (bits == 5 || bits == 6 || bits == 8) && (headDim == 256 || headDim == 512) ? headDim + scales : 0;
 }
@@ -39,7 +41,7 @@ bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLate
 
 // Slots that a sliding window needs, pinned ones included.
 uint64_t slotsForWindow(const CacheNumbers& cache) {
-  return uint64_t{cache.pinned} + cache.window + std::max({cache.maxRows, cache.maxDraft, 1u}) - 1;
+  return uint64_t{cache.pinned} + cache.window + std::max(cache.maxRows == 0 ? 64 : cache.maxRows, cache.maxDraft) - 1;
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ std::string_view CacheNumbers::refusal() const {
     return kCodec;
   const uint32_t longest = std::max(headDim, valueHeadDim), shortest = std::min(headDim, valueHeadDim);
   if (shortest < std::max(longest / 32, 4u)) return kHeadDims;
-  const bool mayScale = codec == 1 && (planes == 2 || headDim == 512) && (planes == 1 || valueHeadDim == 512);
+  const bool mayScale =
+      (codec == 1 || codec == 2) && (planes == 2 || headDim == 512) && (planes == 1 || valueHeadDim == 512);
   if (scaleFactor != 1 && !(mayScale && scaleFactor >= 1e-6f && scaleFactor <= 1e6f)) return kScaleFactor;
   if (candidates != 1 && candidates != 5 && candidates != 17) return kCandidates;
   if (hasChannels && codec != 0) return kNoChannels;
@@ -98,7 +101,7 @@ CacheNumbers drawCache(test::Seeded& random) {
                      .isRing = coin(random, 3, 4)};
   if (cache.isRing && coin(random, 1, 2)) cache.pinned = below(std::min(cache.capacity, 4u));
   if (cache.isRing && coin(random, 1, 4)) {
-    cache.window = 1 + below(5), cache.maxRows = below(4), cache.maxDraft = below(4);
+    cache.window = 1 + below(5), cache.maxRows = 1 + below(3), cache.maxDraft = below(4);
     cache.capacity = 0;
   }
   if (coin(random, 1, 6)) {

@@ -30,7 +30,7 @@ struct CacheNumbers {
   uint32_t pinned = 0;
   bool isQuantized = false;
   uint32_t planes = 0;                             // that are quantized: 0 both, 1 keys, 2 values
-  uint32_t codec = 0, keyBits = 0, valueBits = 0;  // turbo is 0, mlx1 is 1
+  uint32_t codec = 0, keyBits = 0, valueBits = 0;  // as in C
   float scaleFactor = 1;
   uint32_t candidates = 5;
   bool hasChannels = false;                        // means or channel scales

@@ -52,12 +52,12 @@ struct Recording {
   Owned<mnk_recorded_step> step{nullptr, mnk_recorded_step_release};
 };
 
-// What went wrong.
-std::string commit(mnk_encoder* encoder) {
+Verdict commit(mnk_encoder* encoder, std::string_view refusal = {}) {
   test::Caught caught;
   const Owned<mnk_completion> done(mnk_encoder_commit(encoder, nullptr, nullptr, caught.out()), mnk_completion_release);
-  if (done && mnk_completion_wait(done.get(), caught.out())) return {};
-  return fmt::format("the encoder did not run: {}", caught.isSet() ? mnk_error_message(caught.get()) : "no error");
+  Verdict verdict = checkResult(caught, bool(done), refusal);
+  if (done && !mnk_completion_wait(done.get(), caught.out())) verdict.failure = mnk_error_message(caught.get());
+  return verdict;
 }
 
 void expect(Arena& arena, const ExpectedNumbers& results) {
@@ -106,10 +106,12 @@ class CacheProgram final : public Case {
       }
       if (call.kind == Kind::commit || call.kind == Kind::drop) {
         if (call.kind == Kind::commit && recording.isOn) {
-          recording.step = {mnk_recorded_step_make(encoder.get(), nullptr), mnk_recorded_step_release};
-          verdict = runStep(arena, call, recording.step.get());
+          test::Caught caught;
+          Owned<mnk_recorded_step> step(mnk_recorded_step_make(encoder.get(), caught.out()), mnk_recorded_step_release);
+          verdict = step ? runStep(arena, call, step.get()) : checkResult(caught, false, call.refusal);
+          if (step) recording.step = std::move(step);
         } else if (call.kind == Kind::commit) {
-          verdict.failure = commit(encoder.get());
+          verdict = commit(encoder.get(), call.refusal);
         }
         recording.isOn = false;
         encoder = makeEncoder(arena);
@@ -139,8 +141,6 @@ class CacheProgram final : public Case {
 
   static Verdict runStep(Arena& arena, const CacheCall& call, mnk_recorded_step* step) {
     test::Caught caught;
-    if (!step) return {.failure = "there is no step"};
-    if (call.setRuns) mnk_recorded_step_set_runs(step, *call.setRuns);
     Owned<mnk_completion> done{nullptr, mnk_completion_release};
     if (call.isEncoded) {
       const Owned<mnk_encoder> encoder = makeEncoder(arena);
@@ -152,8 +152,6 @@ class CacheProgram final : public Case {
     }
     Verdict verdict = checkResult(caught, bool(done), call.refusal);
     if (done && !mnk_completion_wait(done.get(), caught.out())) verdict.failure = mnk_error_message(caught.get());
-    const uint64_t runs = mnk_recorded_step_runs(step);
-    if (runs != call.runs) verdict.failure = fmt::format("the step has {} runs, expected {}", runs, call.runs);
     return verdict;
   }
 
@@ -166,10 +164,13 @@ class CacheProgram final : public Case {
       const bool isDone = mnk_encoder_copy_sequence(encoder, cache, call.sequence, call.target, caught.out());
       return checkResult(caught, isDone, call.refusal);
     }
-    const CacheStep step(call, arena, random_);
+    const CacheStep step(call, cache, arena, random_);
+    if (call.kind == Kind::rotate) {
+      return checkResult(caught, mnk_encoder_multi_rope(encoder, step.rope(), caught.out()), call.refusal);
+    }
     const Owned<mnk_encoder> committed = makeEncoder(arena);
     if (call.isCommitted) {
-      if (std::string failure = commit(committed.get()); !failure.empty()) return {.failure = std::move(failure)};
+      if (Verdict verdict = commit(committed.get()); !verdict.failure.empty()) return verdict;
       encoder = committed.get();
     }
     const auto encode = call.kind == Kind::append
@@ -186,11 +187,20 @@ class CacheProgram final : public Case {
   std::string differenceOf(const mnk_cache* cache, const std::vector<CacheModel::Cursor>& cursors) const {
     const CacheModel model(spec_.cache, spec_.cache.kvHeads);
     for (uint32_t sequence = 0; sequence < cursors.size(); ++sequence) {
-      const uint64_t next = mnk_cache_next_position(cache, sequence), count = mnk_cache_count(cache, sequence);
-      if (mnk_cache_is_suspect(cache, sequence)) return fmt::format("sequence {} is suspect", sequence);
-      if (next == cursors[sequence].next && count == model.count(cursors[sequence])) continue;
-      return fmt::format("sequence {} is at position {} with {} held, expected {} and {}", sequence, next, count,
-                         cursors[sequence].next, model.count(cursors[sequence]));
+      mnk_sequence_state state{};
+      if (!mnk_cache_get_sequence(cache, sequence, &state, nullptr)) return fmt::format("no sequence {}", sequence);
+      if (state.is_suspect) return fmt::format("sequence {} is suspect", sequence);
+      if (state.next_position == cursors[sequence].next && state.count == model.count(cursors[sequence])) continue;
+      return fmt::format("sequence {} is at position {} with {} held, expected {} and {}", sequence,
+                         state.next_position, state.count, cursors[sequence].next, model.count(cursors[sequence]));
+    }
+    for (const uint32_t sequence : {spec_.cache.sequences, MNK_ONLY_SEQUENCE}) {
+      mnk_sequence_state state{};
+      test::Caught caught;
+      const bool isKnown = mnk_cache_get_sequence(cache, sequence, &state, caught.out());
+      if (const auto verdict = checkResult(caught, isKnown, model.refusalOfName(sequence)); !verdict.failure.empty()) {
+        return verdict.failure;
+      }
     }
     return {};
   }
@@ -220,6 +230,13 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "mnk_attention_options has the wrong size",
           "the encoder is used after it was committed",
           "the sequence is not in the cache",
+          "the call does not say which sequence of the cache it is for",
+          "causal attention of this step has already read the sequence, without these tokens",
+          "the step rotates tokens by the cache's next positions and does not append them",
+          "rotary positions stay as recorded, while the cache advances with every run",
+          "next.cache is missing",
+          "next.sequences is missing",
+          "positions are given twice",
           "the rows do not match the listed sequences",
           "there are too many sequences",
           "the step is not of one sequence",
@@ -239,6 +256,7 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "attention that is not causal cannot be divided into chunks",
           "a window reaches positions that the ring has overwritten",
           "the ring is too small for the window",
+          "the sequence was rolled back too far for the window",
           "attention has no target, or two",
           "a result does not match the queries",
           "the scale cannot be used",
@@ -254,7 +272,8 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "positions do not match the tokens",
           "offsets do not match the sequences",
           "offsets are given for sequences that differ in their rows",
-          "the sequence cannot be cut there"};
+          "the sequence cannot be cut there",
+          "the rollback is too long for the sliding window"};
 }
 
 }  // namespace mnk::fuzz

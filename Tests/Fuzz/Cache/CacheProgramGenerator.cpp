@@ -1,12 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
-#include <map>
-#include <numeric>
 
 #include "CacheCall.hpp"
-#include "Harness/SoftFloat.hpp"
+#include "CacheOperands.hpp"
 #include "Numbers.hpp"
 
 namespace mnk::fuzz {
@@ -14,13 +10,13 @@ namespace mnk::fuzz {
 namespace {
 
 using Kind = CacheCallKind;
-using Floats = std::vector<float>;
+using Entries = std::vector<StepEntry>;
 
 class Generator {
  public:
   Generator(Arena& arena, Seeded& random, const CacheNumbers& cache)
-      : arena_(arena),
-        random_(random),
+      : random_(random),
+        operands_(arena, random),
         queryHeads_(cache.kvHeads * (1 + random.below(2))),
         model_(cache, queryHeads_),
         slack_(cache.isQuantized ? 0.08 : (cache.latentDim != 0 ? 4e-3 : 2e-5)) {}
@@ -44,6 +40,15 @@ class Generator {
   }
 
  private:
+  // A call that was fine, with all that it needs to be made again.
+  struct Done {
+    CacheCall call;
+    Entries entries{};
+    RowOptions options{};
+    Floats queries{}, keys{}, values{};
+    uint64_t axis = 0;
+  };
+
   void add(CacheCall call) {
     call.committed = committed_.cursors();
     calls_.push_back(std::move(call));
@@ -51,46 +56,55 @@ class Generator {
 
   void end(Kind kind) {
     CacheCall call{.kind = kind};
-    if (kind == Kind::drop) {
-      model_ = committed_;
-    } else {
+    const bool isStep = isRecording_ && isStep_;
+    if (kind == Kind::commit) call.refusal = refusalOfCommit(isStep);
+    if (kind == Kind::commit && call.refusal.empty()) {
       call.results = std::move(attended_);
       committed_ = model_;
-      if (isRecording_ && isStep_) {
+      if (isStep) {
         step_ = std::move(done_);
         hasStep_ = true;
-        call.runs = runs_ = 1;
       }
     }
+    isRecording_ = false;
+    beginEncoder();
+    add(std::move(call));
+  }
+
+  void beginEncoder() {
+    model_ = committed_;
+    model_.begin();
     attended_.clear();
     done_.clear();
-    isRecording_ = false;
-    add(std::move(call));
+    owed_.reset();
+  }
+
+  std::string_view refusalOfCommit(bool isStep) const {
+    if (const std::string_view refusal = model_.refusalOfCommit(); !refusal.empty() || !isStep) return refusal;
+    const bool hasNumbers = std::any_of(done_.begin(), done_.end(),
+                                        [](const Done& d) { return d.call.rotation && d.call.rotation->hasNumbers(); });
+    const bool appends = std::any_of(done_.begin(), done_.end(), [](const Done& d) {
+      return d.call.kind == Kind::append || d.call.kind == Kind::appendAndAttend;
+    });
+    return hasNumbers && appends ? "rotary positions stay as recorded, while the cache advances with every run" : "";
   }
 
   // The calls of the step once more, all of them or none.
   void drawRun() {
     CacheCall call{.kind = Kind::runStep};
-    if (coin(random_, 1, 4)) call.setRuns = runs_ = random_.below(5);
     call.isEncoded = coin(random_, 1, 3);
+    beginEncoder();
     for (const Done& done : step_) {
-      if (done.call.kind == Kind::copy) {
-        model_.copy(done.call.sequence, done.call.target);
-        continue;
-      }
       axis_ = done.axis;
       call.refusal = refusalOf(done.call, done.entries, done.options);
       if (!call.refusal.empty()) break;
-      apply(done, runs_);
+      apply(done);
     }
     if (call.refusal.empty()) {
-      ++runs_;
       committed_ = model_;
       call.results = std::move(attended_);
     }
-    model_ = committed_;
-    attended_.clear();
-    call.runs = runs_;
+    beginEncoder();
     add(std::move(call));
   }
 
@@ -101,9 +115,11 @@ class Generator {
     CacheCall call{.kind = Kind::truncate, .sequence = anySequence()};
     const uint64_t next = model_.cursors()[call.sequence].next;
     call.position = coin(random_, 3, 4) ? next - std::min(next, random_.below(4)) : edge(random_, {next, next / 2});
+    const uint32_t sequence = call.sequence;
     if (coin(random_, 1, 12)) call.sequence = static_cast<uint32_t>(edge(random_, {model_.cursors().size()}));
+    if (sequence == 0 && coin(random_, 1, 6)) call.sequence = MNK_ONLY_SEQUENCE;
     call.refusal = model_.refusalOfCut(call.sequence, call.position);
-    if (call.refusal.empty()) model_.cut(call.sequence, call.position);
+    if (call.refusal.empty()) model_.cut(call.sequence == MNK_ONLY_SEQUENCE ? 0 : call.sequence, call.position);
     committed_ = model_;
     add(std::move(call));
   }
@@ -113,10 +129,11 @@ class Generator {
     if (coin(random_, 1, 8)) {
       (coin(random_, 1, 2) ? call.sequence : call.target) =
           static_cast<uint32_t>(model_.cursors().size() + random_.below(2));
-      call.refusal = "the sequence is not in the cache";
-    } else {
-      model_.copy(call.sequence, call.target);
+    }
+    call.refusal = model_.refusalOfCopy(call.sequence, call.target);
+    if (call.refusal.empty()) {
       done_.push_back({.call = call});
+      apply(done_.back());
     }
     addRecorded(std::move(call));
   }
@@ -131,76 +148,114 @@ class Generator {
   bool drawRecorded(bool isMutated) {
     if (!isRecording_) isStep_ = beginsStep_ = coin(random_, 1, 3);
     isRecording_ = true;
-    const uint64_t draw = random_.below(10);
-    if (draw == 0) {
+    const uint64_t draw = random_.below(12);
+    // Most of the time, rows that were rotated are then appended.
+    const bool paysOwed = owed_ && coin(random_, 5, 6);
+    if (draw == 0 && !paysOwed) {
       drawCopy();
       return true;
     }
-    CacheCall call{.kind = draw < 4 ? Kind::append : (draw < 7 ? Kind::attend : Kind::appendAndAttend)};
-    const std::vector<StepEntry> entries = drawEntries(call);
-    const uint64_t rows = std::accumulate(entries.begin(), entries.end(), uint64_t{0},
-                                          [](uint64_t n, const auto& e) { return n + e.rows; });
-    const bool isEven =
-        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
+    constexpr Kind kKinds[] = {Kind::append, Kind::attend, Kind::rotate, Kind::appendAndAttend};
+    CacheCall call{.kind = paysOwed ? (draw < 6 ? Kind::append : Kind::appendAndAttend) : kKinds[draw / 3]};
+    const CacheNumbers& cache = model_.cache();
+    const bool isEmpty = std::all_of(model_.cursors().begin(), model_.cursors().end(),
+                                     [](const auto& cursor) { return cursor.next == 0; });
+    if (call.kind == Kind::attend && isEmpty && coin(random_, 9, 10)) call.kind = Kind::append;
+    const Entries entries = drawEntries(call, paysOwed);
+    const uint64_t rows = rowsOf(entries);
+    if (call.kind == Kind::rotate && (rows == 0 || cache.headDim % 2 != 0)) call.kind = Kind::append;
     // As an axis of sequences, or one after another.
     const bool needsAxis = !call.hasRowCounts && entries.size() > 1 && entries[0].rows != 1;
-    axis_ = isEven && (needsAxis || coin(random_, 1, 3)) ? entries.size() : 0;
-    const mnk_dtype dtype = drawFloat();
-    const CacheNumbers& cache = model_.cache();
+    axis_ = isEven(entries) && (needsAxis || coin(random_, 1, 3)) ? entries.size() : 0;
+    const mnk_dtype dtype = operands_.drawFloat();
     Floats queries, keys, values;
     bool isPlaced = true;
     if (call.kind != Kind::attend) {
-      isPlaced = drawVectors(call.keys, keys, dtype, {rows, cache.kvHeads, cache.headDim}) &&
-                 drawVectors(call.values, values, dtype, {rows, cache.kvHeads, cache.valueHeadDim});
+      isPlaced = operands_.draw(call.keys, keys, dtype, {rows, cache.kvHeads, cache.headDim}, axis_);
+    }
+    if (call.kind == Kind::append || call.kind == Kind::appendAndAttend) {
+      isPlaced =
+          isPlaced && operands_.draw(call.values, values, dtype, {rows, cache.kvHeads, cache.valueHeadDim}, axis_);
     }
     if (call.kind != Kind::append) {
-      isPlaced = isPlaced && drawVectors(call.queries, queries, drawFloat(), {rows, queryHeads_, cache.queryDim()}) &&
+      const uint64_t queryDim = call.kind == Kind::rotate ? cache.headDim : cache.queryDim();
+      isPlaced = isPlaced &&
+                 operands_.draw(call.queries, queries, operands_.drawFloat(), {rows, queryHeads_, queryDim}, axis_) &&
                  drawInto(call, rows);
     }
     if (!isPlaced) return false;
     const RowOptions options = drawOptions(call);
-    const bool canRotate = call.kind == Kind::appendAndAttend && rows != 0 && !cache.isStorageOnly;
-    if (canRotate && coin(random_, 1, 2) && !drawRotary(call, rows, isEven)) return false;
-    call.refusal =
-        call.rotation && cache.latentDim != 0 ? "a latent cache cannot rotate" : refusalOf(call, entries, options);
+    const bool mayRotate = call.kind == Kind::appendAndAttend && rows != 0 && !cache.isStorageOnly;
+    const bool rotates = call.kind == Kind::rotate || (mayRotate && coin(random_, 1, 2));
+    if (rotates && !drawRotary(call, entries, rows)) return false;
+    call.refusal = refusalOf(call, entries, options);
     if (call.refusal.empty() && !(isMutated && mutate(call, model_, random_))) {
       done_.push_back({call, entries, options, queries, keys, values, axis_});
-      apply(done_.back(), 0);
+      apply(done_.back());
+      owed_.reset();
+      if (call.kind == Kind::rotate && call.rotation->next) owed_ = done_.back();
     }
     addRecorded(std::move(call));
     return true;
   }
 
-  bool drawRotary(CacheCall& call, uint64_t rows, bool isEven) {
-    call.rotation = drawRotation(random_, model_.cache().headDim, rows, call.sequences.size(), isEven);
-    std::vector<int32_t>& positions = call.rotation->positions;
-    if (positions.empty() || coin(random_, 1, 2)) return true;
+  bool drawRotary(CacheCall& call, const Entries& entries, uint64_t rows) {
+    const bool isAlone = call.kind == Kind::rotate;
+    const uint64_t sequences = isAlone ? std::max<uint64_t>(axis_, 1) : entries.size();
+    CacheRotation rotation = drawRotation(random_, model_.cache().headDim, rows, sequences, isAlone || isEven(entries));
+    // Where numbers would be refused with the whole step, few are left.
+    const bool mayBeNumbers = !isStep_ || coin(random_, 1, 8);
+    if (!mayBeNumbers) rotation.first.reset();
+    const bool isFollowing = !rotation.first && rotation.positions.empty();
+    if (isFollowing && (isAlone || coin(random_, 1, 2))) {
+      rotation.next = drawNext(entries, call.hasRowCounts, axis_ > 1, model_, random_);
+    }
+    call.rotation = rotation;
+    if (rotation.positions.empty() || (mayBeNumbers && coin(random_, 1, 2))) return true;
     TensorSpec spec{.dtype = MNK_I32, .shape = {rows}};
-    if (!allocate(spec)) return false;
-    arena_.fill(spec, std::as_bytes(std::span(positions)));
+    if (!operands_.allocate(spec)) return false;
+    operands_.fill(spec, std::as_bytes(std::span(rotation.positions)));
     call.rotation->positionsIn = spec;
     return true;
   }
 
-  std::string_view refusalOf(const CacheCall& call, const std::vector<StepEntry>& entries,
-                             const RowOptions& options) const {
-    uint64_t most = call.hasRowCounts ? model_.cache().sequences : 0;
-    for (const StepEntry& entry : entries) most += entry.rows;
+  std::string_view refusalOf(const CacheCall& call, const Entries& entries, const RowOptions& options) const {
+    if (call.kind == Kind::copy) return model_.refusalOfCopy(call.sequence, call.target);
+    if (call.kind == Kind::rotate) return {};
+    if (!call.hasSequences) {
+      if (const std::string_view refusal = model_.refusalOfName(MNK_ONLY_SEQUENCE); !refusal.empty()) return refusal;
+    }
+    const uint64_t most = rowsOf(entries) + (call.hasRowCounts ? model_.cache().sequences : 0);
     if (entries.size() > std::max<uint64_t>({most, axis_, 1})) return "there are too many sequences";
     if (call.kind == Kind::append) return model_.refusalOfAppend(entries);
-    if (call.kind == Kind::attend) return model_.refusalOfAttend(entries, options);
+    const bool isListed = entries.size() != 1 || call.hasRowCounts;
+    if (call.kind == Kind::attend) return model_.refusalOfAttend(entries, options, isListed);
+    if (call.rotation && model_.cache().latentDim != 0) {
+      const std::string_view refusal = model_.refusalOfOrder(entries);
+      return refusal.empty() ? "a latent cache cannot rotate" : refusal;
+    }
     return model_.refusalOfBoth(entries, options);
   }
 
-  std::vector<StepEntry> drawEntries(CacheCall& call) {
-    std::vector<StepEntry> entries{{anySequence(), random_.below(5)}};
+  Entries drawEntries(CacheCall& call, bool paysOwed) {
+    if (paysOwed) {
+      const CacheCall& rotated = owed_->call;
+      call.sequences = rotated.sequences, call.rowCounts = rotated.rowCounts;
+      call.hasSequences = rotated.hasSequences, call.hasRowCounts = rotated.hasRowCounts;
+      return owed_->entries;
+    }
+    Entries entries{{anySequence(), random_.below(5)}};
+    if (call.kind == Kind::attend && coin(random_, 9, 10)) {  // to what is there, if it is
+      for (int tries = 0; tries < 9 && model_.cursors()[entries[0].sequence].next == 0; ++tries) {
+        entries[0].sequence = anySequence();
+      }
+      entries[0].rows = std::min(entries[0].rows, model_.cursors()[entries[0].sequence].next);
+    }
     if (call.kind == Kind::appendAndAttend) entries[0].rows = random_.below(12);
     while (entries.size() < 5 && coin(random_, 1, 3)) {
       entries.push_back({anySequence(), coin(random_, 1, 2) ? entries[0].rows : random_.below(4)});
     }
-    const bool isEven =
-        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
-    call.hasRowCounts = !isEven || coin(random_, 1, 2);
+    call.hasRowCounts = !isEven(entries) || coin(random_, 1, 2);
     // Without counts there is one row for each, or an axis of sequences.
     if (!call.hasRowCounts && entries.size() > 1 && (entries[0].rows == 0 || coin(random_, 1, 2))) {
       for (StepEntry& entry : entries) entry.rows = 1;
@@ -209,80 +264,25 @@ class Generator {
       call.sequences.push_back(sequence);
       if (call.hasRowCounts) call.rowCounts.push_back(static_cast<uint32_t>(rows));
     }
-    call.hasSequences = entries.size() != 1 || entries[0].sequence != 0 || coin(random_, 1, 2);
+    if (entries.size() != 1 || entries[0].sequence != 0) return entries;
+    // Not named, which a cache of several sequences refuses.
+    call.hasSequences = coin(random_, 3, 4) || (model_.cache().sequences != 1 && coin(random_, 3, 4));
+    if (model_.cache().sequences == 1 && coin(random_, 1, 4)) call.sequences[0] = MNK_ONLY_SEQUENCE;
     return entries;
-  }
-
-  mnk_dtype drawFloat() { return oneOf(random_, {MNK_F32, MNK_F16, MNK_BF16}); }
-
-  // Memory behind that of the operands before it.
-  bool allocate(TensorSpec& spec) {
-    for (uint32_t tries = 0; tries < Arena::kRegions; ++tries) {
-      spec.region = (firstRegion_ + tries) % Arena::kRegions;
-      uint64_t& used = used_[spec.region];
-      const uint64_t begin = (used + 3) / 4 * 4 + 4 * random_.below(4);
-      if (begin + spec.bytes() > Arena::kRegionBytes) continue;
-      spec.offset = begin;
-      used = begin + spec.bytes();
-      firstRegion_ = spec.region + 1;
-      return true;
-    }
-    return false;
-  }
-
-  // Numbers that every float type holds, of these extents [rows, heads, headDim], in one of the layouts that a model
-  // may leave them in.
-  bool drawVectors(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::array<uint64_t, 3> extents) {
-    const auto [rows, headCount, dim] = extents;
-    const uint64_t sequences = std::max<uint64_t>(axis_, 1), each = rows / sequences;
-    for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
-      numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
-    }
-    mnk_heads_view view{.size = sizeof view, .layout = MNK_TOKEN_MAJOR};
-    TensorSpec spec{.dtype = dtype, .shape = {each, headCount, dim}};
-    if (axis_ != 0) spec.shape.insert(spec.shape.begin(), sequences);
-    switch (random_.below(3)) {
-      case 0:
-        if (rows == 1 && axis_ == 0 && coin(random_, 1, 2)) spec.shape = {headCount, dim};
-        break;
-      case 1:
-        view.layout = MNK_HEAD_MAJOR;
-        std::swap(spec.shape[spec.shape.size() - 3], spec.shape[spec.shape.size() - 2]);
-        break;
-      default: {
-        view.has_strides = true;
-        view.sequences = sequences, view.tokens = each, view.heads = headCount, view.head_dim = dim;
-        view.offset = random_.below(5);
-        const uint64_t width = view.offset + headCount * dim + random_.below(5);
-        view.head_stride = dim, view.token_stride = width, view.sequence_stride = each * width;
-        spec.shape = {sequences * each, width};
-      }
-    }
-    if (!allocate(spec)) return false;
-    heads = {spec, view};
-    store(heads, numbers, rows, headCount);
-    return true;
-  }
-
-  void store(const HeadsSpec& heads, const Floats& numbers, uint64_t rows, uint64_t headCount) {
-    const mnk_heads_view places = *placesOf(heads);
-    const uint64_t dim = places.head_dim, size = heads.tensor->elementBytes();
-    std::vector<std::byte> bytes(heads.tensor->bytes());
-    for (uint64_t i = 0; i < numbers.size(); ++i) {
-      const uint64_t row = i / (headCount * dim), head = i / dim % headCount, each = rows / places.sequences;
-      const uint64_t element = places.offset + row / each * places.sequence_stride + row % each * places.token_stride +
-                               head * places.head_stride + i % dim;
-      const uint64_t bits = test::nearestBits(static_cast<DType>(heads.tensor->dtype), numbers[i]);
-      std::memcpy(&bytes[element * size], &bits, size);
-    }
-    arena_.fill(*heads.tensor, bytes);
   }
 
   bool drawInto(CacheCall& call, uint64_t rows) {
     call.hasResults = true;
-    call.into = TensorSpec{.dtype = drawFloat(), .shape = {rows, queryHeads_, model_.cache().valueHeadDim}};
-    if (axis_ != 0) call.into->shape = {axis_, rows / axis_, queryHeads_, model_.cache().valueHeadDim};
-    return allocate(*call.into);
+    const bool isRotated = call.kind == Kind::rotate;
+    const auto place = [&](std::optional<TensorSpec>& into, mnk_dtype dtype, uint64_t heads, uint64_t dim) {
+      into = TensorSpec{.dtype = dtype, .shape = {rows, heads, dim}};
+      if (axis_ != 0) into->shape = {axis_, rows / axis_, heads, dim};
+      return operands_.allocate(*into);
+    };
+    const CacheNumbers& cache = model_.cache();
+    if (!isRotated) return place(call.into, operands_.drawFloat(), queryHeads_, cache.valueHeadDim);
+    return place(call.into, call.queries.tensor->dtype, queryHeads_, cache.headDim) &&
+           place(call.rotatedKeys, call.keys.tensor->dtype, cache.kvHeads, cache.headDim);
   }
 
   RowOptions drawOptions(CacheCall& call) {
@@ -302,32 +302,28 @@ class Generator {
     return options;
   }
 
-  // A call that was fine, with all that it needs to be made again.
-  struct Done {
-    CacheCall call;
-    std::vector<StepEntry> entries{};
-    RowOptions options{};
-    Floats queries{}, keys{}, values{};
-    uint64_t axis = 0;
-  };
+  // The position of each row, by which it is rotated.
+  std::vector<int64_t> turnsOf(const Done& done) {
+    const CacheRotation& rotation = *done.call.rotation;
+    const auto inCache = model_.nextPositions(rotation.next ? rotation.next->entries : done.entries);
+    if (rotation.next) model_.noteRotation(rotation.next->entries);
+    if (done.call.kind != Kind::rotate) return rotation.turns(done.entries, inCache);
+    const uint64_t sequences = std::max<uint64_t>(done.axis, 1);
+    return rotation.turns(Entries(sequences, {0, inCache.size() / sequences}), inCache);
+  }
 
   // Queries and keys as the kernels see them: what they make of positions is rounded once or twice.
-  void rotate(const Done& done, uint64_t runs, Floats& queries, Floats& keys) {
+  void rotate(const Done& done, Floats& queries, Floats& keys) {
     const CacheNumbers& cache = model_.cache();
     const mnk_dtype queryType = done.call.queries.tensor->dtype, keyType = done.call.keys.tensor->dtype;
-    std::map<uint32_t, uint64_t> next;
-    uint64_t row = 0;
-    for (size_t i = 0; i < done.entries.size(); ++i) {
-      const auto [sequence, rows] = done.entries[i];
-      uint64_t& position = next.try_emplace(sequence, model_.cursors()[sequence].next).first->second;
-      for (uint64_t j = 0; j < rows; ++j, ++row, ++position) {
-        const int64_t turned = done.call.rotation->position(row, i, j, rows, position, runs);
-        done.call.rotation->rotate(&queries[row * queryHeads_ * cache.headDim], queryHeads_, cache.headDim, turned,
-                                   queryType);
-        done.call.rotation->rotate(&keys[row * cache.kvHeads * cache.headDim], cache.kvHeads, cache.headDim, turned,
-                                   keyType);
-      }
+    const auto turns = turnsOf(done);
+    for (uint64_t row = 0; row < turns.size(); ++row) {
+      done.call.rotation->rotate(&queries[row * queryHeads_ * cache.headDim], queryHeads_, cache.headDim, turns[row],
+                                 queryType);
+      done.call.rotation->rotate(&keys[row * cache.kvHeads * cache.headDim], cache.kvHeads, cache.headDim, turns[row],
+                                 keyType);
     }
+    if (done.call.kind == Kind::rotate) return;
     if (!cache.isQuantized) {
       for (float& key : keys) key = rounded(key, static_cast<mnk_dtype>(cache.dtype));
     }
@@ -335,10 +331,17 @@ class Generator {
     if (!isExact) slack_ = std::max(slack_, 0.03);
   }
 
-  void apply(const Done& done, uint64_t runs) {
+  void apply(const Done& done) {
     const auto& [call, entries, options, givenQueries, givenKeys, values, axis] = done;
+    if (call.kind == Kind::copy) return model_.copy(call.sequence, call.target);
     Floats queries = givenQueries, keys = givenKeys;
-    if (call.rotation) rotate(done, runs, queries, keys);
+    if (call.rotation) rotate(done, queries, keys);
+    if (call.kind == Kind::rotate) {
+      attended_.push_back({*call.into, {queries.begin(), queries.end()}, 2e-5});
+      attended_.push_back({*call.rotatedKeys, {keys.begin(), keys.end()}, 2e-5});
+      return;
+    }
+    if (call.kind == Kind::attend) model_.noteAttend(entries, options);
     const CacheNumbers& cache = model_.cache();
     const uint64_t keyLength = cache.kvHeads * cache.headDim, valueLength = cache.kvHeads * cache.valueHeadDim;
     const uint64_t rowLength = queryHeads_ * cache.queryDim();
@@ -370,8 +373,8 @@ class Generator {
     if (!out.empty()) attended_.push_back({*call.into, out, slack_});
   }
 
-  Arena& arena_;
   Seeded& random_;
+  Operands operands_;
   uint64_t queryHeads_;
   CacheModel model_;
   CacheModel committed_ = model_;
@@ -379,11 +382,9 @@ class Generator {
   double slack_;
   bool isRecording_ = false, isStep_ = false, beginsStep_ = false, hasStep_ = false;
   std::vector<Done> done_, step_;  // since the last commit, and those of the last step
-  uint64_t runs_ = 0;
-  uint64_t axis_ = 0;  // sequences of the views' axis for them; 0: none
+  uint64_t axis_ = 0;              // sequences of the views' axis for them; 0: none
   std::vector<ExpectedNumbers> attended_;
-  std::array<uint64_t, Arena::kRegions> used_{};
-  uint32_t firstRegion_ = 0;
+  std::optional<Done> owed_;  // a rotation by next positions, whose rows must be appended
   std::vector<CacheCall> calls_;
 };
 

@@ -10,12 +10,25 @@
 
 namespace mnk::fuzz {
 
-int64_t CacheRotation::position(uint64_t row, uint64_t entry, uint64_t rowOfEntry, uint64_t rowsOfEntry, uint64_t next,
-                                uint64_t runs) const {
-  const int64_t offset = offsets.empty() ? 0 : offsets[entry];
-  if (!positions.empty()) return offset + positions[row];
-  if (first) return offset + *first + static_cast<int64_t>(runs * rowsOfEntry + rowOfEntry);
-  return offset + static_cast<int64_t>(next);
+mnk_next_positions NextSpec::of(const mnk_cache* cache) const {
+  return {.cache = hasCache ? cache : nullptr,
+          .sequences = hasSequences ? sequences.data() : nullptr,
+          .row_counts = hasRowCounts ? rowCounts.data() : nullptr,
+          .sequence_count = sequenceCount.value_or(hasSequences ? sequences.size() : 0)};
+}
+
+std::vector<int64_t> CacheRotation::turns(const std::vector<StepEntry>& entries,
+                                          const std::vector<uint64_t>& inCache) const {
+  std::vector<int64_t> all;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    for (uint64_t row = 0; row < entries[i].rows; ++row) {
+      auto position = static_cast<int64_t>(inCache[all.size()]);
+      if (first) position = *first + static_cast<int64_t>(row);
+      if (!positions.empty()) position = positions[all.size()];
+      all.push_back(position + (offsets.empty() ? 0 : offsets[i]));
+    }
+  }
+  return all;
 }
 
 void CacheRotation::rotate(float* row, uint64_t heads, uint64_t headDim, int64_t position, mnk_dtype dtype) const {
@@ -37,11 +50,40 @@ void CacheRotation::rotate(float* row, uint64_t heads, uint64_t headDim, int64_t
 }
 
 std::string CacheRotation::text() const {
-  return fmt::format(
+  std::string text = fmt::format(
       "\n    rotary (size {}): layout {}, base {}, rope dim {}{}, first {}, positions [{}]{}, offsets [{}]", size,
       static_cast<uint32_t>(embedding.layout), embedding.base, embedding.rope_dim,
       embedding.is_inverse ? ", inverse" : "", first ? fmt::format("{}", *first) : "none", fmt::join(positions, ", "),
       positionsIn ? " in " + positionsIn->text() : "", fmt::join(offsets, ", "));
+  if (!next) return text;
+  text += fmt::format(", next{} of {}[{}]", next->hasCache ? "" : " of no cache", next->hasSequences ? "" : "NULL ",
+                      fmt::join(next->sequences, ", "));
+  if (next->sequenceCount) text += fmt::format(" said to be {}", *next->sequenceCount);
+  return text + (next->hasRowCounts ? fmt::format(", rows [{}]", fmt::join(next->rowCounts, ", ")) : "");
+}
+
+NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool hasAxis, const CacheModel& model,
+                  test::Seeded& random) {
+  const auto sequences = static_cast<uint32_t>(model.cursors().size());
+  NextSpec next{.hasRowCounts = hasRowCounts, .entries = entries};
+  const uint64_t draw = hasAxis ? 9 : random.below(10);
+  if (draw < 2) {  // row by row
+    next.hasRowCounts = false;
+    next.entries.clear();
+    for (const auto& [sequence, rows] : entries) next.entries.insert(next.entries.end(), rows, {sequence, 1});
+  } else if (draw < 4 && hasRowCounts) {  // a sequence without rows
+    next.entries.push_back({static_cast<uint32_t>(random.below(sequences)), 0});
+  } else if (draw == 4) {  // rows of another sequence, which may never get them
+    next.entries[random.below(entries.size())].sequence = static_cast<uint32_t>(random.below(sequences));
+  }
+  for (const auto& [sequence, rows] : next.entries) {
+    next.sequences.push_back(sequence);
+    if (next.hasRowCounts) next.rowCounts.push_back(static_cast<uint32_t>(rows));
+  }
+  if (sequences != 1 || next.entries.size() != 1) return next;
+  next.hasSequences = coin(random, 1, 2);
+  if (coin(random, 1, 2)) next.sequences[0] = MNK_ONLY_SEQUENCE;
+  return next;
 }
 
 CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows, uint64_t entries, bool isEven) {
@@ -54,7 +96,7 @@ CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows
                         .scale = 1,
                         .is_inverse = coin(random, 1, 6)};
   const auto number = [&] { return static_cast<int32_t>(random.below(1 << 21)) - (1 << 20); };
-  switch (random.below(3)) {
+  switch (random.below(4)) {
     case 0:
       rotation.first = number();
       break;
@@ -87,11 +129,13 @@ std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random) {
       rotation.embedding.base = oneOf(random, {0.0, -1.0, std::nan(""), HUGE_VAL});
       return "the base is not a positive number";
     case 4:
+      rotation.next.reset();
       rotation.positions.clear();
       rotation.positionsIn.reset();
       rotation.first = oneOf(random, {INT64_MAX, INT64_MIN, int64_t{1} << 31, -(int64_t{1} << 31) - 1});
       return "a position is out of range";
     case 5:
+      rotation.next.reset();
       rotation.first.reset();
       rotation.positionsIn.reset();
       rotation.positions.resize(rotation.positions.size() + 97);
@@ -100,6 +144,41 @@ std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random) {
       rotation.offsets.resize(rotation.offsets.size() + 6);
       return isEven ? "offsets do not match the sequences"
                     : "offsets are given for sequences that differ in their rows";
+  }
+}
+
+std::string mutateNext(CacheRotation& rotation, const CacheModel& model, test::Seeded& random) {
+  NextSpec& next = *rotation.next;
+  const auto sequences = static_cast<uint32_t>(model.cursors().size());
+  switch (random.below(7)) {
+    case 0:
+      if (!next.hasSequences && !next.hasRowCounts) return {};
+      next.hasCache = false;
+      return "next.cache is missing";
+    case 1:
+      next.hasSequences = false;
+      next.sequenceCount = 1 + random.below(3);
+      return "next.sequences is missing";
+    case 2:
+      rotation.first = 1 + static_cast<int64_t>(random.below(9));
+      return "positions are given twice";
+    case 3:
+      if (!next.hasSequences) return {};
+      next.sequences[random.below(next.sequences.size())] = oneOf(random, {sequences, sequences + 1, 1u << 31});
+      return "the sequence is not in the cache";
+    case 4:
+      if (sequences == 1 || next.sequences.size() != 1) return {};
+      next.hasSequences = coin(random, 1, 2);
+      next.sequences[0] = MNK_ONLY_SEQUENCE;
+      return "the call does not say which sequence of the cache it is for";
+    case 5:
+      if (!next.hasRowCounts) return {};
+      next.rowCounts[random.below(next.rowCounts.size())] += coin(random, 1, 2) ? 1 : UINT32_MAX;
+      return "the rows do not match the listed sequences";
+    default:
+      if (!next.hasSequences) return {};
+      next.sequenceCount = oneOf<size_t>(random, {1028, SIZE_MAX, size_t{1} << 40});
+      return "there are too many sequences";
   }
 }
 

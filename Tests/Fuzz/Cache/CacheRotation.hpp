@@ -5,30 +5,49 @@
 #include <vector>
 
 #include "Arena.hpp"
+#include "CacheModel.hpp"
 
 namespace mnk::fuzz {
+
+// The next positions of the cache as an argument, with the meaning of its lists.
+struct NextSpec {
+  bool hasCache = true;
+  bool hasSequences = true, hasRowCounts = false;
+  std::vector<uint32_t> sequences, rowCounts;
+  std::optional<size_t> sequenceCount;  // in place of the list's own
+  std::vector<StepEntry> entries;
+
+  mnk_next_positions of(const mnk_cache* cache) const;
+};
 
 struct CacheRotation {
   size_t size = sizeof(mnk_rotary_step);
   mnk_rotary_embedding embedding{};
-  std::optional<int64_t> first;           // position of every entry, which moves on by its rows with every run
-  std::vector<int32_t> positions;         // of all rows; without them and a first one, they follow the cache
+  std::optional<int64_t> first;           // position of every entry
+  std::vector<int32_t> positions;         // of all rows
+  std::optional<NextSpec> next;           // without any of these, positions are those that rows get in the cache
   std::optional<TensorSpec> positionsIn;  // which holds them in place of a list
   std::vector<int32_t> offsets;           // of all entries
 
-  // Of a row of an entry that is so far in it, after this number of runs; `next` is where it goes in the cache.
-  int64_t position(uint64_t row, uint64_t entry, uint64_t rowOfEntry, uint64_t rowsOfEntry, uint64_t next,
-                   uint64_t runs) const;
+  bool hasNumbers() const { return first || (!positions.empty() && !positionsIn); }
+  // The position by which each row of these entries is rotated. In the cache, rows have the other ones.
+  std::vector<int64_t> turns(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& inCache) const;
   // Rotates all heads of a row, and rounds as memory of the dtype does.
   void rotate(float* row, uint64_t heads, uint64_t headDim, int64_t position, mnk_dtype dtype) const;
   std::string text() const;
 };
 
 // For a step with rows, all of which have as many in each entry if it is even. Positions that are to lie in a tensor
-// are listed.
+// are listed; those of a cache are the caller's.
 CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows, uint64_t entries, bool isEven);
+// The next positions of these rows, in one of the ways to list them. Rows that lie in an axis of sequences must be
+// listed as they are.
+NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool hasAxis, const CacheModel& model,
+                  test::Seeded& random);
 // Breaks one thing, and returns what the error must say of it.
 std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random);
+// The same of next positions; empty where there is nothing of the kind that was drawn.
+std::string mutateNext(CacheRotation& rotation, const CacheModel& model, test::Seeded& random);
 
 float rounded(float number, mnk_dtype dtype);
 

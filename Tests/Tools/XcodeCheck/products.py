@@ -28,7 +28,7 @@ def findings(project, files, paths, targets):
     products = Products(project, paths)
     for target in targets:
         yield from products.imports(files, target)
-        yield from products.links(target.object, Manifest(files))
+        yield from products.links(target.object, Manifest(files, "Examples"))
         if target.object.text("productType") == APP:
             yield from products.embeds(target.object)
     for path in paths.values():

@@ -99,12 +99,13 @@ class Repository:
 
 
 class Manifest:
-    """The targets of Package.swift, as far as its text shows."""
+    """The targets of Package.swift in a folder, as far as its text shows."""
 
     path = "Package.swift"
 
-    def __init__(self, files):
-        self.text = files.text(self.path) or ""
+    def __init__(self, files, root="."):
+        self.root = root
+        self.text = files.text(clean(f"{root}/{self.path}")) or ""
 
     def _target(self, name):
         """From a target's name to the next target."""
@@ -112,7 +113,7 @@ class Manifest:
 
     def folder(self, target):
         path = re.search(r'path: "([^"]*)"', self._target(target))
-        return path.group(1) if path else f"Sources/{target}"
+        return clean(f"{self.root}/{path.group(1) if path else 'Sources/' + target}")
 
     def sources(self, target):
         """What a target compiles on any system, by path from the root. Settings follow its sources."""

@@ -43,14 +43,16 @@ MetalBuffer::~MetalBuffer() {
   native_.reset();
 }
 
-Result<std::shared_ptr<Buffer>> MetalBuffer::make(std::shared_ptr<Device> device, MTL::Device* native, uint64_t bytes) {
+Result<std::shared_ptr<Buffer>> MetalBuffer::make(std::shared_ptr<Device> device, MTL::Device* native, uint64_t bytes,
+                                                  bool isUndefined) {
   const AutoreleasePool pool;
   const uint64_t most = native->maxBufferLength();
   if (bytes > most) return noMemory(bytes, most);
   auto result = owned(native->newBuffer(std::max(bytes, kMinBytes), MTL::ResourceStorageModeShared));
   if (!result || !result->contents()) return noMemory(bytes, most);
   result->setLabel(nsText(fmt::format("MLXNativeKernels {}", bytesText(bytes))));
-  std::memset(result->contents(), 0, bytes);  // Metal does not promise zeros
+  // Metal does not promise zeros. Writing them takes memory for all pages at once.
+  if (!isUndefined) std::memset(result->contents(), 0, bytes);
   return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(result), bytes));
 }
 

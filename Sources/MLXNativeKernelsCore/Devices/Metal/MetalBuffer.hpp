@@ -10,7 +10,8 @@ namespace mnk::metal {
 
 class MetalBuffer final : public Buffer {
  public:
-  static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, MTL::Device* native, uint64_t bytes);
+  static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, MTL::Device* native, uint64_t bytes,
+                                              bool isUndefined = false);
   // `release` runs when Metal is done with the memory, or immediately if the call fails.
   static Result<std::shared_ptr<Buffer>> wrapMemory(std::shared_ptr<Device> device, MTL::Device* native, void* memory,
                                                     uint64_t bytes, std::function<void()> release);

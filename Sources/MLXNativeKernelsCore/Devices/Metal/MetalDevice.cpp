@@ -51,6 +51,9 @@ class MetalDevice final : public Device {
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
     return guarded(kOp, [&] { return MetalBuffer::make(shared_from_this(), device_.get(), bytes); });
   }
+  Result<std::shared_ptr<Buffer>> makeUndefinedBuffer(uint64_t bytes) override {
+    return guarded(kOp, [&] { return MetalBuffer::make(shared_from_this(), device_.get(), bytes, true); });
+  }
   Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
     return guarded(kOp, [&] {
       return MetalBuffer::wrapMemory(shared_from_this(), device_.get(), memory, bytes, std::move(release));

@@ -281,4 +281,8 @@ uint64_t tokenCount(const KVCacheWrite& op) {
   return op.sourceOffset < length ? length - op.sourceOffset : 0;
 }
 
+bool storesNothing(const KVCacheWrite& op) {
+  return tokenCount(op) == 0 || op.into.heads() == 0 || op.into.sequences() == 0;
+}
+
 }  // namespace mnk

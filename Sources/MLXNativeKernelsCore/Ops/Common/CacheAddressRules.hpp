@@ -33,6 +33,8 @@ std::string tokensText(const HeadsView& view, KVLayout layout);  // "3 tokens", 
 
 // Source tokens to store, before a ring drops the oldest.
 uint64_t tokenCount(const KVCacheWrite& op);
+// Without tokens, or in a cache without heads or sequences.
+bool storesNothing(const KVCacheWrite& op);
 
 // A cache that has values, seen as a cache of these alone.
 KVCacheView valuesOf(const KVCacheView& cache);

@@ -9,15 +9,23 @@ namespace mnk {
 
 namespace {
 
-bool hasByteCodes(const KVCodec& codec) {
-  return codec.name == KVCodecName::mlx1 && codec.bits != 4;
+std::string_view expectedText(const KVCodec& codec) {
+  switch (codec.name) {
+    case KVCodecName::turbo:
+      return "2 to 8 bits, and a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512";
+    case KVCodecName::mlx1:
+      return "4 bits and a power of two from 4 to 4096, or 5, 6 or 8 bits and 256 or 512";
+    case KVCodecName::mlx1Unrotated:
+      return "5, 6 or 8 bits, and a head dim of 256 or 512";
+    case KVCodecName::mlx1Affine4:
+      return "4 bits, and a head dim of 256 or 512";
+  }
+  return "a codec of KVCodecName";
 }
 
-std::string_view expectedText(const KVCodec& codec) {
-  if (codec.name == KVCodecName::turbo) {
-    return "2 to 8 bits, and a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512";
-  }
-  return "4 bits and a power of two from 4 to 4096, or 5, 6 or 8 bits and 256 or 512";
+// Whether each half of a vector of 512 has a scale.
+bool hasTwoScales(const KVCodec& codec, uint64_t headDim) {
+  return headDim == 512 && (codec.name == KVCodecName::mlx1 || codec.name == KVCodecName::mlx1Unrotated);
 }
 
 }  // namespace
@@ -28,26 +36,42 @@ std::string_view name(KVCodecName codec) {
       return "turbo";
     case KVCodecName::mlx1:
       return "mlx1";
+    case KVCodecName::mlx1Unrotated:
+      return "mlx1Unrotated";
+    case KVCodecName::mlx1Affine4:
+      return "mlx1Affine4";
   }
   return "unknown codec";
 }
 
 bool KVCodec::canQuantize(uint64_t headDim) const {
   const bool isPowerOfTwo = std::has_single_bit(headDim);
-  if (name == KVCodecName::turbo) {
-    const bool hasBlocks = headDim == 80 || headDim == 96 || headDim == 112 || headDim == 192;
-    return bits >= 2 && bits <= 8 && ((isPowerOfTwo && headDim >= 32 && headDim <= 512) || hasBlocks);
+  const bool isLong = headDim == 256 || headDim == 512;
+  const bool hasBytes = bits == 5 || bits == 6 || bits == 8;
+  switch (name) {
+    case KVCodecName::turbo: {
+      const bool hasBlocks = headDim == 80 || headDim == 96 || headDim == 112 || headDim == 192;
+      return bits >= 2 && bits <= 8 && ((isPowerOfTwo && headDim >= 32 && headDim <= 512) || hasBlocks);
+    }
+    case KVCodecName::mlx1:
+      return bits == 4 ? isPowerOfTwo && headDim >= 4 && headDim <= 4096 : hasBytes && isLong;
+    case KVCodecName::mlx1Unrotated:
+      return hasBytes && isLong;
+    case KVCodecName::mlx1Affine4:
+      return bits == 4 && isLong;
   }
-  if (!isPowerOfTwo) return false;
-  if (bits == 4) return headDim >= 4 && headDim <= 4096;
-  return (bits == 5 || bits == 6 || bits == 8) && (headDim == 256 || headDim == 512);
+  return false;
+}
+
+bool KVCodec::hasByteCodes() const {
+  return name != KVCodecName::turbo && bits != 4;
 }
 
 bool KVCodec::canScale(uint64_t headDim) const {
   constexpr float kLeast = 1e-6f;  // readers of the codec treat smaller values as 1
   constexpr float kMost = 1e6f;    // so that no element overflows
   if (scaleFactor == 1) return true;
-  return name == KVCodecName::mlx1 && headDim == 512 && scaleFactor >= kLeast && scaleFactor <= kMost;
+  return hasTwoScales(*this, headDim) && scaleFactor >= kLeast && scaleFactor <= kMost;
 }
 
 DType KVCodec::scaleType() const {
@@ -65,11 +89,11 @@ Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim) {
                    .what = "the codec cannot code such vectors",
                    .got = fmt::format("{}, head dim {}", codec.text(), headDim),
                    .expected = std::string(expectedText(codec)),
-                   .fix = "Choose other bits, the other codec, or a dense cache."};
+                   .fix = "Choose other bits, another codec, or a dense cache."};
     }
     KVCodecSizes sizes;
-    sizes.codeBytes = hasByteCodes(codec) ? headDim : headDim * codec.bits / 8;
-    sizes.scales = codec.name == KVCodecName::mlx1 && headDim == 512 ? 2 : 1;
+    sizes.codeBytes = codec.hasByteCodes() ? headDim : headDim * codec.bits / 8;
+    sizes.scales = hasTwoScales(codec, headDim) ? 2 : 1;
     sizes.scaleBytes = sizes.scales * byteSize(codec.scaleType());
     return sizes;
   });
@@ -77,7 +101,7 @@ Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim) {
 
 uint64_t headDimOf(const KVCodec& codec, uint64_t codeBytes) {
   if (codec.bits == 0 || codeBytes > 4096) return 0;
-  const uint64_t headDim = hasByteCodes(codec) ? codeBytes : codeBytes * 8 / codec.bits;
+  const uint64_t headDim = codec.hasByteCodes() ? codeBytes : codeBytes * 8 / codec.bits;
   const auto known = sizes(codec, headDim);
   return known && known->codeBytes == codeBytes ? headDim : 0;
 }

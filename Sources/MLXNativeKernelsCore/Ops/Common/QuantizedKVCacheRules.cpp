@@ -120,6 +120,20 @@ std::string codeText(const Plane& plane) {
   return fmt::format("{}, {} bytes of codes", plane.codec.text(), shape[shape.rank() - 1]);
 }
 
+std::string_view lengthsOf(KVCodecName codec) {
+  switch (codec) {
+    case KVCodecName::turbo:
+      return "2 to 8 bits, and bits * headDim / 8 bytes for a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512";
+    case KVCodecName::mlx1:
+      return "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes";
+    case KVCodecName::mlx1Unrotated:
+      return "5, 6 or 8 bits and 256 or 512 bytes";
+    case KVCodecName::mlx1Affine4:
+      return "4 bits and 128 or 256 bytes";
+  }
+  return "a codec of KVCodecName";
+}
+
 std::string scaleFactorText(const Plane& plane) {
   return fmt::format("{} for {} at head dim {}", plane.codec.scaleFactor, name(plane.codec.name), plane.headDim());
 }
@@ -158,12 +172,9 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("{} and {}", name(op.keys.codec.name), name(op.values->codec.name)),
                "one codec, with bits for each", "Use one codec for both, or two ops."),
 
-    INVALID_IF(
-        firstWithout(op, hasHeadDim), "the codec has no codes of this length", codeText(*firstWithout(op, hasHeadDim)),
-        op.codecName() == KVCodecName::turbo
-            ? "2 to 8 bits, and bits * headDim / 8 bytes for a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512"
-            : "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes",
-        "Ask the codec for its sizes, and give the codes that last axis."),
+    INVALID_IF(firstWithout(op, hasHeadDim), "the codec has no codes of this length",
+               codeText(*firstWithout(op, hasHeadDim)), lengthsOf(op.codecName()),
+               "Ask the codec for its sizes, and give the codes that last axis."),
 
     INVALID_IF(!hasQuantizableDim(op), "dense vectors have a head dim that the codec beside them does not have",
                densePlane(op)->codes.text(),
@@ -172,7 +183,8 @@ constexpr Rule<Op> kRules[] = {
 
     INVALID_IF(firstWithout(op, hasFittingFactor), "the scale factor cannot be used",
                scaleFactorText(*firstWithout(op, hasFittingFactor)),
-               "1, or for mlx1 at head dim 512 a number from 1e-6 to 1e6", "Leave the scale factor at 1."),
+               "1, or for mlx1 and mlx1Unrotated at head dim 512 a number from 1e-6 to 1e6",
+               "Leave the scale factor at 1."),
 
     INVALID_IF(op.codes().capacity() == 0, "the cache has no capacity",
                fmt::format("codes {}", op.keys.codes.shape().text()), "at least one slot",
@@ -184,7 +196,7 @@ constexpr Rule<Op> kRules[] = {
 
     INVALID_IF(firstWithout(op, hasScaleType), "scales have the wrong dtype",
                firstWithout(op, hasScaleType)->scales.text(), name(firstWithout(op, hasScaleType)->codec.scaleType()),
-               "Make scales of f16 for turbo, and of f32 for mlx1."),
+               "Make scales of f16 for turbo, and of f32 for the other codecs."),
 
     INVALID_IF(firstWithout(op, hasFittingScales), "scales do not match the codes",
                firstWithout(op, hasFittingScales)->scales.shape().text(),
@@ -194,7 +206,8 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(hasChannelScales(op.values) || (op.codecName() != KVCodecName::turbo &&
                                                (hasFactors(op.keys) || (op.values && hasFactors(*op.values)))),
                "the codec has no means or channel scales",
-               hasChannelScales(op.values) ? "channel scales of values" : "means or channel scales with mlx1",
+               hasChannelScales(op.values) ? std::string("channel scales of values")
+                                           : fmt::format("means or channel scales with {}", name(op.codecName())),
                "means, and for keys channel scales, with turbo", "Leave them out, or use turbo."),
 
     INVALID_IF(!hasFittingFactors(op, op.keys) || (op.values && !hasFittingFactors(op, *op.values)),

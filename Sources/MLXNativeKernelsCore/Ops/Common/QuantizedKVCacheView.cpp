@@ -7,26 +7,43 @@
 
 namespace mnk {
 
-Result<QuantizedKVPlane> QuantizedKVPlane::zeros(const std::shared_ptr<Device>& device, const KVCodec& codec,
-                                                 uint64_t heads, uint64_t headDim, uint64_t capacity,
-                                                 std::optional<uint64_t> sequences, KVLayout layout) {
+namespace {
+
+using MakeTensor = Result<Tensor>(const std::shared_ptr<Device>&, DType, const Shape&);
+
+Result<QuantizedKVPlane> makePlane(MakeTensor& make, const std::shared_ptr<Device>& device, const KVCodec& codec,
+                                   uint64_t heads, uint64_t headDim, uint64_t capacity,
+                                   std::optional<uint64_t> sequences, KVLayout layout) {
   return guarded("QuantizedKVPlane", [&]() -> Result<QuantizedKVPlane> {
     MNK_TRY(auto ofOne, sizes(codec, headDim));
     std::vector<uint64_t> slots;
     if (sequences) slots.push_back(*sequences);
     slots.push_back(layout == KVLayout::headMajor ? heads : capacity);
     slots.push_back(layout == KVLayout::headMajor ? capacity : heads);
-    const auto zeros = [&](DType dtype, std::optional<uint64_t> perSlot) -> Result<Tensor> {
+    const auto plane = [&](DType dtype, std::optional<uint64_t> perSlot) -> Result<Tensor> {
       auto extents = slots;
       if (perSlot) extents.push_back(*perSlot);
       MNK_TRY(auto shape, Shape::make(extents));
-      return Tensor::zeros(device, dtype, shape);
+      return make(device, dtype, shape);
     };
-    MNK_TRY(auto codes, zeros(DType::u8, ofOne.codeBytes));
+    MNK_TRY(auto codes, plane(DType::u8, ofOne.codeBytes));
     // A single scale has no axis.
-    MNK_TRY(auto scales, zeros(codec.scaleType(), ofOne.scales == 1 ? std::nullopt : std::optional(ofOne.scales)));
+    MNK_TRY(auto scales, plane(codec.scaleType(), ofOne.scales == 1 ? std::nullopt : std::optional(ofOne.scales)));
     return QuantizedKVPlane{.codec = codec, .codes = codes, .scales = scales};
   });
+}
+
+}  // namespace
+
+Result<QuantizedKVPlane> QuantizedKVPlane::zeros(const std::shared_ptr<Device>& device, const KVCodec& codec,
+                                                 uint64_t heads, uint64_t headDim, uint64_t capacity,
+                                                 std::optional<uint64_t> sequences, KVLayout layout) {
+  return makePlane(Tensor::zeros, device, codec, heads, headDim, capacity, sequences, layout);
+}
+Result<QuantizedKVPlane> QuantizedKVPlane::undefined(const std::shared_ptr<Device>& device, const KVCodec& codec,
+                                                     uint64_t heads, uint64_t headDim, uint64_t capacity,
+                                                     std::optional<uint64_t> sequences, KVLayout layout) {
+  return makePlane(Tensor::undefined, device, codec, heads, headDim, capacity, sequences, layout);
 }
 
 uint64_t QuantizedKVPlane::headDim() const {

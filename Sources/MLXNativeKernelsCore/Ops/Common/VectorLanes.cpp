@@ -60,8 +60,7 @@ namespace {
 bool hasAlignedCodes(const QuantizedKVPlane& plane, const VectorLanes& lanes) {
   if (plane.isDense()) return isAlignedTo16Bytes(plane.codes);
   const Shape& shape = plane.codes.shape();
-  const bool hasBytes = plane.codec.name == KVCodecName::mlx1 && plane.codec.bits != 4;  // one for each code
-  const uint64_t bytesOfLane = (hasBytes ? 8 : std::bit_floor(plane.codec.bits)) * lanes.chunks / 2;
+  const uint64_t bytesOfLane = (plane.codec.hasByteCodes() ? 8 : std::bit_floor(plane.codec.bits)) * lanes.chunks / 2;
   return (plane.codes.range().begin | shape[shape.rank() - 1]) % std::clamp<uint64_t>(bytesOfLane, 4, 16) == 0;
 }
 
@@ -79,6 +78,8 @@ std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, cons
   const KVCodec& codec = !first.isDense() ? first.codec : !last.isDense() ? last.codec : none;
   const DType denseType = first.isDense() ? first.codes.dtype() : last.isDense() ? last.codes.dtype() : DType::f32;
   return {{kKVCodecIsTurbo, codec.name == KVCodecName::turbo},
+          {kKVCodecIsUnrotated, codec.name == KVCodecName::mlx1Unrotated},
+          {kKVCodecIsAffine, codec.name == KVCodecName::mlx1Affine4},
           {kKVCodecKeyBits, codec.bits},
           {kKVCodecValueBits, last.isDense() ? codec.bits : last.codec.bits},
           {kKVCodecHasQuantizedKeys, !first.isDense()},

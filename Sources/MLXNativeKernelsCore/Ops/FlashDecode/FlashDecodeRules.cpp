@@ -177,9 +177,11 @@ std::optional<LostPosition> firstLost(const Op& op) {
 }
 
 std::string lostText(const LostPosition& lost, uint64_t window) {
-  return fmt::format("row {} of sequence {}, whose window of {} reaches position {}, over a ring that holds {}",
+  const uint64_t rolledBack = lost.sequence.written() - lost.sequence.length;
+  return fmt::format("row {} of sequence {}, whose window of {} reaches position {}, over a ring that holds {}{}",
                      lost.row, lost.sequence.sequence, window, lost.position,
-                     heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length));
+                     heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length),
+                     rolledBack == 0 ? "" : fmt::format(" after a rollback of {}", countText(rolledBack, "token")));
 }
 
 // The axes that results may have before their last.
@@ -347,10 +349,12 @@ constexpr Rule<Op> kOptionRules[] = {
 };
 
 constexpr Rule<Op> kWindowRules[] = {
-    INVALID_IF(firstLost(op), "a window reaches positions that the ring has overwritten",
-               lostText(*firstLost(op), op.options.window),
-               fmt::format("a capacity of at least {}", firstLost(op)->neededCapacity()),
-               "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window."),
+    INVALID_IF(
+        firstLost(op), "a window reaches positions that the ring has overwritten",
+        lostText(*firstLost(op), op.options.window),
+        fmt::format("a capacity of at least {}", firstLost(op)->neededCapacity()),
+        "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window. After a "
+        "rollback, reset the sequence and store its tokens again."),
 };
 
 constexpr Rule<Op> kOperandRules[] = {

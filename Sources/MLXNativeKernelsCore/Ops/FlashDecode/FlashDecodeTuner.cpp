@@ -127,6 +127,7 @@ class Search {
     std::vector<Plan> plans;
     for (const FlashDecode& op : ops_) {
       MNK_TRY(auto planned, planAs(op, profile_, choice));
+      for (Dispatch& dispatch : planned.dispatches) dispatch.mayReadUndefined = true;  // a new cache
       plans.push_back(std::move(planned));
     }
     const auto encodeCalls = [&](CommandEncoder& encoder) -> Result<void> {

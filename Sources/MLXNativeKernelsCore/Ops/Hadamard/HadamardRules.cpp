@@ -31,6 +31,9 @@ constexpr Rule<Op> kRules[] = {
                name(isFloat(op.from.dtype()) ? op.into->dtype() : op.from.dtype()), "f32, f16 or bf16",
                "Convert the tensor."),
 
+    INVALID_IF(op.signs > KVCodecName::mlx1, "the codec has no signs", name(*op.signs), "turbo or mlx1",
+               "Leave the signs out: mlx1Affine4 rotates without signs, and mlx1Unrotated does not rotate."),
+
     INVALID_IF(!hasLength(op), "vectors have no length that can be turned", op.from.shape().text(),
                fmt::format("a last axis that is a power of two from 4 to {}{}", Op::kMaxLength,
                            op.signs == KVCodecName::mlx1 ? "" : ", or 80, 96, 112 or 192"),

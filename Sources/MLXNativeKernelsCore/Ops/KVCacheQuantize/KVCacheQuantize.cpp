@@ -110,7 +110,7 @@ Result<Plan> plan(const KVCacheQuantize& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
     MNK_TRY(checkRules(op));
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
-    if (tokenCount(addressesOf(op)) == 0 || op.into.codes().heads() == 0) return plan;
+    if (storesNothing(addressesOf(op))) return plan;
     plan.dispatches.push_back(makeDispatch(op));
     return plan;
   });

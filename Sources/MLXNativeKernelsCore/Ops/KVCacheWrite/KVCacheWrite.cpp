@@ -126,7 +126,7 @@ Result<Plan> plan(const KVCacheWrite& op) {
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
     uint64_t rowElements = 0;
     for (const Plane& plane : planesOf(op)) rowElements += plane.headDim;
-    if (tokenCount(op) == 0 || op.into.heads() == 0 || rowElements == 0) return plan;
+    if (storesNothing(op) || rowElements == 0) return plan;
     plan.dispatches.push_back(makeDispatch(op));
     return plan;
   });

@@ -240,7 +240,7 @@ Result<Plan> plan(const MultiRoPE& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
     if (const PositionSource* source = op.positions.follows()) {
       Op resolved = op;
-      MNK_TRY(resolved.positions, source->resolve(nullptr, op.queries));
+      MNK_TRY(resolved.positions, source->resolve(nullptr, op.queries, false));
       return plan(resolved);
     }
     MNK_TRY(checkRules(multiRoPERules(), op, Op::name));

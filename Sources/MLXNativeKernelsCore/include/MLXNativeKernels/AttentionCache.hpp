@@ -54,11 +54,13 @@ struct KVQuantizedStorage {
 // positions, also after a rollback of up to maxDraft of the newest tokens. Such a step sees window + maxRows - 1
 // positions, and a rollback of n tokens has lost n positions.
 struct SlidingWindow {
-  uint32_t window = 0;  // positions that a row sees, including its own
-  uint32_t maxRows = 1;
+  static constexpr uint32_t kDefaultMaxRows = 64;  // a prompt takes few chunks, for 63 more slots
+
+  uint32_t window = 0;                 // positions that a row sees, including its own
+  uint32_t maxRows = kDefaultMaxRows;  // 0: the default
   uint32_t maxDraft = 0;
 
-  uint64_t slots() const { return uint64_t{window} + std::max({maxRows, maxDraft, 1u}) - 1; }
+  uint64_t slots() const { return uint64_t{window} + std::max(maxRows == 0 ? kDefaultMaxRows : maxRows, maxDraft) - 1; }
   bool operator==(const SlidingWindow&) const = default;
 };
 
@@ -101,7 +103,8 @@ class AttentionCache {
   AttentionCache& operator=(const AttentionCache&) = default;
 
   const AttentionCacheDescriptor& descriptor() const;
-  // Keys and values, or codes of them as a cache of bytes: slots are the same.
+  // Keys and values, or codes of them as a cache of bytes: slots are the same. Memory of a new cache is not cleared, so
+  // bytes of slots that hold no position are undefined.
   KVCacheView view() const;
   std::optional<QuantizedKVCacheView> quantizedView() const;  // none of a dense cache
 
@@ -115,9 +118,9 @@ class AttentionCache {
   bool isSuspect(uint32_t sequence) const;  // also true of a sequence that the cache does not have
   bool isSuspect() const;                   // any sequence
 
-  // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have the
-  // meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by them
-  // must then append these tokens, or it cannot be committed.
+  // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have
+  // the meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by
+  // them must then append these tokens, or it cannot be committed.
   RotaryPositions nextPositions(std::vector<uint32_t> sequences = {kOnlySequence},
                                 std::vector<uint32_t> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
@@ -166,6 +169,16 @@ class AttentionCache {
 
   // Replaces `target` with a copy of `source`.
   Result<void> copy(CommandEncoder& encoder, uint32_t source, uint32_t target);
+  // Replaces `target` of a cache of the same heads, head dims, storage, means and channel scales. Its capacity may
+  // differ, as long as it holds every position that this one holds: a sequence that a ring has overwritten in part fits
+  // only a ring with as many pinned positions.
+  Result<void> copy(CommandEncoder& encoder, uint32_t source, AttentionCache& into, uint32_t target) const;
+
+  // A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. It is
+  // empty until the encoder is committed. This one stays as it is, and so do recorded steps that use it. Positions that
+  // a ring has overwritten stay lost. Neighboring sequences that stand at the same position take one dispatch for keys
+  // and values, and one for their scales; a ring that has pinned positions and has wrapped takes two of each.
+  Result<AttentionCache> grown(CommandEncoder& encoder, uint32_t capacity) const;
 
   // A new, quantized cache with the contents of this dense one: the same sequences, positions, slots, ring and pinned
   // positions. It is empty until the encoder is committed. Sequences of the same length are quantized in one dispatch,
@@ -179,22 +192,27 @@ class AttentionCache {
                           const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = kOnlySequence,
                           KVDomain domain = KVDomain::original) const;
 
-  // Removes the tokens at `position` and after it. Positions that a ring has overwritten cannot be restored.
+  // Removes the tokens at `position` and after it. Positions that a ring has overwritten cannot be restored. A
+  // sliding-window cache refuses a position at which the next row would not see its whole window.
   Result<void> truncate(uint64_t position, uint32_t sequence = kOnlySequence);
   Result<void> reset(uint32_t sequence);
   void reset();
 
   // Writes the cache to a file. Only its owner can read a new file. An existing file is replaced once everything is
-  // written, keeps its permissions, and is left unchanged if the call fails; symbolic links are followed. Waits for
-  // submitted work that writes the cache. Fails, with a retryable error, if the cache changes meanwhile.
+  // written, keeps its permissions, and is left unchanged if the call fails. Follows symbolic links, except links of
+  // other users that do not own the link's folder. Waits for submitted work that writes the cache. Fails, with a
+  // retryable error, if the cache changes meanwhile.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: everything in it is checked. Keys, values and scales may take at
   // most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory is allocated only
-  // if the file has the expected length.
-  static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes);
+  // if the file has the expected length. The cache can have another capacity than the saved one, as long as it holds
+  // every position that the file holds; 0: the same.
+  static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes,
+                                     uint32_t capacity = 0);
 
  private:
   AttentionCache() = default;
+  Result<void> growFrom(CommandEncoder& encoder, const AttentionCache& source);
   Result<void> quantizeFrom(CommandEncoder& encoder, const AttentionCache& source);
 
   friend class Preparing;

@@ -1,4 +1,5 @@
-// Memory of a device. A buffer's bytes are zero when it is made, and its reads and writes are bounds-checked.
+// Memory of a device. A buffer's bytes are zero when it is made, unless it was asked for as undefined, and its reads
+// and writes are bounds-checked.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -30,8 +30,10 @@ struct Summary {
   uint64_t barriers = 0;
   double deviceSeconds = 0;
   std::map<std::string, Counts> kinds;  // by Dispatch::kind
+  std::string warning = {};             // the first of its plans' warnings
 
-  std::string text() const;  // "4 dispatches, 3 barriers, 1.1 MB read, 8.0 KB written, 41 µs"
+  // "4 dispatches, 3 barriers, 1.1 MB read, 8.0 KB written, 41 µs", and the warning
+  std::string text() const;
 };
 
 // Submitted work.
@@ -152,6 +154,7 @@ class CommandEncoder {
   };
   Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body, bool hasOneForm);
   static Error neverRuns(std::string_view got);  // of the encoder of a recording
+  Result<void> checkRecorded() const;            // whether all that was recorded can run
   // From now on nothing can be recorded or committed. Releases what was recorded.
   void fail(const Error& error) noexcept;
   const std::string& label() const;
@@ -159,6 +162,8 @@ class CommandEncoder {
   struct Impl;
   std::unique_ptr<Impl> impl_;
   std::unique_ptr<std::vector<RememberedCall>> calls_;  // of a recording; null while one of them is encoded
+  uint64_t callCount_ = 0;                              // of a recording, with those of the steps in it
+  uint32_t nesting_ = 0;                                // of a recording: steps within steps
   CallMemo* memo_ = nullptr;                            // of the call that is made again; the next op takes it
 };
 

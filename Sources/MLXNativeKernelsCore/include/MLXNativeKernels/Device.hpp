@@ -180,6 +180,9 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
   virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
+  // Memory whose bytes are undefined until they are written, so that it costs nothing where nothing is written. A
+  // device that checks fills it with NaN, and full checking reports kernels that read bytes which nothing has written.
+  virtual Result<std::shared_ptr<Buffer>> makeUndefinedBuffer(uint64_t bytes) { return makeBuffer(bytes); }
   // Caller-owned memory, used without a copy. `release` runs once, when the last user is gone; it runs before the call
   // returns if the call fails. It may run on a thread of the device and must not wait for the device's work; on a
   // thread of the Host device such waits are errors (wouldDeadlock).

@@ -129,6 +129,7 @@ struct Dispatch {
   // more, because threadgroups read the same.
   std::optional<uint64_t> bytesRead;
   std::optional<uint64_t> bytesWritten;
+  bool mayReadUndefined = false;  // it is only timed, so it may read memory that nothing has written
 
   uint64_t countedBytesRead() const;
   uint64_t countedBytesWritten() const;
@@ -140,6 +141,7 @@ struct Plan {
   std::vector<Dispatch> dispatches;
   uint64_t scratchBytes = 0;
   uint64_t zeroedBytes = 0;  // of scratch memory that is zero when the plan starts
+  std::string warning = {};  // why it runs more dispatches than needed, and what avoids it; empty: it does not
 
   // Adds what another plan runs. Both use the same scratch memory, one after the other, and their own zeroed memory.
   void append(Plan next);

@@ -1,9 +1,9 @@
 // How the vectors of a quantized cache are encoded. The meaning of a codec's bytes never changes.
 //
-// Both codecs rotate a vector, r = H(s .* x) / sqrt(headDim), where H is the Walsh-Hadamard transform in natural order
-// and s a fixed table of signs, and quantize each element of r to the index of a codebook value for numbers of variance
-// 1: the number of boundaries between codebook values below the element divided by the vector's root mean square. An
-// element on a boundary gets the lower index. With N = 2^bits codebook values, zero is index N / 2 - 1.
+// turbo and mlx1 rotate a vector, r = H(s .* x) / sqrt(headDim), where H is the Walsh-Hadamard transform in natural
+// order and s a fixed table of signs, and quantize each element of r to the index of a codebook value for numbers of
+// variance 1: the number of boundaries between codebook values below the element divided by the vector's root mean
+// square. An element on a boundary gets the lower index. With N = 2^bits codebook values, zero is index N / 2 - 1.
 //
 //   turbo  Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, signs for each head dim. One f16 scale
 //          for each vector: r is read as scale * codebook value. Codes are packed in bit planes by the binary digits of
@@ -19,6 +19,14 @@
 //          value.
 //          From 1024 on there is one scale, because mlx-native's kernel writes one, although its host code asks for
 //          more.
+//   mlx1Unrotated
+//          The bytes of mlx-native's kv_quantize_v_no_fwht, which writes values beside f16 keys. As mlx1 with 5, 6 or 8
+//          bits, but r = x: neither signs nor transform. An outlier therefore coarsens the rest of its vector.
+//   mlx1Affine4
+//          The bytes of mlx-native's hadamard_quantize_kv_affine4: 4 bits packed as those of mlx1, for 256 and 512, no
+//          signs, and 16 evenly spaced values instead of a codebook. With a = max |r|, the code is floor(7.5 r / a +
+//          8). An f32 scale, one also at 512, is a sqrt(headDim) / 7.5; r is read as scale / sqrt(headDim) * (code
+//          - 7.5).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -29,18 +37,21 @@
 
 namespace mnk {
 
-enum class KVCodecName : uint32_t { turbo, mlx1 };
+enum class KVCodecName : uint32_t { turbo, mlx1, mlx1Unrotated, mlx1Affine4 };
 std::string_view name(KVCodecName codec);
 
 struct KVCodec {
   KVCodecName name = KVCodecName::turbo;
   uint32_t bits = 4;
-  float scaleFactor = 1;  // mlx1 at head dim 512: what elements are multiplied by before they are quantized
+  // mlx1 and mlx1Unrotated at head dim 512: what elements are multiplied by before they are quantized.
+  float scaleFactor = 1;
 
   // Whether the codec supports these bits and this head dim.
   bool canQuantize(uint64_t headDim) const;
-  // Whether the scale factor can be used: 1 always, others from 1e-6 to 1e6 with mlx1 at 512.
+  // Whether the scale factor can be used: 1 always, others from 1e-6 to 1e6 with mlx1 and mlx1Unrotated at 512.
   bool canScale(uint64_t headDim) const;
+  // Whether each code takes a byte; others are packed.
+  bool hasByteCodes() const;
   DType scaleType() const;
   std::string text() const;  // "turbo of 4 bits"
 

@@ -29,7 +29,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
 @property(nonatomic) MNKKVCodecName codec;
 @property(nonatomic) NSUInteger keyBits;
 @property(nonatomic) NSUInteger valueBits;
-/// For mlx1 at a head dim of 512; 1 by default.
+/// For mlx1 and mlx1Unrotated at a head dim of 512; 1 by default.
 @property(nonatomic) float scaleFactor;
 @property(nonatomic, copy) MNKKVQuantizeOptions *options;
 /// `float32`, `[kvHeads, headDim]`.
@@ -65,7 +65,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 
 /// Positions that a row sees, including its own.
 @property(nonatomic) NSUInteger window;
-/// 1 by default.
+/// 64 by default, which divides a prompt into few chunks; 0 is the default.
 @property(nonatomic) NSUInteger maxRows;
 @property(nonatomic) NSUInteger maxDraft;
 
@@ -138,16 +138,23 @@ __attribute__((objc_subclassing_restricted))
 - (nullable instancetype)initWithDevice:(MNKDevice *)device
                           contentsOfURL:(NSURL *)url
                                maxBytes:(NSUInteger)maxBytes
+                                  error:(NSError **)error;
+/// The same with another capacity, one that holds every position that the file holds; 0 is that of the saved cache.
+- (nullable instancetype)initWithDevice:(MNKDevice *)device
+                          contentsOfURL:(NSURL *)url
+                               maxBytes:(NSUInteger)maxBytes
+                               capacity:(NSUInteger)capacity
                                   error:(NSError **)error NS_DESIGNATED_INITIALIZER;
 
 /// Writes the cache to a file, after waiting for submitted work that writes the cache. Only its owner can read a new
 /// file. An existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the
-/// call fails; symbolic links are followed.
+/// call fails. Symbolic links are followed, except links of other users that do not own the link's folder.
 - (BOOL)saveToURL:(NSURL *)url error:(NSError **)error NS_SWIFT_NAME(save(to:));
 
 /// The descriptor, with all defaults resolved.
 @property(nonatomic, readonly, copy) MNKAttentionCacheDescriptor *descriptor;
-/// Keys and values, or codes of them as a cache of bytes, head-major, over the cache's memory.
+/// Keys and values, or codes of them as a cache of bytes, head-major, over the cache's memory. Memory of a new cache is
+/// not cleared: bytes of slots that hold no position are undefined.
 @property(nonatomic, readonly, copy) MNKKVCacheView *view;
 /// Codes and scales; `nil` for a dense cache.
 @property(nonatomic, readonly, nullable, copy) MNKQuantizedKVCacheView *quantizedView;
@@ -173,7 +180,8 @@ __attribute__((objc_subclassing_restricted))
 - (BOOL)isSequenceSuspect:(NSUInteger)sequence;
 
 /// Removes tokens of the only sequence at `position` and after it, as when speculative decoding rolls back.
-/// Overwritten positions cannot be restored.
+/// Overwritten positions cannot be restored, and a sliding-window cache refuses a position at which the next row would
+/// not see its whole window.
 - (BOOL)truncateToPosition:(NSUInteger)position error:(NSError **)error NS_SWIFT_NAME(truncate(to:));
 /// The same for any sequence.
 - (BOOL)truncateToPosition:(NSUInteger)position

@@ -180,6 +180,19 @@ __attribute__((objc_subclassing_restricted))
           toSequence:(NSUInteger)target
              inCache:(MNKAttentionCache *)cache
                error:(NSError **)error NS_SWIFT_NAME(copySequence(_:to:in:));
+/// Replaces a sequence of another cache, which has the same heads, head dims, storage, means and channel scales. Its
+/// capacity may differ, as long as it holds every position that is copied: a sequence that a ring has overwritten in
+/// part fits only a ring with as many pinned positions.
+- (BOOL)copySequence:(NSUInteger)source
+             ofCache:(MNKAttentionCache *)cache
+          toSequence:(NSUInteger)target
+             ofCache:(MNKAttentionCache *)other
+               error:(NSError **)error NS_SWIFT_NAME(copySequence(_:of:to:of:));
+/// A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. It is
+/// empty until the encoder is committed; this one stays as it is. Positions that a ring has overwritten stay lost.
+- (nullable MNKAttentionCache *)growCache:(MNKAttentionCache *)cache
+                               toCapacity:(NSUInteger)capacity
+                                    error:(NSError **)error NS_SWIFT_NAME(grow(_:toCapacity:));
 
 /// Rotates queries, and keys, in place by their positions: token-major, `[tokens, heads, headDim]`, `[heads, headDim]`
 /// for one token, or `[sequences, tokens, heads, headDim]`. `MNKMultiRoPE` has more options.

@@ -10,7 +10,15 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVCodecName) {
   /// The bytes of mlx-native 0.6.6 and later: 4 bits for powers of two from 4 to 4096; 5, 6 and 8 bits, a byte for
   /// each code, for 256 and 512. Scales are `float32`.
   MNKKVCodecMLX1 NS_SWIFT_NAME(mlx1),
-  };
+      /// The bytes of mlx-native's `kv_quantize_v_no_fwht`: as mlx1 with 5, 6 or 8 bits, but vectors are not rotated.
+      /// An
+      /// outlier therefore coarsens the rest of its vector.
+      MNKKVCodecMLX1Unrotated NS_SWIFT_NAME(mlx1Unrotated),
+                                            /// The bytes of mlx-native's `hadamard_quantize_kv_affine4`: 4 bits for 256
+                                            /// and 512, evenly spaced values, and one
+                                            /// `float32` scale for a vector.
+                                            MNKKVCodecMLX1Affine4 NS_SWIFT_NAME(mlx1Affine4),
+      };
 
 /// The sizes of one vector.
 NS_SWIFT_SENDABLE
@@ -36,12 +44,14 @@ __attribute__((objc_subclassing_restricted))
 
 + (instancetype)turboWithBits:(NSUInteger)bits NS_SWIFT_NAME(turbo(bits:));
 + (instancetype)mlx1WithBits:(NSUInteger)bits NS_SWIFT_NAME(mlx1(bits:));
++ (instancetype)mlx1UnrotatedWithBits:(NSUInteger)bits NS_SWIFT_NAME(mlx1Unrotated(bits:));
++ (instancetype)mlx1Affine4;
 - (instancetype)initWithName:(MNKKVCodecName)name bits:(NSUInteger)bits NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic) MNKKVCodecName name;
-/// Bits of one code: 2 to 8 for turbo; 4, 5, 6 or 8 for mlx1.
+/// Bits of one code: 2 to 8 for turbo; 4, 5, 6 or 8 for mlx1; 5, 6 or 8 for mlx1Unrotated; 4 for mlx1Affine4.
 @property(nonatomic) NSUInteger bits;
-/// What mlx1 multiplies elements by before they are quantized, at a head dim of 512; 1 by default.
+/// What mlx1 and mlx1Unrotated multiply elements by before they are quantized, at a head dim of 512; 1 by default.
 @property(nonatomic) float scaleFactor;
 
 /// What the scales are.

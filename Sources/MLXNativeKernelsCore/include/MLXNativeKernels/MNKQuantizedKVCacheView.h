@@ -41,7 +41,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, copy) MNKKVCodec *codec;
 /// `uint8`, or the elements of dense vectors.
 @property(nonatomic) MNKTensor *codes;
-/// `float16` for turbo, `float32` for mlx1; `nil` for dense vectors.
+/// `float16` for turbo, otherwise `float32`; `nil` for dense vectors.
 @property(nonatomic, nullable) MNKTensor *scales;
 /// Subtracted from vectors before they are quantized: `float32`, `[heads, headDim]`. Turbo only.
 @property(nonatomic, nullable) MNKTensor *means;

@@ -30,7 +30,7 @@ struct Preparation {
   AttentionOptions options = {};            // that steps attend with
   std::optional<RotaryEmbedding> rotary = {};
   Tuning tuning = Tuning::table;
-  std::string tuningFile = {};  // empty: a file in the user's caches folder
+  std::string tuningFile = {};  // a tuning file, or none yet; empty: a file in the user's caches folder
 };
 
 struct PreparationSummary {

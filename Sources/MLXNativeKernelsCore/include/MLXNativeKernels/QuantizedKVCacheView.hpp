@@ -22,7 +22,7 @@ namespace mnk {
 struct QuantizedKVPlane {
   KVCodec codec = {};                        // ignored in a dense plane
   Tensor codes;                              // u8, or the elements of a dense plane
-  Tensor scales;                             // f16 for turbo, f32 for mlx1; none of a dense plane
+  Tensor scales;                             // f16 for turbo, otherwise f32; none of a dense plane
   std::optional<Tensor> means = {};          // f32 [heads, headDim]
   std::optional<Tensor> channelScales = {};  // f32 [heads, headDim], none of them 0; keys only
 
@@ -30,6 +30,10 @@ struct QuantizedKVPlane {
   static Result<QuantizedKVPlane> zeros(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t heads,
                                         uint64_t headDim, uint64_t capacity, std::optional<uint64_t> sequences = {},
                                         KVLayout layout = KVLayout::headMajor);
+  // The same, for vectors that are written before they are read: all bytes are undefined.
+  static Result<QuantizedKVPlane> undefined(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t heads,
+                                            uint64_t headDim, uint64_t capacity, std::optional<uint64_t> sequences = {},
+                                            KVLayout layout = KVLayout::headMajor);
 
   bool isDense() const { return codes && isFloat(codes.dtype()); }
   uint64_t headDim() const;          // 0 where codes are of no length that the codec has

@@ -6,6 +6,7 @@
 //   rotary positions                   follow a cache, if they are its next ones or are not given to appendAndAttend;
 //                                      numbers and lists stay, and are refused in a step that appends to a cache
 //   other positions, lists, tensors    stay; a tensor is read when the step runs
+// A recording has at most 131,072 calls, with those of the steps in it, and steps are nested at most 16 deep.
 // A step keeps the tensors and caches that it uses. Threads may share it. One that was moved from, or never recorded,
 // has no device, and running it is an error.
 #pragma once

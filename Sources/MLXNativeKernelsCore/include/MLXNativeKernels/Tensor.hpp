@@ -23,6 +23,8 @@ class Tensor {
   ~Tensor();
 
   static Result<Tensor> zeros(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape);
+  // New memory that is to be written before it is read: its bytes are undefined.
+  static Result<Tensor> undefined(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape);
   // Over memory that exists already; byteOffset counts from the start of the buffer.
   static Result<Tensor> over(std::shared_ptr<Buffer> buffer, DType dtype, const Shape& shape, uint64_t byteOffset = 0);
 

@@ -29,7 +29,7 @@ typedef struct mnk_cache_quantization {
   mnk_kv_codec_name codec;
   uint32_t key_bits;
   uint32_t value_bits;  // 0: as key_bits
-  float scale_factor;   // mlx1 at head dim 512; 0 is 1
+  float scale_factor;   // mlx1 and mlx1Unrotated at head dim 512; 0 is 1
   mnk_kv_quantize_options options;
   mnk_tensor* MNK_NULLABLE key_means;           // f32 [kvHeads, headDim]; NULL: none
   mnk_tensor* MNK_NULLABLE value_means;         // f32 [kvHeads, valueHeadDim]; NULL: none
@@ -41,7 +41,7 @@ typedef struct mnk_cache_quantization {
 // after a rollback of up to max_draft of the newest tokens.
 typedef struct mnk_sliding_window {
   uint32_t window;    // positions that a row sees, including its own; 0: no sliding window
-  uint32_t max_rows;  // 0 is 1
+  uint32_t max_rows;  // 0 is 64
   uint32_t max_draft;
 } mnk_sliding_window;
 
@@ -79,7 +79,7 @@ int64_t mnk_cache_bytes_saved(const mnk_cache* cache);       // how much more ke
 char* MNK_NULLABLE mnk_cache_copy_text(const mnk_cache* cache);
 
 // Tensors over the cache's memory, head-major: [sequences, kvHeads, capacity, headDim], or u8 with the bytes of codes
-// instead of headDim.
+// instead of headDim. Memory of a new cache is not cleared, so bytes of slots that hold no position are undefined.
 mnk_tensor* MNK_NULLABLE mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error);
 mnk_tensor* MNK_NULLABLE mnk_cache_make_values(const mnk_cache* cache, mnk_error_out error);
 // Of quantized planes: [sequences, kvHeads, capacity], with a last axis if a vector has several.
@@ -165,6 +165,15 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
 // Replaces `target` with a copy of `source`.
 bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t source, uint32_t target,
                                mnk_error_out error);
+// Replaces `target` of a cache with the same heads, head dims, storage, means and channel scales. Its capacity may
+// differ, as long as it holds every position that `cache` holds of the source: a sequence that a ring has overwritten
+// in part fits only a ring with as many pinned positions.
+bool mnk_encoder_copy_sequence_to_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t source, mnk_cache* into,
+                                        uint32_t target, mnk_error_out error);
+// A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. It is empty
+// until the encoder is committed; this one stays as it is. Positions that a ring has overwritten stay lost.
+mnk_cache* MNK_NULLABLE mnk_encoder_make_grown_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t capacity,
+                                                     mnk_error_out error);
 // A new, quantized cache with the contents of a dense one: the same sequences, positions and slots. It is empty until
 // the encoder is committed. Sequences of the same length are quantized in one dispatch, keys and values together; with
 // means or channel scales there is one for each sequence.
@@ -176,18 +185,20 @@ mnk_cache* MNK_NULLABLE mnk_encoder_make_quantized_cache(mnk_encoder* encoder, c
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* MNK_NULLABLE keys,
                             const mnk_tensor* MNK_NULLABLE values, uint64_t position, uint32_t sequence,
                             mnk_kv_domain domain, mnk_error_out error);
+// Removes the tokens at `position` and after it. A sliding-window cache refuses a position at which the next row would
+// not see its whole window.
 bool mnk_cache_truncate(mnk_cache* cache, uint64_t position, uint32_t sequence, mnk_error_out error);
 bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out error);
 void mnk_cache_reset(mnk_cache* cache);
 
 // Writes the cache to a file, after waiting for submitted work that writes it. Only its owner can read a new file. An
-// existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the call fails;
-// symbolic links are followed.
+// existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the call fails.
+// Symbolic links are followed, except links of other users that do not own the link's folder.
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error);
 // The cache of a file, which need not be trusted: it is checked, and the call fails if keys and values would take more
-// than max_bytes.
+// than max_bytes. Its capacity can be another one that holds every position that the file holds; 0: as saved.
 mnk_cache* MNK_NULLABLE mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes,
-                                                 mnk_error_out error);
+                                                 uint32_t capacity, mnk_error_out error);
 
 MNK_HEADER_END
 

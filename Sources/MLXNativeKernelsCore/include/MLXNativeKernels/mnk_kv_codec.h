@@ -7,12 +7,17 @@
 
 MNK_HEADER_BEGIN
 
-typedef enum MNK_CLOSED(mnk_kv_codec_name) { MNK_TURBO = 0, MNK_MLX1 = 1 } mnk_kv_codec_name;
+typedef enum MNK_CLOSED(mnk_kv_codec_name) {
+  MNK_TURBO = 0,
+  MNK_MLX1 = 1,
+  MNK_MLX1_UNROTATED = 2,
+  MNK_MLX1_AFFINE4 = 3,
+} mnk_kv_codec_name;
 
 typedef struct mnk_kv_codec {
   mnk_kv_codec_name name;
-  uint32_t bits;       // turbo: 2 to 8; mlx1: 4, 5, 6 or 8
-  float scale_factor;  // mlx1 at head dim 512; 0 is 1
+  uint32_t bits;       // turbo: 2 to 8; mlx1: 4, 5, 6 or 8; mlx1Unrotated: 5, 6 or 8; mlx1Affine4: 4
+  float scale_factor;  // mlx1 and mlx1Unrotated at head dim 512; 0 is 1
 } mnk_kv_codec;
 
 // The sizes of one vector.

@@ -14,7 +14,7 @@ MNK_HEADER_BEGIN
 typedef struct mnk_quantized_kv_plane {
   mnk_kv_codec codec;
   mnk_tensor* MNK_NULLABLE codes;   // u8 [sequences,] heads, capacity, code bytes (head-major; or capacity, heads, …)
-  mnk_tensor* MNK_NULLABLE scales;  // f16 for turbo, f32 for mlx1: the same axes; the last one only if there are two
+  mnk_tensor* MNK_NULLABLE scales;  // f16 for turbo, otherwise f32: the same axes; the last one only if there are two
   mnk_tensor* MNK_NULLABLE means;   // turbo: f32 [heads, headDim]; NULL: none
   mnk_tensor* MNK_NULLABLE channel_scales;  // turbo, keys only: f32 [heads, headDim]; NULL: none
 } mnk_quantized_kv_plane;

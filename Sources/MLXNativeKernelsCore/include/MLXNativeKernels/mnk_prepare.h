@@ -24,7 +24,7 @@ typedef struct mnk_preparation {
   const mnk_attention_options* MNK_NULLABLE options;  // that steps attend with; NULL: the defaults
   const mnk_rotary_embedding* MNK_NULLABLE rotary;    // NULL: none
   mnk_tuning tuning;
-  const char* MNK_NULLABLE tuning_file;  // NULL or empty: a file in the user's caches folder
+  const char* MNK_NULLABLE tuning_file;  // a tuning file, or none yet; NULL or empty: one in the user's caches
 } mnk_preparation;
 
 typedef struct mnk_preparation_summary {

@@ -1,4 +1,5 @@
-// The codecs against facts that were not made here: published bytes of mlx1, and the theory of Lloyd and Max for turbo.
+// The codecs against facts that were not made here: published bytes of mlx1, bytes of its variants that another program
+// computed from their published formulas, and the theory of Lloyd and Max for turbo.
 #include <bit>
 #include <cmath>
 #include <numbers>
@@ -24,12 +25,14 @@ struct Golden {
   std::string last;             // 8 bytes
   uint32_t crc;
   uint64_t length;
+  KVCodecName name = KVCodecName::mlx1;
 
-  std::string text() const { return fmt::format("mlx1 of {} bits, head dim {}", bits, headDim); }
+  std::string text() const { return fmt::format("{} of {} bits, head dim {}", mnk::name(name), bits, headDim); }
 };
 
 // No element of these is nearer than 1e-4 to a boundary, so that rounding cannot change a byte.
 const std::vector<Golden>& goldenVectors() {
+  constexpr KVCodecName kUnrotated = KVCodecName::mlx1Unrotated, kAffine4 = KVCodecName::mlx1Affine4;
   static const std::vector<Golden> vectors = {
       {256, 4, 19, {0x41969708}, "a9aba5d1b6c2555d7bc76c96654abb64", "a86d69b6bca84773", 0x70913513, 128},
       {512, 4, 23, {0x3f9647bc, 0x3f8d2377}, "5857586e889a8b46db6b991744b7cadd", "5cc1578b626d798a", 0x9b6585b1, 256},
@@ -41,6 +44,38 @@ const std::vector<Golden>& goldenVectors() {
       {512, 8, 18, {0x3f8efef9, 0x3f97a036}, "694bbe654d768e8b7f8c1b838533a373", "5352ac929452824d", 0xd1088e5c, 512},
       {128, 4, 49, {0x41478c5f}, "bcc97c644d6babaaa2775d53a8b15463", "c4c933fc59b5d889", 0x4364fb06, 64},
       {64, 4, 59, {0x4113d723}, "2858b3b88459334816d296742c69b86a", "c7829942d3d7f767", 0xc14643a0, 32},
+      {256, 5, 2, {0x418e81b3}, "071507171704090f1510161a0c0c1814", "0909170b10160517", 0xbd8001be, 256, kUnrotated},
+      {256, 6, 4, {0x41910198}, "172e0b1b143420262b262b1c0a1d1a22", "0e1228090c110f32", 0x145abc40, 256, kUnrotated},
+      {256, 8, 7, {0x419be3e2}, "728768b952766b46bb8bae9b5fac5c5c", "a6899c7654477360", 0x267d0532, 256, kUnrotated},
+      {512,
+       5,
+       3,
+       {0x3f96b8f9, 0x3f96441e},
+       "0c0d090b0e060b16160d15091518170e",
+       "0819100e19060c0f",
+       0xd1d0747e,
+       512,
+       kUnrotated},
+      {512,
+       6,
+       7,
+       {0x3f9be3e2, 0x3f94f65d},
+       "1a2316350e1b170a3525322b12311111",
+       "1a150b3411340a2f",
+       0xdf303e9d,
+       512,
+       kUnrotated},
+      {512,
+       8,
+       7,
+       {0x3f9be3e2, 0x3f94f65d},
+       "728768b952766b46bb8bae9b5fac5c5c",
+       "726649b65ab743a7",
+       0x17786e0a,
+       512,
+       kUnrotated},
+      {256, 4, 1, {0x40d43574}, "8a8885688785ab879a659bc69999868b", "564768885a563892", 0xe1b7b2ff, 128, kAffine4},
+      {512, 4, 1, {0x4120c34a}, "68878767a757da6aba762b989b7a886a", "5819459679b584a3", 0x7db067b0, 256, kAffine4},
   };
   return vectors;
 }
@@ -73,7 +108,7 @@ std::string hex(std::span<const std::byte> bytes) {
 }
 
 VectorCoding codingOf(const Golden& golden) {
-  return {.codec = {.name = KVCodecName::mlx1, .bits = golden.bits}};
+  return {.codec = {.name = golden.name, .bits = golden.bits}};
 }
 
 void expectGolden(const Golden& golden, const StoredVector& got) {

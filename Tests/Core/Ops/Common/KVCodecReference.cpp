@@ -63,12 +63,13 @@ bool isCodable(double x) {
 
 // The elements that share a scale.
 uint64_t blockLength(const KVCodec& codec, uint64_t headDim) {
-  return codec.name == KVCodecName::mlx1 && headDim == 512 ? 256 : headDim;
+  const bool isWhole = codec.name == KVCodecName::turbo || codec.name == KVCodecName::mlx1Affine4;
+  return headDim == 512 && !isWhole ? 256 : headDim;
 }
 
 // Planes of a row of codes, the widest first: how many bits each holds.
 std::vector<uint32_t> planes(const KVCodec& codec) {
-  if (codec.name == KVCodecName::mlx1) return {codec.bits == 4 ? 4u : 8u};
+  if (codec.name != KVCodecName::turbo) return {codec.bits == 4 ? 4u : 8u};
   std::vector<uint32_t> widths;
   for (uint32_t width : {8, 4, 2, 1}) {
     if (codec.bits & width) widths.push_back(width);
@@ -89,9 +90,24 @@ CodedVector encodedMlx1(const VectorCoding& coding, std::span<const double> rota
     // Smaller vectors have a norm and no direction.
     for (double element : block) result.compared.push_back(norm <= 1e-10 ? 0 : element / perElement);
     result.scales.push_back(scaleBits(codec, norm));
-    result.isSaturated |= norm > kLargestFloat;
+    result.isSaturated |= result.scales.back() == scaleBits(codec, kLargestFloat);
   }
   result.codes = codesOf(tableOf(codec), result.compared, 1);
+  return result;
+}
+
+CodedVector encodedAffine(const VectorCoding& coding, std::span<const double> rotated) {
+  CodedVector result{.rotated = {rotated.begin(), rotated.end()}};
+  double largest = 0;
+  for (double element : rotated) largest = std::max(largest, std::abs(element));
+  for (double element : rotated) {
+    result.compared.push_back(largest <= 1e-10 ? 0 : 7.5 * element / largest);
+    result.codes.push_back(
+        static_cast<uint32_t>(std::floor(std::clamp(7.5 + result.compared.back(), 0.0, 15.0) + 0.5)));
+  }
+  const double scale = largest * std::sqrt(static_cast<double>(rotated.size())) / 7.5;
+  result.scales = {scaleBits(coding.codec, scale)};
+  result.isSaturated = scale > kLargestFloat;
   return result;
 }
 
@@ -139,7 +155,8 @@ CodedVector encoded(const VectorCoding& coding, std::span<const double> vector) 
 }
 
 CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> rotated) {
-  return coding.codec.name == KVCodecName::mlx1 ? encodedMlx1(coding, rotated) : encodedTurbo(coding, rotated);
+  if (coding.codec.name == KVCodecName::turbo) return encodedTurbo(coding, rotated);
+  return coding.codec.name == KVCodecName::mlx1Affine4 ? encodedAffine(coding, rotated) : encodedMlx1(coding, rotated);
 }
 
 std::vector<double> hadamard(std::span<const double> x) {
@@ -165,6 +182,7 @@ std::vector<double> hadamard(std::span<const double> x) {
 }
 
 std::vector<double> rotated(KVCodecName codec, std::span<const double> x) {
+  if (codec == KVCodecName::mlx1Unrotated) return {x.begin(), x.end()};
   std::vector<double> turned = signsOf(codec, x.size());
   for (size_t j = 0; j < x.size(); ++j) turned[j] *= x[j];
   turned = hadamard(turned);
@@ -233,9 +251,11 @@ std::vector<double> decodedRotated(const KVCodec& codec, std::span<const uint32_
   const uint64_t headDim = codes.size();
   for (uint64_t j = 0; j < headDim; ++j) {
     const double scale = valueOf(codec.scaleType(), scales[j / blockLength(codec, headDim)]);
-    if (codec.name == KVCodecName::turbo) result[j] *= scale;
-    if (codec.name == KVCodecName::mlx1) {
-      result[j] *= headDim == 512 ? scale / codec.scaleFactor : scale / std::sqrt(static_cast<double>(headDim));
+    if (codec.name == KVCodecName::turbo) {
+      result[j] *= scale;
+    } else {
+      result[j] *= blockLength(codec, headDim) != headDim ? scale / codec.scaleFactor
+                                                          : scale / std::sqrt(static_cast<double>(headDim));
     }
   }
   return result;
@@ -243,7 +263,9 @@ std::vector<double> decodedRotated(const KVCodec& codec, std::span<const uint32_
 
 std::vector<double> decoded(const VectorCoding& coding, std::span<const uint32_t> codes,
                             std::span<const uint64_t> scales) {
-  std::vector<double> result = hadamard(decodedRotated(coding.codec, codes, scales));
+  std::vector<double> result = decodedRotated(coding.codec, codes, scales);
+  if (coding.codec.name == KVCodecName::mlx1Unrotated) return result;
+  result = hadamard(result);
   const std::vector<double> signs = signsOf(coding.codec.name, codes.size());
   for (size_t j = 0; j < result.size(); ++j) {
     result[j] *= signs[j] / std::sqrt(static_cast<double>(codes.size()));

@@ -39,7 +39,7 @@ CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> r
 // that divides it: i and j count within blocks, and terms of the same block have the factor sqrt(m) - 2 / sqrt(m),
 // others -2 / sqrt(m).
 std::vector<double> hadamard(std::span<const double> x);
-// H(s .* x) / sqrt(n)
+// H(s .* x) / sqrt(n), or x where the codec does not rotate.
 std::vector<double> rotated(KVCodecName codec, std::span<const double> x);
 
 std::vector<std::byte> packed(const KVCodec& codec, std::span<const uint32_t> codes);

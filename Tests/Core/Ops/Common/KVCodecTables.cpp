@@ -164,6 +164,10 @@ const CodecTable& tableOf(const KVCodec& codec) {
     (*all)[{KVCodecName::mlx1, 5}] = mirrored(kMlx1Levels5, kMlx1Boundaries5);
     (*all)[{KVCodecName::mlx1, 6}] = mirrored(kMlx1Levels6, kMlx1Boundaries6);
     (*all)[{KVCodecName::mlx1, 8}] = mirrored(kMlx1Levels8, kMlx1Boundaries8);
+    for (uint32_t bits : {5, 6, 8}) (*all)[{KVCodecName::mlx1Unrotated, bits}] = (*all)[{KVCodecName::mlx1, bits}];
+    CodecTable& affine = (*all)[{KVCodecName::mlx1Affine4, 4}];
+    for (int code = 0; code < 16; ++code) affine.levels.push_back(code - 7.5);
+    for (int code = 1; code < 16; ++code) affine.boundaries.push_back(code - 8);
     for (uint32_t bits = 2; bits <= 8; ++bits) (*all)[{KVCodecName::turbo, bits}] = turboTable(bits);
     return all;
   }();

@@ -296,6 +296,15 @@ std::vector<Case> quantizedCases() {
     cases.back().name += fmt::format(", {} positions", length);
     cases.back().rows = length == 129 ? 9 : 1;
   }
+  // Variants of mlx1. Each as often at even places, where mixedDecodeCases has dense keys, as at odd ones.
+  constexpr KVCodecName kUnrotated = KVCodecName::mlx1Unrotated, kAffine4 = KVCodecName::mlx1Affine4;
+  for (uint64_t headDim : {256, 512, 256, 512}) {
+    for (uint32_t bits : {5u, 6u, 8u}) add({kUnrotated, bits}, {kUnrotated, bits == 5 ? 8 : bits}, headDim);
+    add({kAffine4, 4}, {kAffine4, 4}, headDim);
+    add({kAffine4, 4}, {kAffine4, 4}, headDim);
+  }
+  add({kUnrotated, 8, 0.75f}, {kUnrotated, 6, 16}, 512);
+  add({kUnrotated, 5, 0.75f}, {kUnrotated, 8, 16}, 512);
   return cases;
 }
 

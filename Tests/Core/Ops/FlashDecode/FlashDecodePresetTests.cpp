@@ -250,4 +250,40 @@ TEST(FlashDecodePreset, QuantizedAttentionRotatesQueriesAndResults) {
   });
 }
 
+// There, keys are copied as f16 and values quantized without a rotation, so that queries and results are not rotated.
+TEST(FlashDecodePreset, HybridAttentionRotatesNothing) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random(10);
+    for (const uint64_t headDim : {256, 512}) {
+      for (const uint32_t bits : {5u, 6u, 8u}) {
+        const Context context(fmt::format("{} bits, head dim {}", bits, headDim));
+        const Preset p{.seqLen = 20, .capacity = 20, .maskType = 2, .slidingWindow = 12, .headDim = headDim};
+        AttentionCacheDescriptor descriptor{
+            .kvHeads = 2, .headDim = static_cast<uint32_t>(headDim), .capacity = 20, .dtype = DType::f16};
+        descriptor.quantized = KVQuantizedStorage{
+            .codec = KVCodecName::mlx1Unrotated, .valueBits = bits, .planes = KVQuantizedPlanes::values};
+        AttentionCache cache = makeCache(device, descriptor);
+        const Tensor queries = someTokens(device, random, 1, 4, headDim);
+        const Shape rows = REQUIRE(Shape::make({4, headDim}));
+        const Tensor readKeys = tokens(device, 20, 2, headDim), readValues = tokens(device, 20, 2, headDim),
+                     rotated = tokens(device, 20, 2, headDim);
+        const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, rows));
+        const Tensor sourceValues = someTokens(device, random, 20, 2, headDim);
+        CommandEncoder encoder(device);
+        REQUIRE(cache.append(encoder, someTokens(device, random, 20, 2, headDim), sourceValues));
+        REQUIRE(cache.dequantize(encoder, readKeys, readValues, 0, 0, KVDomain::original));
+        REQUIRE(cache.dequantize(encoder, std::nullopt, rotated, 0, 0, KVDomain::rotated));
+        REQUIRE(cache.attend(encoder, REQUIRE(queries.reshaped(rows)), {.into = out},
+                             {.scale = static_cast<float>(p.scale), .window = 12}));
+        REQUIRE(REQUIRE(encoder.commit()).wait());
+        EXPECT(floatsOf(rotated) == floatsOf(readValues));
+        EXPECT(nmse(floatsOf(readValues), floatsOf(sourceValues)) <= (bits == 8 ? 1e-4 : 5e-3));
+        const std::vector<double> there =
+            attendedThere(p, KVLayout::tokenMajor, floatsOf(queries), floatsOf(readKeys), floatsOf(readValues));
+        EXPECT(nmse(floatsOf(out), there) <= 1e-10);
+      }
+    }
+  });
+}
+
 }  // namespace mnk::test

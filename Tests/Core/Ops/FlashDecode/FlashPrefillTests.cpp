@@ -59,7 +59,20 @@ Case anyCase(uint64_t number, Seeded& random) {
 }
 
 std::vector<Case> anyCases() {
-  return drawnCases(120, &anyCase);
+  std::vector<Case> cases = drawnCases(120, &anyCase);
+  // Variants of mlx1, which are too rare to be drawn.
+  for (const uint32_t bits : {4u, 5u, 6u, 8u}) {
+    const KVCodec codec{bits == 4 ? KVCodecName::mlx1Affine4 : KVCodecName::mlx1Unrotated, bits};
+    for (const bool hasDenseKeys : {false, true}) {
+      Case attend = promptCase(fmt::format("{}{}", hasDenseKeys ? "f16 and " : "", codec.text()), 256, 20, 2 * bits);
+      if (!hasDenseKeys) attend.keyCodec = codec;
+      attend.valueCodec = codec;
+      attend.group = 2;
+      attend.options.splits = bits % 3;
+      cases.push_back(attend);
+    }
+  }
+  return cases;
 }
 
 const Dispatch& onlyDispatch(const Plan& planned) {

@@ -17,6 +17,8 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.from = {}; },
     [](Op& op) { op.into = Tensor(); },
     [](Op& op) { op.into = u8(3, 128); },
+    [](Op& op) { op.signs = KVCodecName::mlx1Unrotated; },
+    [](Op& op) { op.signs = KVCodecName::mlx1Affine4; },
     [](Op& op) { op.from = f16(3, 48); },
     [](Op& op) { op.from = f16(3, 96), op.signs = KVCodecName::mlx1; },
     [](Op& op) { op.from = f16(3, 2); },

@@ -57,7 +57,9 @@ void expectExactCodes(const shipped::Codebook& codebook, bool isTurbo, float fac
                 {.function = "searchCodes",
                  .grid = threads({64, 1, 1}, {64, 1, 1}),
                  .buffers = {bytesOf(params), bytesOf(numbers), bytesOf(got)},
-                 .constants = {{kKVCodecIsTurbo, isTurbo}, {kKVCodecKeyBits, static_cast<uint32_t>(codebook.bits)}}}));
+                 .constants = {{kKVCodecIsTurbo, isTurbo},
+                               {kKVCodecIsAffine, false},
+                               {kKVCodecKeyBits, static_cast<uint32_t>(codebook.bits)}}}));
   expectAll(got, expected, "code of number");
 }
 

@@ -15,10 +15,14 @@ DrawnCoding drawnCoding(Seeded& random, KVCodecName name) {
     return {{.bits = static_cast<uint32_t>(2 + random.below(7))},
             oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 80, 96, 112, 128, 192, 256, 512})};
   }
-  const uint32_t bits = oneOf<uint32_t>(random, {4, 4, 4, 5, 6, 8});
-  const uint64_t headDim =
+  uint32_t bits = oneOf<uint32_t>(random, {4, 4, 4, 5, 6, 8});
+  uint64_t headDim =
       bits == 4 ? uint64_t{4} << random.below(coin(random, 1, 4) ? 9 : 6) : oneOf<uint64_t>(random, {256, 256, 512});
-  const float factor = headDim == 512 && coin(random, 1, 2) ? oneOf(random, {0.5f, 16.0f}) : 1;
+  if (name == KVCodecName::mlx1Unrotated && bits == 4) bits = 8;
+  if (name == KVCodecName::mlx1Affine4) bits = 4;
+  if (name != KVCodecName::mlx1 && headDim != 512) headDim = 256;
+  const float factor =
+      headDim == 512 && name != KVCodecName::mlx1Affine4 && coin(random, 1, 2) ? oneOf(random, {0.5f, 16.0f}) : 1;
   return {{name, bits, factor}, headDim};
 }
 
@@ -41,14 +45,20 @@ std::vector<DrawnCoding> everyCoding() {
     all.push_back({{.name = KVCodecName::mlx1, .bits = 4}, headDim});
   }
   for (uint32_t bits : {5, 6, 8}) {
-    for (uint64_t headDim : {256, 512}) all.push_back({{.name = KVCodecName::mlx1, .bits = bits}, headDim});
+    for (KVCodecName name : {KVCodecName::mlx1, KVCodecName::mlx1Unrotated}) {
+      for (uint64_t headDim : {256, 512}) all.push_back({{.name = name, .bits = bits}, headDim});
+    }
   }
+  for (uint64_t headDim : {256, 512}) all.push_back({{.name = KVCodecName::mlx1Affine4, .bits = 4}, headDim});
   return all;
 }
 
 std::pair<DrawnCoding, DrawnCoding> drawnCodings(Seeded& random) {
   for (;;) {
-    const auto name = coin(random, 2, 3) ? KVCodecName::turbo : KVCodecName::mlx1;
+    const auto name = coin(random, 2, 3)   ? KVCodecName::turbo
+                      : coin(random, 3, 5) ? KVCodecName::mlx1
+                      : coin(random, 1, 2) ? KVCodecName::mlx1Unrotated
+                                           : KVCodecName::mlx1Affine4;
     const DrawnCoding keys = drawnCoding(random, name), values = drawnCoding(random, name);
     const auto [shorter, longer] = std::minmax(keys.headDim, values.headDim);
     if (longer <= 128 || shorter >= longer / 32) return {keys, values};
@@ -77,7 +87,8 @@ Case drawnQuantize(Seeded& random) {
   }
   const bool isDense = quantize.hasDenseKeys || quantize.hasDenseValues;
   const uint64_t tokens = write.sourceTokens * std::max<uint64_t>(write.sourceSequences, 1);
-  quantize.hasProbe = !isTurbo && !quantize.hasDenseKeys && tokens <= 1 && coin(random, 1, 2);
+  quantize.hasProbe =
+      keys.codec.name == KVCodecName::mlx1 && !quantize.hasDenseKeys && tokens <= 1 && coin(random, 1, 2);
   write.sourceShift = write.cacheShift = 0;
   if (coin(random, 1, 2)) {
     write.sourceShift = byteSize(write.source) * random.below(9);

@@ -214,6 +214,40 @@ TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllowsAtOtherHeadDims) {
   }
 }
 
+// Why nothing new should be stored in a variant of mlx1: values at even distances fit normal numbers worse than a
+// codebook for them, and without a rotation an outlier sets the scale of all other elements.
+TEST(KVCacheQuantizeDistortion, VariantsOfMlx1LoseMore) {
+  const std::shared_ptr<Device> device = devicesUnderTest()[0].device;
+  for (const uint64_t headDim : {256, 512}) {
+    const uint64_t count = (isFull() ? 2560000 : 51200) / headDim;
+    const Sample normal(headDim, count), outliers(headDim, count, 30);
+    const auto errorOf = [&](const Sample& sample, KVCodecName name, uint32_t bits) {
+      const VectorCoding coding{.codec = {.name = name, .bits = bits}};
+      const StoredVectors got = stored(device, coding, sample.vectors);
+      double sum = 0;
+      for (size_t v = 0; v < sample.vectors.size(); ++v) {
+        const auto read = decoded(coding, unpacked(coding.codec, headDim, got.vectors[v].bytes), got.vectors[v].scales);
+        double error = 0, size = 0;
+        for (size_t j = 0; j < headDim; ++j) {
+          const double x = sample.vectors[v][j];
+          error += (read[j] - x) * (read[j] - x);
+          size += x * x;
+        }
+        sum += error / size;
+      }
+      std::printf("  head dim %u, %s: %.4g\n", static_cast<unsigned>(headDim), coding.codec.text().c_str(),
+                  sum / static_cast<double>(sample.vectors.size()));
+      return sum / static_cast<double>(sample.vectors.size());
+    };
+    EXPECT(errorOf(normal, KVCodecName::mlx1Affine4, 4) > 1.2 * errorOf(normal, KVCodecName::mlx1, 4));
+    for (const uint32_t bits : {5u, 8u}) {
+      const double rotated = errorOf(normal, KVCodecName::mlx1, bits);
+      expectNear("error without an outlier", errorOf(normal, KVCodecName::mlx1Unrotated, bits), rotated, 0.1);
+      EXPECT(errorOf(outliers, KVCodecName::mlx1Unrotated, bits) > 10 * errorOf(outliers, KVCodecName::mlx1, bits));
+    }
+  }
+}
+
 // Without signs, these rows would lose 59 % at 4 bits.
 TEST(KVCacheQuantizeDistortion, ConstantRowsAreAsGoodAsOthers) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {

@@ -24,6 +24,10 @@ struct Codec {
   VectorCoding coding;
   uint64_t headDim;
 
+  // Of a tie, all codecs take the lower code but one, which rounds up.
+  uint32_t codeOfZero() const {
+    return (1u << coding.codec.bits) / 2 - (coding.codec.name == KVCodecName::mlx1Affine4 ? 0 : 1);
+  }
   bool isTurbo() const { return coding.codec.name == KVCodecName::turbo; }
   std::string text() const {
     return fmt::format("{} at {}, {} candidates, {}", coding.codec.text(), headDim, coding.candidates,
@@ -36,10 +40,20 @@ std::vector<Codec> codecs() {
   const auto turbo = [](uint32_t bits, uint64_t headDim, uint32_t candidates, KVScaleRule rule) {
     return Codec{{.codec = {.bits = bits}, .candidates = candidates, .rule = rule}, headDim};
   };
-  const auto mlx1 = [](uint32_t bits, uint64_t headDim) {
-    return Codec{{.codec = {.name = KVCodecName::mlx1, .bits = bits}}, headDim};
+  const auto mlx1 = [](uint32_t bits, uint64_t headDim, KVCodecName name = KVCodecName::mlx1) {
+    return Codec{{.codec = {.name = name, .bits = bits}}, headDim};
   };
-  std::vector<Codec> all{mlx1(4, 4), mlx1(4, 128), mlx1(8, 256), mlx1(4, 512), mlx1(5, 512), mlx1(4, 1024)};
+  constexpr KVCodecName kUnrotated = KVCodecName::mlx1Unrotated, kAffine4 = KVCodecName::mlx1Affine4;
+  std::vector<Codec> all{mlx1(4, 4),
+                         mlx1(4, 128),
+                         mlx1(8, 256),
+                         mlx1(4, 512),
+                         mlx1(5, 512),
+                         mlx1(4, 1024),
+                         mlx1(8, 256, kUnrotated),
+                         mlx1(5, 512, kUnrotated),
+                         mlx1(4, 256, kAffine4),
+                         mlx1(4, 512, kAffine4)};
   for (uint32_t candidates : {1, 5, 17}) {
     for (KVScaleRule rule : {KVScaleRule::unbiased, KVScaleRule::leastSquares}) {
       all.push_back(turbo(2, 32, candidates, rule));
@@ -112,7 +126,7 @@ TEST(KVCacheQuantizeSpecial, ZerosAndSubnormalsAreZero) {
     const Vectors vectors{std::vector<float>(n, 0.0f), std::vector<float>(n, -0.0f), subnormals};
     const auto got = expectAsReference(device, codec, vectors);
     for (const StoredVector& vector : got.vectors) {
-      for (uint32_t code : codesOf(codec, vector)) EXPECT_EQ(code, (1u << codec.coding.codec.bits) / 2 - 1);
+      for (uint32_t code : codesOf(codec, vector)) EXPECT_EQ(code, codec.codeOfZero());
       for (uint64_t scale : vector.scales) EXPECT_EQ(scale, 0u);
     }
   });
@@ -225,7 +239,7 @@ TEST(KVCacheQuantizeSpecial, OneHotVectorsAreExact) {
 }
 
 // Half the elements of a turned two-hot vector are exactly zero, which lies on a boundary.
-TEST(KVCacheQuantizeSpecial, TiesTakeTheLowerIndex) {
+TEST(KVCacheQuantizeSpecial, TiesTakeTheIndexOfZero) {
   forEveryCodec([](const std::shared_ptr<Device>& device, const Codec& codec) {
     Vectors vectors;
     for (uint64_t place : {uint64_t{1}, codec.headDim / 2, codec.headDim - 1}) {
@@ -240,7 +254,7 @@ TEST(KVCacheQuantizeSpecial, TiesTakeTheLowerIndex) {
       const auto turned = rotated(codec.coding.codec.name, widened(vectors[v]));
       const auto codes = codesOf(codec, got.vectors[v]);
       for (size_t j = 0; j < codes.size(); ++j) {
-        if (turned[j] == 0) EXPECT_EQ(codes[j], (1u << codec.coding.codec.bits) / 2 - 1);
+        if (turned[j] == 0) EXPECT_EQ(codes[j], codec.codeOfZero());
       }
     }
   });
@@ -275,6 +289,23 @@ TEST(KVCacheQuantizeSpecial, CountsScalesThatAreTooLarge) {
     EXPECT(got.counts[1] >= 2);
     EXPECT_EQ(got.vectors[1].scales[0], 0x7bffu);
     EXPECT_EQ(got.vectors[3].scales[0], 0x7bffu);
+  });
+}
+
+// Nothing evens out the halves of a vector that is not rotated: each has a scale of its own, however small.
+TEST(KVCacheQuantizeSpecial, UnrotatedHalvesMayBeOfAnySize) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const Codec codec{{.codec = {.name = KVCodecName::mlx1Unrotated, .bits = 8}}, 512};
+    Seeded random;
+    Vectors vectors;
+    for (float size : {0.0f, 1e-30f, 1e-9f, 1e-7f, 1.0f, 1e10f, 1e28f}) {
+      std::vector<float> vector = normalVector(random, 512);
+      for (size_t j = 0; j < 512; ++j) vector[j] *= j < 256 ? size : 1e-8f;
+      vectors.push_back(vector);
+      std::reverse(vector.begin(), vector.end());
+      vectors.push_back(vector);
+    }
+    expectAsReference(device, codec, vectors);
   });
 }
 

@@ -104,7 +104,7 @@ class Flushing {
 TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(3);
-    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 10> cases = {
+    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 12> cases = {
         {{{.bits = 4}, {64, 512}},
          {{.bits = 5}, {128, 256}},
          {{.bits = 3}, {80, 192}},
@@ -114,7 +114,9 @@ TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
          {{.bits = 6}, {192, 512}},
          {{.name = KVCodecName::mlx1}, {128, 512}},
          {{.name = KVCodecName::mlx1}, {512, 4096}},
-         {{.name = KVCodecName::mlx1}, {256, 1024}}}};
+         {{.name = KVCodecName::mlx1}, {256, 1024}},
+         {{.name = KVCodecName::mlx1Unrotated, .bits = 8}, {256, 512}},
+         {{.name = KVCodecName::mlx1Affine4}, {256, 512}}}};
     for (const auto& [codec, headDims] : cases) {
       const auto [headDim, valueHeadDim] = headDims;
       const Context context(fmt::format("{} at {} beside {}", codec.text(), headDim, valueHeadDim));
@@ -132,7 +134,8 @@ TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
 
 TEST(KVCacheQuantizeStability, FlushingDoesNotShow) {
   for (const KVCodec& codec :
-       {KVCodec{.bits = 4}, KVCodec{.bits = 7}, KVCodec{.name = KVCodecName::mlx1}, KVCodec{KVCodecName::mlx1, 8}}) {
+       {KVCodec{.bits = 4}, KVCodec{.bits = 7}, KVCodec{.name = KVCodecName::mlx1}, KVCodec{KVCodecName::mlx1, 8},
+        KVCodec{KVCodecName::mlx1Unrotated, 8}, KVCodec{KVCodecName::mlx1Affine4, 4}}) {
     for (uint64_t headDim : {80, 112, 128, 192, 256, 512}) {
       for (bool hasFactors : {false, true}) {
         if (!codec.canQuantize(headDim) || (hasFactors && codec.name != KVCodecName::turbo)) continue;

@@ -98,6 +98,19 @@ TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
   }
 }
 
+// Tensors may name rows for it, which the kernel would skip.
+TEST(KVCacheWritePlan, ACacheOfNoSequencesNeedsNoDispatch) {
+  Case write{.sequences = 1, .sourceTokens = 2, .rows = {{{0, 0}, {0, 1}}}};
+  write.areSequencesTensor = write.arePositionsTensor = true;
+  KVCacheWrite op = planOp(write);
+  EXPECT_EQ(REQUIRE(plan(op)).dispatches.size(), 1u);
+  for (Tensor* plane : {&op.into.keys, &*op.into.values}) {
+    const Shape& shape = plane->shape();
+    *plane = planTensor(plane->dtype(), REQUIRE(Shape::make({0, shape[1], shape[2], shape[3]})), 0);
+  }
+  EXPECT(REQUIRE(plan(op)).dispatches.empty());
+}
+
 // A kernel that only some of the cases reach could be wrong unseen: together they reach all of them.
 TEST(KVCacheWritePlan, CasesReachEveryKernel) {
   std::map<std::string, int> reached;

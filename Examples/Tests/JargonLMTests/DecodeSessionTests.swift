@@ -14,14 +14,16 @@ final class DecodeSessionTests: XCTestCase {
     }
 
     func testWindowedLayersHaveRingsThatWrap() throws {
-        let session = try session()
-        for token in 0..<12 { _ = try session.logits(after: UInt8(token)) }
-        XCTAssertEqual(session.caches.map(\.dimensions.capacity), [5, 12, 5, 12])
-        XCTAssertEqual(try session.slots(ofLayer: 0), [10, 11, 7, 8, 9])
-        XCTAssertEqual(try session.slots(ofLayer: 1), Array(0..<12))
+        var sizes = sizes
+        sizes.context = 70
+        let session = try DecodeSession(randomModel(sizes), storage: .f32, on: bestDevice())
+        for token in 0..<70 { _ = try session.logits(after: UInt8(token)) }
+        XCTAssertEqual(session.caches.map(\.dimensions.capacity), [68, 70, 68, 70])
+        XCTAssertEqual(try session.slots(ofLayer: 0), [68, 69] + Array(2..<68))
+        XCTAssertEqual(try session.slots(ofLayer: 1), Array(0..<70))
         XCTAssertEqual(session.bytesPerToken, 4 * 2 * 2 * 32 * 4)
         XCTAssertEqual(try session.bytesInUse, session.cacheBytes)
-        XCTAssertEqual(session.cacheBytes(atContext: 100), (5 + 100 + 5 + 100) * 2 * 2 * 32 * 4)
+        XCTAssertEqual(session.cacheBytes(atContext: 100), (68 + 100 + 68 + 100) * 2 * 2 * 32 * 4)
     }
 
     func testWeightsMatchTheKernel() throws {
@@ -53,7 +55,7 @@ final class DecodeSessionTests: XCTestCase {
         }
     }
 
-    /// Eight tokens at once, the last of which a ring of five slots holds, equal eight single tokens.
+    /// Eight tokens at once, in layers with a window of five, equal eight single tokens.
     func testAPromptIsReadAtOnce() throws {
         let prompt = [7, 1, 200, 3, 90, 8, 7, 11] as [UInt8]
         for storage in [StorageChoice.f32, .quantized(.bits8)] {

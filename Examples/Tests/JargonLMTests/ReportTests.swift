@@ -148,7 +148,7 @@ final class ReportTests: XCTestCase {
         XCTAssertTrue(reportPage(data).contains("nothing measured"))
         try assertWellFormed(reportPage(data), pictures: 3)
         data.attention = .init(layer: 0, head: 0, storage: "", firstPosition: 0, tokens: ["a"], weights: [])
-        data.ring = .init(layer: 0, capacity: 0, samples: [.init(newest: 0, slots: [])])
+        data.ring = .init(layer: 0, window: 0, capacity: 0, samples: [.init(newest: 0, slots: [])])
         data.rows = [Sample.rows[3]]
         data.rows[0].parts = []
         try assertWellFormed(reportPage(data), pictures: 5)
@@ -271,6 +271,6 @@ private enum Sample {
             system: "a system", prompt: "The ring ", continuation: "holds R&D <rows>\n", writing: "greedy", rows: rows,
             attention: .init(
                 layer: 1, head: 2, storage: "4-bit", firstPosition: 0, tokens: letters, weights: weights),
-            ring: .init(layer: 0, capacity: 256, samples: ring))
+            ring: .init(layer: 0, window: 256, capacity: 256, samples: ring))
     }
 }

@@ -1,0 +1,77 @@
+#include "CacheOperands.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "Harness/SoftFloat.hpp"
+#include "Numbers.hpp"
+
+namespace mnk::fuzz {
+
+mnk_dtype Operands::drawFloat() {
+  return oneOf(random_, {MNK_F32, MNK_F16, MNK_BF16});
+}
+
+// Memory behind that of the operands before it.
+bool Operands::allocate(TensorSpec& spec) {
+  for (uint32_t tries = 0; tries < Arena::kRegions; ++tries) {
+    spec.region = (firstRegion_ + tries) % Arena::kRegions;
+    uint64_t& used = used_[spec.region];
+    const uint64_t begin = (used + 3) / 4 * 4 + 4 * random_.below(4);
+    if (begin + spec.bytes() > Arena::kRegionBytes) continue;
+    spec.offset = begin;
+    used = begin + spec.bytes();
+    firstRegion_ = spec.region + 1;
+    return true;
+  }
+  return false;
+}
+
+bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::array<uint64_t, 3> extents,
+                    uint64_t axis) {
+  const auto [rows, headCount, dim] = extents;
+  const uint64_t sequences = std::max<uint64_t>(axis, 1), each = rows / sequences;
+  for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
+    numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
+  }
+  mnk_heads_view view{.size = sizeof view, .layout = MNK_TOKEN_MAJOR};
+  TensorSpec spec{.dtype = dtype, .shape = {each, headCount, dim}};
+  if (axis != 0) spec.shape.insert(spec.shape.begin(), sequences);
+  switch (random_.below(3)) {
+    case 0:
+      if (rows == 1 && axis == 0 && coin(random_, 1, 2)) spec.shape = {headCount, dim};
+      break;
+    case 1:
+      view.layout = MNK_HEAD_MAJOR;
+      std::swap(spec.shape[spec.shape.size() - 3], spec.shape[spec.shape.size() - 2]);
+      break;
+    default: {
+      view.has_strides = true;
+      view.sequences = sequences, view.tokens = each, view.heads = headCount, view.head_dim = dim;
+      view.offset = random_.below(5);
+      const uint64_t width = view.offset + headCount * dim + random_.below(5);
+      view.head_stride = dim, view.token_stride = width, view.sequence_stride = each * width;
+      spec.shape = {sequences * each, width};
+    }
+  }
+  if (!allocate(spec)) return false;
+  heads = {spec, view};
+  store(heads, numbers, rows, headCount);
+  return true;
+}
+
+void Operands::store(const HeadsSpec& heads, const Floats& numbers, uint64_t rows, uint64_t headCount) {
+  const mnk_heads_view places = *placesOf(heads);
+  const uint64_t dim = places.head_dim, size = heads.tensor->elementBytes();
+  std::vector<std::byte> bytes(heads.tensor->bytes());
+  for (uint64_t i = 0; i < numbers.size(); ++i) {
+    const uint64_t row = i / (headCount * dim), head = i / dim % headCount, each = rows / places.sequences;
+    const uint64_t element = places.offset + row / each * places.sequence_stride + row % each * places.token_stride +
+                             head * places.head_stride + i % dim;
+    const uint64_t bits = test::nearestBits(static_cast<DType>(heads.tensor->dtype), numbers[i]);
+    std::memcpy(&bytes[element * size], &bits, size);
+  }
+  arena_.fill(*heads.tensor, bytes);
+}
+
+}  // namespace mnk::fuzz
