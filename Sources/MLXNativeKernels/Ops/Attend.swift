@@ -84,7 +84,7 @@ extension KernelEncoder {
     ///
     /// ```swift
     /// let cache = try AttentionCache(
-    ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024), on: device)
+    ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024, maxRows: 64), on: device)
     /// let done = try device.encode { step in
     ///     try step.appendAndAttend(queries: q, keys: k, values: v, over: cache, into: out)
     /// }
