@@ -265,7 +265,8 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
-  return appendAndAttend(self, queries, keys, values, rotary, cache, @[ @(sequence) ], nil, @[], results, options, error);
+  return appendAndAttend(self, queries, keys, values, rotary, cache, @[ @(sequence) ], nil, @[], results, options,
+                         error);
 }
 
 - (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
@@ -278,7 +279,8 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
-  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, @[], results, options, error);
+  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, @[], results, options,
+                         error);
 }
 
 - (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
