@@ -145,8 +145,9 @@ using namespace mnk::objc_test;
     for (MNKDescriptor *other in different) XCTAssertEqual([each isEqual:other], each == other);
   }
   XCTAssertEqualObjects([different[0] list], @[ @1 ]);
-  XCTAssertEqualObjects([different[9] sequences], @[ @1 ]);
-  XCTAssertEqualObjects([different[10] rowCounts], @[ @1 ]);
+  MNKRotaryPositions *listed = different[9], *counted = different[10];
+  XCTAssertEqualObjects(listed.sequences, @[ @1 ]);
+  XCTAssertEqualObjects(counted.rowCounts, @[ @1 ]);
   XCTAssertEqualObjects([MNKIntegers integersWithList:@[ @1 ]], different[0]);
   XCTAssertEqual([MNKIntegers integersWithList:@[ @1 ]].hash, [different[0] hash]);
   XCTAssertEqualObjects([MNKRotaryPositions positionsWithTensor:one], different[7]);

@@ -23,7 +23,7 @@ class Generator {
 
   std::vector<CacheCall> draw() {
     const uint64_t mutated = random_.below(10);  // which call, if the program is that long
-    for (uint64_t index = 0, count = 2 + random_.below(7); index < count; ++index) {
+    for (uint64_t index = 0, count = 2 + random_.below(7); index < count || (owed_ && coin(random_, 5, 6)); ++index) {
       if (!isRecording_ && coin(random_, 1, 5)) {
         drawCut();
         continue;
@@ -33,7 +33,7 @@ class Generator {
         continue;
       }
       if (!drawRecorded(index == mutated)) break;
-      if (coin(random_, 1, 2)) end(coin(random_, 1, 6) ? Kind::drop : Kind::commit);
+      if (coin(random_, 1, owed_ ? 9 : 2)) end(coin(random_, 1, 6) ? Kind::drop : Kind::commit);
     }
     end(coin(random_, 1, 8) ? Kind::drop : Kind::commit);
     return std::move(calls_);
