@@ -26,7 +26,7 @@ extension WriterModel {
         }
     }
 
-    /// "256 of 256 slots, positions 300 to 555"
+    /// "319 of 319 slots, positions 237 to 555"
     public var ringText: String {
         let held = slots.compactMap { $0 }
         guard let first = held.min(), let last = held.max() else { return "no slots in use" }

@@ -27,8 +27,6 @@ public struct CachePrefix: Sendable {
     }
 
     func descriptor(op: String) throws(KernelError) -> mnk_cache_prefix {
-        guard let sequence else { return mnk_cache_prefix(cache: cache.handle.pointer, sequence: UInt32.max) }
-        return mnk_cache_prefix(
-            cache: cache.handle.pointer, sequence: try UInt32(sequence, "a prefix's sequence", op: op))
+        mnk_cache_prefix(cache: cache.handle.pointer, sequence: try cache.number(ofSequence: sequence, op: op))
     }
 }

@@ -62,6 +62,52 @@ using namespace mnk::objc_test;
   [self expect:{number} in:out];
 }
 
+// Two conversations continue a prompt in another cache; a row sees the newest three positions.
+- (void)testConversationsContinueAPrompt {
+  MNKAttentionCache *prompt = [self cacheWith:[self descriptorWithHeads:1 capacity:8]];
+  MNKAttentionCache *cache = [self cacheWith:[self descriptorWithHeads:1 capacity:8]];
+  [self append:{1, 2, 3} to:prompt sequence:1];
+  MNKAttentionOptions *window = [[MNKAttentionOptions alloc] init];
+  window.window = 3;
+  NSArray<MNKCachePrefix *> *after = @[ [[MNKCachePrefix alloc] initWithCache:prompt sequence:1] ];
+  MNKTensor *out = [self zeros:@[ @4, @1, @32 ]], *again = [self zeros:@[ @4, @1, @32 ]];
+  MNKHeadsView *queries = [self zeroTokens:4], *keys = [self zeroTokens:4], *values = [self tokens:{10, 20, 30, 40}];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendAndAttendQueries:queries
+                                   keys:keys
+                                 values:values
+                                 rotary:nil
+                              overCache:cache
+                              sequences:@[ @2, @0 ]
+                              rowCounts:@[ @3, @1 ]
+                                  after:after
+                                results:[MNKAttentionResults resultsIntoTensor:out]
+                                options:window
+                                  error:error] &&
+           [step attendQueriesView:queries
+                         overCache:cache
+                         sequences:@[ @2, @0 ]
+                         rowCounts:@[ @3, @1 ]
+                             after:after
+                           results:[MNKAttentionResults resultsIntoTensor:again]
+                           options:window
+                             error:error];
+  }];
+  for (MNKTensor *rows in @[ out, again ]) [self expect:{5, 11, 20, 15} in:rows];
+  XCTAssertEqual([[MNKCachePrefix alloc] initWithCache:prompt].sequence, MNKOnlySequence);
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  NSError *error = nil;
+  XCTAssertFalse([step attendQueriesView:queries
+                               overCache:cache
+                               sequences:@[ @2, @0 ]
+                               rowCounts:@[ @3, @1 ]
+                                   after:@[ [[MNKCachePrefix alloc] initWithCache:prompt] ]
+                                 results:[MNKAttentionResults resultsIntoTensor:out]
+                                 options:nil
+                                   error:&error]);
+  XCTAssertNotNil(error);
+}
+
 // The same tokens as tensors, head-major, and in columns of a fused projection.
 - (void)testViewsOfAnyLayout {
   constexpr NSUInteger kTokens = 3, kHeads = 2, kDim = 32, kWidth = 3 * kHeads * kDim;

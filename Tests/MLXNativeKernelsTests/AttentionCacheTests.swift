@@ -34,12 +34,10 @@ final class AttentionCacheTests: DeviceTestCase {
         for sequence in 0..<2 { try append(0..<2, to: cache, sequence: sequence) }
         let token = try tokens(2..<3, heads: 1, headDim: 64)
         let output = try Tensor.zeros(shape: [1, 1, 64], on: device)
-        let partials = try AttentionPartials.zeros(shape: [1, 1, 64], on: device)
         let rotary = RotaryEmbedding()
         let encoded: [(KernelEncoder, AttentionCache, Int?) throws -> Void] = [
             { try $0.append(keys: token, values: token, to: $1, sequence: $2) },
             { try $0.attend(token, over: $1, into: output, sequence: $2) },
-            { try $0.attend(token, over: $1, intoPartials: partials, sequence: $2) },
             {
                 try $0.appendAndAttend(queries: token, keys: token, values: token, over: $1, into: output, sequence: $2)
             },

@@ -327,7 +327,7 @@ final class CacheStepTests: AttentionTestCase {
 
     func testGrownCachesContinue() throws {
         for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits8, values: .bits8)] {
-            let cache = try makeCache(storage, capacity: 4, sequences: 2)
+            let cache = try makeCache(storage, capacity: 4, sequences: 2, whenFull: .fail)
             let prompt = someTokens(4)
             try append(prompt, to: cache, sequence: 0)
             let own = someTokens(2)

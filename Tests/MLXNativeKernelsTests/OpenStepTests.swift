@@ -110,14 +110,16 @@ final class OpenStepTests: AttentionTestCase {
     func testAttentionNeedsTokens() throws {
         let cache = try makeCache(sequences: 2)
         let (q, out) = (try queries(1), try zeros(1))
-        let partials = try AttentionPartials.zeros(shape: [1, heads, headDim], on: device)
         try append(someTokens(3), to: cache, sequence: 0)
         try append(someTokens(1), to: cache, sequence: 1)
         try cache.truncate(to: 0, sequence: 1)
         let attends: [(KernelEncoder) throws -> Void] = [
             { try $0.attend(q, over: cache, into: out, sequence: 1) },
             { try $0.attend(q, over: cache, into: out, .init(isCausal: false), sequence: 1) },
-            { try $0.attend(q, over: cache, intoPartials: partials, sequence: 1) },
+            {
+                try $0.attend(
+                    q, over: cache, sequences: [1], after: [CachePrefix(cache, sequence: 0)], into: out)
+            },
             { try $0.attend(self.queries(2), over: cache, sequences: [0, 1], into: self.zeros(2)) },
             { try $0.attend(q, over: cache, sequences: [0, 1], rowCounts: [0, 1], into: out) },
         ]

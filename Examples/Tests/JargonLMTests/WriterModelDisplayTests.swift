@@ -8,7 +8,7 @@ import XCTest
 @MainActor
 final class WriterModelDisplayTests: XCTestCase {
     private nonisolated static let sizes = Configuration(
-        width: 32, layers: 2, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 8, context: 10)
+        width: 32, layers: 2, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 8, context: 80)
 
     func testTextsBeforeAndAfterWriting() async {
         let model = WriterModel(source: { (try randomModel(Self.sizes), try bestDevice()) })
@@ -18,25 +18,25 @@ final class WriterModelDisplayTests: XCTestCase {
         XCTAssertEqual(model.ringText, "no slots in use")
         XCTAssertEqual(model.attentionText, "none yet")
         XCTAssertEqual(model.temperatureText, "0.7")
-        XCTAssertEqual(model.ring.count, 256)
+        XCTAssertEqual(model.ring.count, 256 + 63)
         XCTAssert(model.ring.allSatisfy { $0.content == .empty })
 
         model.prompt = "abcdefghi"
         model.start()
         await model.settled()
-        XCTAssertEqual(model.positionText, "10 of 10")
-        XCTAssertEqual(model.cacheText, "4.61 KB of 4.61 KB")
-        XCTAssertEqual(model.ringText, "8 of 8 slots, positions 2 to 9")
+        XCTAssertEqual(model.positionText, "80 of 80")
+        XCTAssertEqual(model.cacheText, "38.7 KB of 38.7 KB")
+        XCTAssertEqual(model.ringText, "71 of 71 slots, positions 9 to 79")
         XCTAssert(model.speedText.hasSuffix(" tokens/s"), model.speedText)
         XCTAssert(model.attentionText.hasPrefix("mostly on \""), model.attentionText)
-        XCTAssertEqual(model.ring.map(\.id), Array(0..<8))
-        XCTAssertEqual(model.ring.firstIndex { $0.content == .newest }, 1, "position 9 is in slot 9 % 8")
+        XCTAssertEqual(model.ring.map(\.id), Array(0..<71))
+        XCTAssertEqual(model.ring.firstIndex { $0.content == .newest }, 8, "position 79 is in slot 79 % 71")
         let shades = model.ring.compactMap { slot -> Double? in
             if case .held(let shade) = slot.content { shade } else { nil }
         }
-        XCTAssertEqual(shades.count, 7)
-        XCTAssertEqual(shades[0], 1 - 0.85 / 8, accuracy: 1e-12, "one step old")
-        XCTAssertEqual(shades[1], 1 - 0.85 * 7 / 8, accuracy: 1e-12, "the oldest")
+        XCTAssertEqual(shades.count, 70)
+        XCTAssertEqual(shades[7], 1 - 0.85 / 71, accuracy: 1e-12, "one step old")
+        XCTAssertEqual(shades[8], 1 - 0.85 * 70 / 71, accuracy: 1e-12, "the oldest")
     }
 
     func testSlotsFormARing() {

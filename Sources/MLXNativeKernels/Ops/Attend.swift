@@ -84,7 +84,7 @@ extension KernelEncoder {
     ///
     /// ```swift
     /// let cache = try AttentionCache(
-    ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024), on: device)
+    ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024, maxRows: 64), on: device)
     /// let done = try device.encode { step in
     ///     try step.appendAndAttend(queries: q, keys: k, values: v, over: cache, into: out)
     /// }
@@ -165,7 +165,8 @@ extension KernelEncoder {
 
     private func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, _ results: AttentionResults,
-        _ options: AttentionOptions, listed sequences: [Int]?, rowCounts: [Int]? = nil, after prefixes: [CachePrefix] = []
+        _ options: AttentionOptions, listed sequences: [Int]?, rowCounts: [Int]? = nil,
+        after prefixes: [CachePrefix] = []
     ) throws(KernelError) {
         let step = CacheStep(
             queries: queries.headsView, cache: cache, sequences: sequences, rowCounts: rowCounts, results: results,

@@ -54,9 +54,7 @@ private struct Operands {
         results = step.results?.descriptor
         options = try step.options?.descriptor(op: op)
         rotary = if let rotary = step.rotary { try RotaryStepOperands(rotary, op: op) } else { nil }
-        for prefix in step.prefixes {
-            prefixes.append(try prefix.descriptor(op: op))
-        }
+        for prefix in step.prefixes { prefixes.append(try prefix.descriptor(op: op)) }
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_cache_step>) -> Value) -> Value {

@@ -67,10 +67,8 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
   if (after.empty()) return attend(encoder, queries, results, options, sequences, rowCounts);
   const auto again = [&]() -> CommandEncoder::Call {
     return [cache = *this, queries, results, options, listed = std::vector(sequences.begin(), sequences.end()),
-            rows = std::vector(rowCounts.begin(), rowCounts.end()),
-            prefixes = std::vector(after.begin(), after.end())](CommandEncoder& next) {
-      return cache.attend(next, queries, results, options, listed, rows, prefixes);
-    };
+            rows = std::vector(rowCounts.begin(), rowCounts.end()), prefixes = std::vector(after.begin(), after.end())](
+               CommandEncoder& next) { return cache.attend(next, queries, results, options, listed, rows, prefixes); };
   };
   return cacheCall(encoder, kPrefixedAttend, again, [&]() -> Result<void> {
     MNK_TRY(checkTarget(kPrefixedAttend, results));
@@ -87,7 +85,8 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     const CallRows call = CallRows::of(entries);
     const uint64_t heads = queries.resolved().heads;
     MNK_TRY(checkResults(kPrefixedAttend, results, call, heads, state_->descriptor.valueHeadDim));
-    MNK_TRY(auto prefixed, State::PrefixedAttention::make(kPrefixedAttend, encoder, *state_, after, entries, results, options));
+    MNK_TRY(auto prefixed,
+            State::PrefixedAttention::make(kPrefixedAttend, encoder, *state_, after, entries, results, options));
     MNK_TRY(prefixed.checkMemory({{"queries", rangeOf(queries)}}));
     if (call.total == 0) return {};
     std::vector<uint64_t> starts;

@@ -117,6 +117,41 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
       });
 }
 
+TEST(CApiCacheStep, PrefixesReachTheCache) {
+  StepFixture fixture;
+  const Owned<mnk_cache> prompt(mnk_cache_make(fixture.device.get(), &fixture.descriptor, nullptr), mnk_cache_release);
+  const AppendAndAttend& twin = fixture.twinStep;
+  const auto filling = makeEncoder(fixture.device.get());
+  REQUIRE(prompt->cache.append(filling->encoder, twin.keys, twin.values, 1));
+  commit(filling);
+  const mnk_cache_prefix prefixes[] = {{prompt.get(), 1}};
+  fixture.step.prefixes = prefixes;
+  fixture.step.prefix_count = 1;
+  fixture.twinStep.after = {{prompt->cache, 1}};
+  fixture.expectSameStep();
+  const std::vector<std::byte> after = tensorBytes(fixture.output->tensor);
+  const uint32_t first = 0, count = kTokens;
+  fixture.step.row_counts = &count;
+  fixture.expectSame(
+      [&](auto* encoder, auto* cache) { return mnk_encoder_attend_step(encoder, cache, &fixture.step, nullptr); },
+      [&](CommandEncoder& encoder, AttentionCache& cache) {
+        return cache.attend(encoder, twin.queries, twin.results, twin.options, {&first, 1}, {&count, 1}, twin.after);
+      });
+  EXPECT(tensorBytes(fixture.output->tensor) == after);
+
+  Refusals no;
+  const auto encoder = makeEncoder(fixture.device.get());
+  no(mnk_encoder_append_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+  const mnk_cache_prefix nothing[] = {{nullptr, 0}};
+  fixture.step.prefixes = nothing;
+  no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+  fixture.step.prefixes = nullptr;
+  no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+  fixture.step.prefix_count = SIZE_MAX;
+  fixture.step.prefixes = prefixes;
+  no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+}
+
 TEST(CApiCacheStep, TensorsAreAppendedAndAttendedTo) {
   StepFixture fixture;
   const auto make = [&](std::vector<uint64_t> shape) {

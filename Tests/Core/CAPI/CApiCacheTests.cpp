@@ -116,7 +116,7 @@ TEST(CApiCache, CachesGrowAndSequencesMove) {
   no(mnk_encoder_make_grown_cache(encoder.get(), cache.get(), 3, no.out()));
   const Owned<mnk_cache> larger(mnk_encoder_make_grown_cache(encoder.get(), cache.get(), 9, nullptr),
                                 mnk_cache_release);
-  EXPECT_EQ(mnk_cache_next_position(larger.get(), 1), 0u);
+  EXPECT_EQ(nextPosition(larger.get(), 1), 0u);
   no(mnk_encoder_copy_sequence_to_cache(nullptr, cache.get(), 1, larger.get(), 0, no.out()));
   no(mnk_encoder_copy_sequence_to_cache(encoder.get(), nullptr, 1, larger.get(), 0, no.out()));
   no(mnk_encoder_copy_sequence_to_cache(encoder.get(), cache.get(), 1, nullptr, 0, no.out()));
@@ -127,8 +127,8 @@ TEST(CApiCache, CachesGrowAndSequencesMove) {
   commit(encoder);
   EXPECT_EQ(mnk_cache_get_descriptor(larger.get()).capacity, 9u);
   for (const uint32_t sequence : {0, 1}) {
-    EXPECT_EQ(mnk_cache_next_position(larger.get(), sequence), 6u);
-    EXPECT_EQ(mnk_cache_count(larger.get(), sequence), 4u);
+    EXPECT_EQ(nextPosition(larger.get(), sequence), 6u);
+    EXPECT_EQ(sequenceOf(larger.get(), sequence).count, 4u);
   }
   // What was saved can be loaded into as many slots.
   const CacheFolder folder;
@@ -136,7 +136,7 @@ TEST(CApiCache, CachesGrowAndSequencesMove) {
   const Owned<mnk_cache> loaded(
       mnk_cache_make_from_path(fixture.device.get(), folder.path().c_str(), kPlenty, 9, nullptr), mnk_cache_release);
   EXPECT_EQ(mnk_cache_get_descriptor(loaded.get()).capacity, 9u);
-  EXPECT_EQ(mnk_cache_count(loaded.get(), 1), 4u);
+  EXPECT_EQ(sequenceOf(loaded.get(), 1).count, 4u);
   no(mnk_cache_make_from_path(fixture.device.get(), folder.path().c_str(), kPlenty, 3, no.out()));
 }
 

@@ -22,15 +22,15 @@ AttentionCache grownNow(const AttentionCache& cache, const std::shared_ptr<Devic
   CommandEncoder encoder(device);
   const AttentionCache larger = REQUIRE(cache.grown(encoder, capacity));
   EXPECT_EQ(encoder.summary().total.dispatches, dispatches);
-  for (uint32_t sequence = 0; sequence < 3; ++sequence) EXPECT_EQ(larger.nextPosition(sequence), 0u);
+  for (uint32_t sequence = 0; sequence < 3; ++sequence) EXPECT_EQ(*larger.nextPosition(sequence), 0u);
   REQUIRE(REQUIRE(encoder.commit()).wait());
   return larger;
 }
 
 void expectSameHeld(const AttentionCache& got, const AttentionCache& expected) {
   for (uint32_t sequence = 0; sequence < expected.descriptor().sequences; ++sequence) {
-    EXPECT_EQ(got.nextPosition(sequence), expected.nextPosition(sequence));
-    EXPECT_EQ(got.count(sequence), expected.count(sequence));
+    EXPECT_EQ(*got.nextPosition(sequence), *expected.nextPosition(sequence));
+    EXPECT_EQ(*got.count(sequence), *expected.count(sequence));
   }
   EXPECT(contents(got) == contents(expected));
 }
@@ -54,9 +54,9 @@ TEST(AttentionCacheGrow, KeepsWhatACacheHolds) {
       // Overwritten positions stay lost, and later ones are kept until the larger ring is full.
       const auto held = [&](uint64_t tokens) {
         fixture.appendNow(tokens, 0);
-        return fixture.cache.count(0);
+        return *fixture.cache.count(0);
       };
-      EXPECT_EQ(fixture.cache.count(0), 6u);
+      EXPECT_EQ(*fixture.cache.count(0), 6u);
       fixture.cache = larger;
       EXPECT_EQ(held(5), 11u);
       EXPECT_EQ(held(1), 11u);
@@ -81,7 +81,7 @@ TEST(AttentionCacheGrow, ALinearCacheTakesMoreTokens) {
     fixture.cache = REQUIRE(fixture.cache.grown(encoder, 6));
     fixture.append(encoder, 2, 0);
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    EXPECT_EQ(fixture.cache.nextPosition(0), 6u);
+    EXPECT_EQ(*fixture.cache.nextPosition(0), 6u);
     const Tensor queries = fixture.someQueries(1);
     EXPECT(largestDifference(fixture.attendNow(queries, {}, 0), fixture.expected(queries, 1, positions(0, 6), 0)) <
            kF32Sums);
@@ -120,7 +120,7 @@ TEST(AttentionCacheGrow, RefusesWhatCannotGrow) {
   const AttentionCache larger = REQUIRE(fixture.cache.grown(encoder, 7));
   REQUIRE(fixture.cache.reset(0));
   EXPECT_ERROR(encoder.commit(), {.what = "the cache was changed while this encoder recorded"});
-  EXPECT_EQ(larger.nextPosition(0), 0u);
+  EXPECT_EQ(*larger.nextPosition(0), 0u);
   // A failure leaves the larger cache suspect, and the source as it was.
   device->holdCompletions();
   CommandEncoder failing(device);
@@ -144,7 +144,7 @@ TEST(AttentionCacheGrow, ARecordedStepGrowsAgain) {
   for (const uint64_t tokens : {2, 4}) {
     fixture.appendNow(2, 0);
     REQUIRE(step.run());
-    EXPECT_EQ(larger->nextPosition(0), tokens);
+    EXPECT_EQ(*larger->nextPosition(0), tokens);
   }
 }
 
@@ -163,7 +163,7 @@ TEST(AttentionCacheGrow, ASequenceGoesToAnotherCache) {
         CommandEncoder encoder(device);
         REQUIRE(fixture.cache.copy(encoder, 1, other, 0));
         REQUIRE(REQUIRE(encoder.commit()).wait());
-        EXPECT_EQ(other.nextPosition(0), 10u);
+        EXPECT_EQ(*other.nextPosition(0), 10u);
         EXPECT(contents(other) == contents(fixture.cache));
         // What is appended to one does not reach the other.
         const std::vector<std::byte> before = contents(fixture.cache);

@@ -99,8 +99,8 @@ TEST(AttentionCacheNonFinite, ScoresOfF16AreFiniteWithAnyScale) {
     for (const float query : {65504.0f, -65504.0f, 0.0f, 1.0f}) {
       for (const float scale : {1e-37f, 1.0f, 4e19f / kAttendedDim}) {
         const Context context(fmt::format("queries of {}, a scale of {}", query, scale));
-        const Tensor out = REQUIRE(
-            Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, kQueryHeads, kAttendedDim}))));
+        const Tensor out =
+            REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, kQueryHeads, kAttendedDim}))));
         REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
           return cache.attend(encoder, constant(query, 1, kQueryHeads), {.into = out}, {.scale = scale}, uint32_t{0});
         }));

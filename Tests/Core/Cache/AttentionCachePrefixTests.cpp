@@ -282,7 +282,8 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
     const Tensor k = tokenTensor(device, token.keys), v = tokenTensor(device, token.values), query = someQueries(1);
     const Tensor got = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
     const Tensor expected = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
-    AppendAndAttend step{.queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.into = expected}, .sequence = 0};
+    AppendAndAttend step{
+        .queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.into = expected}, .sequence = 0};
     AppendAndAttend after = step;
     after.results = {.into = got};
     after.after = {{prompts, 1}};
@@ -367,9 +368,13 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
     const auto attended = cache.attend(encoder, queries, results, options, all, {}, after);
     EXPECT(!attended && attended.error().what == what);
     EXPECT(!attended && attended.error().op == "AttentionCache.attend");
-    const auto appended = cache.appendAndAttend(
-        encoder,
-        {.queries = queries, .keys = token, .values = token, .results = results, .options = options, .sequence = 0, .after = after});
+    const auto appended = cache.appendAndAttend(encoder, {.queries = queries,
+                                                          .keys = token,
+                                                          .values = token,
+                                                          .results = results,
+                                                          .options = options,
+                                                          .sequence = 0,
+                                                          .after = after});
     EXPECT(!appended && appended.error().what == what);
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   }

@@ -57,7 +57,7 @@ TEST(AttentionCacheWindow, ASlidingWindowRefusesALongRollback) {
                 "drafts (maxDraft)."});
     EXPECT_ERROR(fixture.cache.truncate(3, 0), {.what = "the rollback is too long for the sliding window"});
     EXPECT_ERROR(fixture.cache.truncate(21, 0), {.what = "cannot be cut there", .expected = "or 17 to 20"});
-    EXPECT_EQ(fixture.cache.nextPosition(0), 20u);
+    EXPECT_EQ(*fixture.cache.nextPosition(0), 20u);
     REQUIRE(fixture.cache.truncate(17, 0));
     step();
     REQUIRE(fixture.cache.truncate(pinned, 0));

@@ -32,17 +32,17 @@ TEST(CacheFileCapacity, RingsContinueInOtherCapacities) {
           const Context context(
               fmt::format("{} pinned, {} tokens, {} cut, capacity {}", pinned, appended, cut, capacity));
           auto loaded = AttentionCache::load(device, folder.path(), kPlenty, capacity);
-          EXPECT_EQ(bool(loaded), cache.count(1) <= capacity);
+          EXPECT_EQ(bool(loaded), *cache.count(1) <= capacity);
           if (!loaded) {
             EXPECT_ERROR(loaded, {.op = "AttentionCache",
                                   .what = "the capacity is too small for the file",
                                   .got = fmt::format("{}", capacity),
-                                  .expected = fmt::format("at least {}, for ", cache.count(1)),
+                                  .expected = fmt::format("at least {}, for ", *cache.count(1)),
                                   .fix = "Load with a larger capacity"});
             continue;
           }
           EXPECT_EQ(loaded->descriptor().capacity, capacity);
-          EXPECT_EQ(loaded->nextPosition(1), cache.nextPosition(1));
+          EXPECT_EQ(*loaded->nextPosition(1), *cache.nextPosition(1));
           EXPECT(contents(*loaded) == contents(cache));
           if (capacity < 5) continue;
           CommandEncoder encoder(device);

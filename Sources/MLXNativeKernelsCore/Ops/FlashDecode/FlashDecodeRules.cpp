@@ -311,8 +311,8 @@ constexpr Rule<Op> kSequenceRules[] = {
         "in other parts, come between the end of the part and the first row."),
 };
 
-// Times log2(e), the smallest scale is still normal; GPUs flush smaller numbers to 0. With the largest one, scores of all
-// finite f16 queries and keys stay above those that count as -inf, and far below infinity.
+// Times log2(e), the smallest scale is still normal; GPUs flush smaller numbers to 0. With the largest one, scores of
+// all finite f16 queries and keys stay above those that count as -inf, and far below infinity.
 constexpr float kMinScale = 1e-37f;
 float maxScale(const Op& op) {
   return 4e19f / static_cast<float>(queryDimOf(op));

@@ -43,8 +43,8 @@ typedef struct mnk_attention_options {
   bool window_sees_pinned;  // with a window, a row also sees the pinned positions of a ring
 } mnk_attention_options;
 
-// The outputs of attention: `into`, or partials instead, not over mnk_cache. For queries of any layout, axes before the last are
-// [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
+// The outputs of attention: `into`, or partials instead, not over mnk_cache. For queries of any layout, axes before the
+// last are [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
 typedef struct mnk_attention_results {
   size_t size;                             // sizeof(mnk_attention_results)
   mnk_tensor* MNK_NULLABLE into;           // f32, f16 or bf16
