@@ -80,13 +80,13 @@ class Generator {
   }
 
   std::string_view refusalOfCommit(bool isStep) const {
-    if (const std::string_view refusal = model_.refusalOfCommit(); !refusal.empty() || !isStep) return refusal;
     const bool hasNumbers = std::any_of(done_.begin(), done_.end(),
                                         [](const Done& d) { return d.call.rotation && d.call.rotation->hasNumbers(); });
     const bool appends = std::any_of(done_.begin(), done_.end(), [](const Done& d) {
       return d.call.kind == Kind::append || d.call.kind == Kind::appendAndAttend;
     });
-    return hasNumbers && appends ? "rotary positions stay as recorded, while the cache advances with every run" : "";
+    if (!isStep || !hasNumbers || !appends) return model_.refusalOfCommit();
+    return "rotary positions stay as recorded, while the cache advances with every run";
   }
 
   // The calls of the step once more, all of them or none.
