@@ -4,7 +4,7 @@
 package := $(realpath .)
 export MNK_OPTIMIZE := $(package)
 # The demo is a package of its own, so that it is no part of programs that use this one. Shares the library's objects.
-examples := --package-path Examples --scratch-path $(package)/.build
+examples := --package-path Examples --scratch-path $(package)/.build/examples
 # Tests also run the Metal device on a software Metal, in a separate build that clients of the package never see. It has
 # line tables but no other debug information, and no index except Swift's, with which SwiftPM finds tests on Linux.
 tested := --scratch-path $(package)/.build/tests -Xcxx -gline-tables-only
