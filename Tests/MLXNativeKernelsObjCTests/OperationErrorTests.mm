@@ -144,7 +144,7 @@ struct Refusals {
            {@"cache.keys.codec", nil, @"nil was passed for the codec"},
            {@"cache.keys.codes", nil, @""},
            {@"cache.keys.scales", nil, @""},
-           {@"cache.keys.codec.name", @2, @"the codec is unknown"},
+           {@"cache.keys.codec.name", @4, @"the codec is unknown"},
            {@"cache.keys.codec.bits", @(1ull << 32), @"the number for bits is out of range"},
            {@"options.candidates", @(NSUIntegerMax), @"the number for candidates is out of range"},
            {@"options.keyScale", @2, @"scale of keys is unknown"},
@@ -162,7 +162,7 @@ struct Refusals {
       {hadamard,
        {
            {@"source", nil, @""},
-           {@"codec", @2, @"the codec is unknown"},
+           {@"codec", @4, @"the codec is unknown"},
        }},
       {rope,
        {
