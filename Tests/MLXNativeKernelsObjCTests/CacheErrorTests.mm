@@ -284,6 +284,25 @@ using namespace mnk::objc_test;
   }
 }
 
+- (void)testNextPositions {
+  const std::tuple<NSArray *, NSArray *, NSString *> lists[] = {
+      {@[ @1 ], nil, @"the sequence is not in the cache"},
+      {@[ @0 ], @[ @9 ], @"the rows do not match the listed sequences"}};
+  for (const auto &[sequences, counts, what] : lists) {
+    MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:_view
+                                                          keys:nil
+                                                     positions:[MNKRotaryPositions nextPositionsOfCache:_cache
+                                                                                              sequences:sequences
+                                                                                              rowCounts:counts]
+                                                        rotary:[[MNKRotaryEmbedding alloc] init]];
+    NSError *error = nil;
+    XCTAssertFalse([_step encodeOperation:rope error:&error]);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.nextPositions", what));
+    XCTAssertNil([rope planForDevice:nil error:&error]);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.nextPositions", what));
+  }
+}
+
 - (void)testAttentionBeforeItsTokens {
   NSError *error = nil;
   XCTAssertFalse([_step attendQueries:_token overCache:_cache sequence:0 results:_results options:nil error:&error]);

@@ -88,9 +88,10 @@ struct Refusals {
   MNKAttentionPartials *partials = [[MNKAttentionPartials alloc] initWithSums:[self zeros:@[ @2, @1, @1, @32 ]]
                                                                         stats:[self zeros:@[ @2, @1, @1, @2 ]]];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @1, @32 ]]];
-  MNKAttentionCacheDescriptor *cacheOfTwo = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
-  cacheOfTwo.sequences = 2;
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:cacheOfTwo error:nil];
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc]
+      initWithDevice:self.device
+          descriptor:[MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4]
+               error:nil];
   const auto next = [cache](NSArray *sequences, NSArray *rowCounts) {
     return [MNKRotaryPositions nextPositionsOfCache:cache sequences:sequences rowCounts:rowCounts];
   };
@@ -181,12 +182,9 @@ struct Refusals {
             @"another class was passed for a position"},
            {@"positions", [MNKRotaryPositions positionsPerAxis:@[ (id) @1 ]], @"an axis of positions"},
            {@"positions", [MNKRotaryPositions nextPositionsOfCache:absentObject()], @""},
-           {@"positions", next(@[ @2 ], nil), @"the sequence is not in the cache"},
            {@"positions", next(@[ @-1 ], nil), @"the number for a sequence is out of range"},
            {@"positions", next(absentObject(), nil), @"nil was passed for a sequence"},
            {@"positions", next(@[ @0 ], @[]), @"the row counts do not match the listed sequences"},
-           {@"positions", next(@[ @0 ], @[ @9 ]), @"the rows do not match the listed sequences"},
-           {@"positions", next(@[ @(MNKOnlySequence) ], nil), @"which sequence of the cache"},
            {@"offsets", [MNKIntegers integersWithList:@[ @(-2147483649LL) ]],
             @"the number for an offset is out of range"},
            {@"offsets", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for an offset"},

@@ -119,10 +119,10 @@ final class CacheFileTests: DeviceTestCase {
         try cache.save(to: path)
         let larger = try AttentionCache(contentsOf: path, atMost: 2 * cache.byteCount, capacity: 8, on: device)
         XCTAssertEqual(larger.dimensions.capacity, 8)
-        XCTAssertEqual(larger.nextPosition(ofSequence: 1), 6)
-        XCTAssertEqual(larger.count(ofSequence: 1), 4)
+        XCTAssertEqual(try larger.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(try larger.count(ofSequence: 1), 4)
         try append(6..<10, to: [larger])
-        XCTAssertEqual(larger.count(ofSequence: 1), 8)
+        XCTAssertEqual(try larger.count(ofSequence: 1), 8)
         for (capacity, what) in [(3, "too small for the file"), (0, "would hold nothing"), (-1, "out of range")] {
             assertRefused(op: "AttentionCache", what: what, got: "\(capacity)") {
                 try AttentionCache(contentsOf: path, atMost: .max, capacity: capacity, on: device)

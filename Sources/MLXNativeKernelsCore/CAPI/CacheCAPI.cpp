@@ -116,7 +116,7 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   if (!(kinds & kAttends) && !result.after.empty()) {
     return Error{.op = "AttentionCache.append",
                  .what = "an append takes no prefixes",
-                 .got = fmt::format("{} prefixes", result.after.size()),
+                 .got = result.after.size() == 1 ? "a prefix" : fmt::format("{} prefixes", result.after.size()),
                  .expected = "none",
                  .fix = "Pass prefixes where the tokens attend."};
   }

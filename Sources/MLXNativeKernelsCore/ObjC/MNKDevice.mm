@@ -89,6 +89,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
   MNKCommandEncoder *step = [self commandEncoder];
   NSError *failure = nil;
   if (!block(step, &failure)) {
+    step->_core->discard();  // the object may live on in an autorelease pool
     if (failure && error) *error = failure;
     if (!failure) objc::store(error, objc::failedWithoutError());
     return nil;

@@ -60,12 +60,14 @@ using objc::Reading;
   if (!encoder) return nil;
   NSError *failure = nil;
   if (!block(encoder, &failure)) {
+    encoder->_core->discard();  // the object may live on in an autorelease pool
     if (failure && error) *error = failure;
     if (!failure) objc::store(error, objc::failedWithoutError());
     return nil;
   }
   return objc::make(error, [&]() -> Result<MNKRecordedStep *> {
     auto step = StepRecording::end(*encoder->_core);
+    if (!step) encoder->_core->discard();
     if (!step) return step.error();
     return [[MNKRecordedStep alloc] initWithDevice:self core:std::move(*step)];
   });

@@ -292,6 +292,18 @@ Result<void> CommandEncoder::measureOps() {
   });
 }
 
+void CommandEncoder::discard() noexcept {
+  if (impl_->isCommitted) return;
+  const auto discarded = guarded(kEncoderName, []() -> Result<void> {
+    return Error{.op = std::string(kEncoderName),
+                 .what = "the encoder is used after what it had recorded was dropped",
+                 .got = "an encoder whose block or recording failed",
+                 .expected = "an encoder that can be committed",
+                 .fix = "Encode the step again, with a new encoder."};
+  });
+  fail(discarded.error());
+}
+
 void CommandEncoder::fail(const Error& error) noexcept {
   impl_->failure = copyOrCode(error);
   impl_->participants.clear();

@@ -158,6 +158,12 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
   EXPECT_ERROR(encode({&rotate, &append, &rotate}), (expected));
   expected.got = "rotation up to position 1, and 0 positions of sequence 1";
   EXPECT_ERROR(encode({&rotateBoth, &append}), (expected));
+  // Before a copy that moves where they go.
+  const Body copy = [&](auto& e) { return cache.copy(e, 1, 0); };
+  expected.op = "AttentionCache.copy";
+  expected.got = "rotation up to position 2, and 0 positions of sequence 0";
+  EXPECT_ERROR(encode({&rotate, &copy, &append}), (expected));
+  REQUIRE(encode({&rotate, &append, &copy}));
   EXPECT_EQ(*cache.nextPosition(0), 0u);
   REQUIRE(encode({&rotate, &append, &rotate, &append}));
   REQUIRE(encode({&rotateBoth, &appendBoth}));

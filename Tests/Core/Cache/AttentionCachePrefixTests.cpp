@@ -331,7 +331,7 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
   descriptor.kvHeads = 1;
   AttentionCache other = makeCache(device, descriptor);
   descriptor = attendedDescriptor(8);
-  descriptor.slidingWindow = SlidingWindow{.window = 4};
+  descriptor.slidingWindow = SlidingWindow{.window = 4, .maxRows = 1};
   AttentionCache sliding = makeCache(device, descriptor);
   CommandEncoder first(device);
   const Tensor token = tokens(device, 1, kAttendedHeads, kAttendedDim);

@@ -68,6 +68,23 @@ TEST(OpenStep, EndsWithItsEncoder) {
   for (const Tensor& tensor : {s.a, s.b}) Fixture::expectFree(tensor);
 }
 
+TEST(OpenStep, EndsIfItIsDiscarded) {
+  const Fixture s;
+  CommandEncoder encoder(s.device);
+  s.encode(encoder);
+  encoder.discard();
+  for (const Tensor& tensor : {s.a, s.b}) Fixture::expectFree(tensor);
+  constexpr std::string_view kWhat = "the encoder is used after what it had recorded was dropped";
+  EXPECT_EQ(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})).error().what, kWhat);
+  EXPECT_EQ(encoder.commit().error().what, kWhat);
+  CommandEncoder committed(s.device);
+  s.encode(committed);
+  const Completion done = REQUIRE(committed.commit());
+  committed.discard();
+  EXPECT(done.wait());
+  EXPECT_EQ(s.device->committed().size(), 1u);
+}
+
 TEST(OpenStep, EndsWithARefusedCommit) {
   const Fixture s;
   AttentionCache cache = REQUIRE(AttentionCache::make(

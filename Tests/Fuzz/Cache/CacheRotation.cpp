@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "Harness/SoftFloat.hpp"
@@ -67,13 +68,17 @@ NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool
   const auto sequences = static_cast<uint32_t>(model.cursors().size());
   NextSpec next{.hasRowCounts = hasRowCounts, .entries = entries};
   const uint64_t draw = hasAxis ? 9 : random.below(10);
+  const bool isOfOne = std::all_of(entries.begin(), entries.end(),
+                                   [&](const auto& entry) { return entry.sequence == entries[0].sequence; });
   if (draw < 2) {  // row by row
     next.hasRowCounts = false;
     next.entries.clear();
     for (const auto& [sequence, rows] : entries) next.entries.insert(next.entries.end(), rows, {sequence, 1});
   } else if (draw < 4 && hasRowCounts) {  // a sequence without rows
     next.entries.push_back({static_cast<uint32_t>(random.below(sequences)), 0});
-  } else if (draw == 4) {  // rows of another sequence, which may never get them
+  } else if (draw < 6 && isOfOne) {  // all rows in one
+    next.entries = {{entries[0].sequence, rowsOf(entries)}};
+  } else if (draw == 6) {  // rows of another sequence, which may never get them
     next.entries[random.below(entries.size())].sequence = static_cast<uint32_t>(random.below(sequences));
   }
   for (const auto& [sequence, rows] : next.entries) {

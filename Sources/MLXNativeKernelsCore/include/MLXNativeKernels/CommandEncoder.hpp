@@ -124,6 +124,8 @@ class CommandEncoder {
   // such waits fail with wouldDeadlock.
   // Work that reads what earlier, failed work was to write fails too.
   Result<Completion> commit(Finished finished = {});
+  // Drops what was recorded and not committed, as the end of the encoder does: its tensors can be written again.
+  void discard() noexcept;
 
   const Summary& summary() const;
   const std::shared_ptr<Device>& device() const;
