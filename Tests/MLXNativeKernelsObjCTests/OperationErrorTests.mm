@@ -290,7 +290,7 @@ struct Refusals {
                                                                                                    error:&error]));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"KVCodec", @"the codec is unknown"));
   MNKKVCodec *codec = [MNKKVCodec turboWithBits:4], *other = [MNKKVCodec turboWithBits:2];
-  NSNumber *bytes = [MNKQuantizedKVCacheView bytesWithKeys:codec
+  NSNumber *bytes = [MNKQuantizedKVCacheView byteCountWithKeys:codec
                                                     values:other
                                                      heads:2
                                                    headDim:64
@@ -299,7 +299,7 @@ struct Refusals {
                                                  sequences:3
                                                      error:&error];
   XCTAssertEqualObjects(bytes, @(2 * 5 * 3 * (32 + 2 + 8 + 2)));
-  XCTAssertNil([MNKQuantizedKVCacheView bytesWithKeys:absentObject()
+  XCTAssertNil([MNKQuantizedKVCacheView byteCountWithKeys:absentObject()
                                                values:nil
                                                 heads:2
                                               headDim:64
@@ -307,7 +307,7 @@ struct Refusals {
                                              capacity:5
                                             sequences:3
                                                 error:&error]);
-  XCTAssertNil([MNKQuantizedKVCacheView bytesWithKeys:codec
+  XCTAssertNil([MNKQuantizedKVCacheView byteCountWithKeys:codec
                                                values:nil
                                                 heads:NSUIntegerMax
                                               headDim:64

@@ -230,8 +230,8 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
   return objc::stringFrom(_core->text());
 }
 
-- (NSUInteger)bytes {
-  return static_cast<NSUInteger>(_core->bytes());
+- (NSUInteger)byteCount {
+  return static_cast<NSUInteger>(_core->byteCount());
 }
 - (NSUInteger)bytesPerToken {
   return static_cast<NSUInteger>(_core->bytesPerToken());

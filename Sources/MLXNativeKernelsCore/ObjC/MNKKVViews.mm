@@ -152,7 +152,7 @@ using objc::Reading;
   return self;
 }
 
-+ (NSNumber *)bytesWithKeys:(MNKKVCodec *)keys
++ (NSNumber *)byteCountWithKeys:(MNKKVCodec *)keys
                      values:(MNKKVCodec *)values
                       heads:(NSUInteger)heads
                     headDim:(NSUInteger)headDim

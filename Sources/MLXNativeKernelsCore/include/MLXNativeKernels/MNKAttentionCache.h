@@ -160,7 +160,7 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly, nullable, copy) MNKQuantizedKVCacheView *quantizedView;
 
 /// Of keys and values together, with their scales.
-@property(nonatomic, readonly) NSUInteger bytes;
+@property(nonatomic, readonly) NSUInteger byteCount;
 /// Of one position of one sequence.
 @property(nonatomic, readonly) NSUInteger bytesPerToken;
 /// How many more bytes the cache would take as `float16`; negative for `float32`.
