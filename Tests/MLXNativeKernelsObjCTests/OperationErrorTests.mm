@@ -291,30 +291,30 @@ struct Refusals {
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"KVCodec", @"the codec is unknown"));
   MNKKVCodec *codec = [MNKKVCodec turboWithBits:4], *other = [MNKKVCodec turboWithBits:2];
   NSNumber *bytes = [MNKQuantizedKVCacheView byteCountWithKeys:codec
-                                                    values:other
-                                                     heads:2
-                                                   headDim:64
-                                              valueHeadDim:32
-                                                  capacity:5
-                                                 sequences:3
-                                                     error:&error];
+                                                        values:other
+                                                         heads:2
+                                                       headDim:64
+                                                  valueHeadDim:32
+                                                      capacity:5
+                                                     sequences:3
+                                                         error:&error];
   XCTAssertEqualObjects(bytes, @(2 * 5 * 3 * (32 + 2 + 8 + 2)));
   XCTAssertNil([MNKQuantizedKVCacheView byteCountWithKeys:absentObject()
-                                               values:nil
-                                                heads:2
-                                              headDim:64
-                                         valueHeadDim:0
-                                             capacity:5
-                                            sequences:3
-                                                error:&error]);
+                                                   values:nil
+                                                    heads:2
+                                                  headDim:64
+                                             valueHeadDim:0
+                                                 capacity:5
+                                                sequences:3
+                                                    error:&error]);
   XCTAssertNil([MNKQuantizedKVCacheView byteCountWithKeys:codec
-                                               values:nil
-                                                heads:NSUIntegerMax
-                                              headDim:64
-                                         valueHeadDim:0
-                                             capacity:NSUIntegerMax
-                                            sequences:3
-                                                error:&error]);
+                                                   values:nil
+                                                    heads:NSUIntegerMax
+                                                  headDim:64
+                                             valueHeadDim:0
+                                                 capacity:NSUIntegerMax
+                                                sequences:3
+                                                    error:&error]);
   XCTAssertNil([MNKQuantizedKVPlane zerosWithCodec:absentObject()
                                              heads:1
                                            headDim:32
