@@ -87,6 +87,8 @@ KVQuantizedStorage objc::read(Reading &reading, MNKQuantizedStorage *storage) {
           .planes = reading.choice(storage.planes, KVQuantizedPlanes::values, "choice of what is quantized")};
 }
 
+const NSUInteger MNKOnlySequence = NSUIntegerMax;
+
 namespace {
 
 Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *input) {

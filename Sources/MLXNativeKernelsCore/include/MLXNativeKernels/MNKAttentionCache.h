@@ -6,7 +6,7 @@
 NS_ASSUME_NONNULL_BEGIN
 
 /// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
-static const NSUInteger MNKOnlySequence = NSUIntegerMax;
+FOUNDATION_EXPORT const NSUInteger MNKOnlySequence;
 
 /// What of a cache is quantized. The rest is dense, with the descriptor's element type.
 typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
