@@ -3,11 +3,12 @@
 # Kernels run on the CPU here, so the library is optimized. Tests are not, which halves their build time.
 package := $(realpath .)
 export MNK_OPTIMIZE := $(package)
-# The demo is a package of its own, so that it is no part of programs that use this one. Shares the library's objects.
-examples := --package-path Examples --scratch-path $(package)/.build
-# Tests also run the Metal device on a software Metal, in a separate build that clients of the package never see. It has
+# The demo is a package of its own, so that it is no part of programs that use this one.
+examples := --package-path Examples --scratch-path $(package)/.build/examples
+# Tests also run the Metal device on a software Metal, in a separate build that clients of the package never see. The
+# examples share its objects but not its manifest, so SwiftPM must not reuse one. It has
 # line tables but no other debug information, and no index except Swift's, with which SwiftPM finds tests on Linux.
-tested := --scratch-path $(package)/.build/tests -Xcxx -gline-tables-only
+tested := --scratch-path $(package)/.build/tests --disable-build-manifest-caching -Xcxx -gline-tables-only
 ifeq ($(shell uname), Linux)
 tested += -Xcxx -index-store-path -Xcxx ''
 endif

@@ -93,7 +93,7 @@ public final class DecodeSession {
     }
 
     /// Bytes of all slots, used or not.
-    public var cacheBytes: Int { caches.reduce(0) { $0 + $1.bytes } }
+    public var cacheBytes: Int { caches.reduce(0) { $0 + $1.byteCount } }
 
     /// Bytes of this model's caches with another context length.
     public func cacheBytes(atContext context: Int) -> Int {

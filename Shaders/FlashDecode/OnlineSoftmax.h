@@ -149,9 +149,11 @@ struct StoredParts {
   device const float* stats;
   uint stride;  // vectors from a part to the next
 };
+// A part without keys adds nothing, whatever its rowMax: callers may pass zeros.
 inline float2 statOf(StoredParts from, uint part) {
   const ulong at = 2u * ulong(part) * from.stride;
-  return float2(from.stats[at], from.stats[at + 1u]);
+  const float rowSum = from.stats[at + 1u];
+  return float2(rowSum == 0.0f ? kInitialRowMax : from.stats[at], rowSum);
 }
 inline float4 foursOf(StoredParts from, uint part, uint lane, ushort i, ushort chunks, uint lanes) {
   device const float* at = from.sums + (ulong(part) * from.stride * lanes + lane) * (4u * chunks) + 4u * i;

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_0451281b598a903a"
+#define MNK_SHADER_STAMP "mnkStamp_7e401076985612eb"

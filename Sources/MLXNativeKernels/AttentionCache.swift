@@ -233,10 +233,10 @@ public final class AttentionCache: Sendable {
     }
 
     /// Bytes of keys and values together, with their scales.
-    public var bytes: Int { Int(clamping: mnk_cache_bytes(handle.pointer)) }
+    public var byteCount: Int { Int(clamping: mnk_cache_byte_count(handle.pointer)) }
 
     /// Bytes of the keys and values of one sequence.
-    public var bytesPerSequence: Int { bytes / max(dimensions.sequences, 1) }
+    public var bytesPerSequence: Int { byteCount / max(dimensions.sequences, 1) }
 
     /// The slot that holds this position while it is kept.
     ///

@@ -69,7 +69,7 @@ public struct KVCodec: Sendable, Hashable {
         public let scaleBytes: Int
 
         /// Bytes of codes and scales.
-        public var bytes: Int { codeBytes + scaleBytes }
+        public var byteCount: Int { codeBytes + scaleBytes }
     }
 
     /// Which codec.

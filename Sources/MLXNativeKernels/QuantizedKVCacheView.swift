@@ -106,7 +106,7 @@ public struct QuantizedKVCacheView: Sendable {
     /// Bytes that codes and scales of such a cache take, before it is made.
     ///
     /// ```swift
-    /// try QuantizedKVCacheView.bytes(
+    /// try QuantizedKVCacheView.byteCount(
     ///     keys: .turbo(.bits4), values: .turbo(.bits4), heads: 8, headDim: 128, capacity: 4096)      // 4325376
     /// ```
     ///
@@ -119,7 +119,7 @@ public struct QuantizedKVCacheView: Sendable {
     ///   - capacity: Slots of one sequence.
     ///   - sequences: Sequences that are kept side by side.
     /// - Throws: ``KernelError`` if a codec does not support its head dim, or the bytes are too many to count.
-    public static func bytes(
+    public static func byteCount(
         keys: KVCodec, values: KVCodec?, heads: Int, headDim: Int, valueHeadDim: Int? = nil, capacity: Int,
         sequences: Int = 1
     ) throws(KernelError) -> Int {
@@ -139,7 +139,7 @@ public struct QuantizedKVCacheView: Sendable {
         extents.capacity = try UInt64(capacity, "capacity", op: op)
         extents.sequences = try UInt64(sequences, "sequences", op: op)
         var bytes: UInt64 = 0
-        try calling { mnk_quantized_cache_get_bytes(&extents, &bytes, $0) }
+        try calling { mnk_quantized_cache_get_byte_count(&extents, &bytes, $0) }
         return sequences == 0 ? 0 : Int(clamping: bytes)
     }
 

@@ -30,7 +30,7 @@ public struct RotaryEmbedding: Sendable, Hashable {
         /// Axes take turns: p mod 3 is the axis while p is less than three times its section; other pairs go to
         /// ``RotaryEmbedding/otherAxis``. The fourth number only lengthens a round.
         case imrope(Int, Int, Int, Int = 0)
-        /// The given number of pairs of y, then of x. Each axis counts its pairs q from 0 and rotates them by
+        /// The given number of pairs of y (axis 0), then of x (axis 1). Further axes are not used. Each axis counts its pairs q from 0 and rotates them by
         /// `base^(-2q / (headDim / 2))`.
         case vision(Int, Int)
 

@@ -54,7 +54,7 @@ using namespace mnk::objc_test;
     XCTAssertFalse([cache isSequenceSuspect:sequence]);
   }
   XCTAssertFalse(cache.isSuspect);
-  XCTAssertEqual(cache.bytes, 3u * 4 * 32 * 2 * 4);
+  XCTAssertEqual(cache.byteCount, 3u * 4 * 32 * 2 * 4);
   XCTAssertEqual(cache.bytesPerToken, 32u * 2 * 4);
   XCTAssertEqual(cache.bytesSaved, -3 * 4 * 32 * 2 * 2);
   XCTAssertNil(cache.quantizedView);

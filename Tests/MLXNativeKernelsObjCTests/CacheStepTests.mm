@@ -97,14 +97,15 @@ using namespace mnk::objc_test;
   XCTAssertEqual([[MNKCachePrefix alloc] initWithCache:prompt].sequence, MNKOnlySequence);
   MNKCommandEncoder *step = [self.device commandEncoder];
   NSError *error = nil;
-  XCTAssertFalse([step attendQueriesView:queries
-                               overCache:cache
-                               sequences:@[ @2, @0 ]
-                               rowCounts:@[ @3, @1 ]
-                                   after:@[ [[MNKCachePrefix alloc] initWithCache:prompt] ]
-                                 results:[MNKAttentionResults resultsIntoTensor:out]
-                                 options:nil
-                                   error:&error]);
+  const BOOL isEncoded = [step attendQueriesView:queries
+                                       overCache:cache
+                                       sequences:@[ @2, @0 ]
+                                       rowCounts:@[ @3, @1 ]
+                                           after:@[ [[MNKCachePrefix alloc] initWithCache:prompt] ]
+                                         results:[MNKAttentionResults resultsIntoTensor:out]
+                                         options:nil
+                                           error:&error];
+  XCTAssertFalse(isEncoded);
   XCTAssertNotNil(error);
 }
 

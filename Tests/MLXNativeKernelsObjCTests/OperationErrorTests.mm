@@ -144,7 +144,7 @@ struct Refusals {
            {@"cache.keys.codec", nil, @"nil was passed for the codec"},
            {@"cache.keys.codes", nil, @""},
            {@"cache.keys.scales", nil, @""},
-           {@"cache.keys.codec.name", @2, @"the codec is unknown"},
+           {@"cache.keys.codec.name", @4, @"the codec is unknown"},
            {@"cache.keys.codec.bits", @(1ull << 32), @"the number for bits is out of range"},
            {@"options.candidates", @(NSUIntegerMax), @"the number for candidates is out of range"},
            {@"options.keyScale", @2, @"scale of keys is unknown"},
@@ -162,7 +162,7 @@ struct Refusals {
       {hadamard,
        {
            {@"source", nil, @""},
-           {@"codec", @2, @"the codec is unknown"},
+           {@"codec", @4, @"the codec is unknown"},
        }},
       {rope,
        {
@@ -290,31 +290,31 @@ struct Refusals {
                                                                                                    error:&error]));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"KVCodec", @"the codec is unknown"));
   MNKKVCodec *codec = [MNKKVCodec turboWithBits:4], *other = [MNKKVCodec turboWithBits:2];
-  NSNumber *bytes = [MNKQuantizedKVCacheView bytesWithKeys:codec
-                                                    values:other
-                                                     heads:2
-                                                   headDim:64
-                                              valueHeadDim:32
-                                                  capacity:5
-                                                 sequences:3
-                                                     error:&error];
+  NSNumber *bytes = [MNKQuantizedKVCacheView byteCountWithKeys:codec
+                                                        values:other
+                                                         heads:2
+                                                       headDim:64
+                                                  valueHeadDim:32
+                                                      capacity:5
+                                                     sequences:3
+                                                         error:&error];
   XCTAssertEqualObjects(bytes, @(2 * 5 * 3 * (32 + 2 + 8 + 2)));
-  XCTAssertNil([MNKQuantizedKVCacheView bytesWithKeys:absentObject()
-                                               values:nil
-                                                heads:2
-                                              headDim:64
-                                         valueHeadDim:0
-                                             capacity:5
-                                            sequences:3
-                                                error:&error]);
-  XCTAssertNil([MNKQuantizedKVCacheView bytesWithKeys:codec
-                                               values:nil
-                                                heads:NSUIntegerMax
-                                              headDim:64
-                                         valueHeadDim:0
-                                             capacity:NSUIntegerMax
-                                            sequences:3
-                                                error:&error]);
+  XCTAssertNil([MNKQuantizedKVCacheView byteCountWithKeys:absentObject()
+                                                   values:nil
+                                                    heads:2
+                                                  headDim:64
+                                             valueHeadDim:0
+                                                 capacity:5
+                                                sequences:3
+                                                    error:&error]);
+  XCTAssertNil([MNKQuantizedKVCacheView byteCountWithKeys:codec
+                                                   values:nil
+                                                    heads:NSUIntegerMax
+                                                  headDim:64
+                                             valueHeadDim:0
+                                                 capacity:NSUIntegerMax
+                                                sequences:3
+                                                    error:&error]);
   XCTAssertNil([MNKQuantizedKVPlane zerosWithCodec:absentObject()
                                              heads:1
                                            headDim:32

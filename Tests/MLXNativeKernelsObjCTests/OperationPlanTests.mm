@@ -105,7 +105,7 @@ struct ObjCAPI {
     MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:object
                                                               descriptor:objectFor(descriptor)
                                                                    error:nil];
-    XCTAssertEqual(cache.bytes, core.bytes());
+    XCTAssertEqual(cache.byteCount, core.byteCount());
     XCTAssertEqual(cache.bytesPerToken, core.bytesPerToken());
     XCTAssertEqual(cache.bytesSaved, core.bytesSaved());
     XCTAssertEqualObjects(cache.descriptor, objectFor(core.descriptor()));

@@ -14,7 +14,7 @@ final class AttentionCacheTests: DeviceTestCase {
         let cache = try AttentionCache(
             .init(kvHeads: 3, headDim: 8, capacity: 5, sequences: 2, valueHeadDim: 4), storage: .dense(.bfloat16),
             isStorageOnly: true, on: device)
-        XCTAssertEqual(cache.bytes, 2 * 3 * 5 * (8 + 4) * 2)
+        XCTAssertEqual(cache.byteCount, 2 * 3 * 5 * (8 + 4) * 2)
         XCTAssertEqual(cache.bytesPerSequence, 3 * 5 * (8 + 4) * 2)
         XCTAssertEqual(cache.keys.shape, [2, 3, 5, 8])
         XCTAssertEqual(cache.values.shape, [2, 3, 5, 4])

@@ -71,7 +71,8 @@ final class BindingTests: XCTestCase {
     /// C++ structs that are not options: parts of the core, results, and types whose properties the other APIs take as
     /// arguments.
     private static let others: Set<String> = [
-        "AppendAndAttend", "Argument", "Binding", "BoundMemory", "DeviceLimits", "DeviceProfile", "Dispatch", "Error",
+        "AppendAndAttend", "Argument", "Binding", "BoundMemory", "CachePrefix", "DeviceLimits", "DeviceProfile",
+        "Dispatch", "Error",
         "FunctionConstant", "Grid",
         "InlineBytes", "KVCacheWrite.Rows", "KVCodecSizes", "KernelKey", "LibraryOrigin", "LibrarySource",
         "MemoryRange",
@@ -183,7 +184,8 @@ final class BindingTests: XCTestCase {
             ("make", "public convenience init(\n        _ dimensions", "initWithDevice:"),
             ("load", "init(\n        contentsOf", "contentsOfURL:"), ("save", "func save(to", "saveToURL:"),
             ("descriptor", "let dimensions:", "*descriptor;"), ("view", "let keys: Tensor", "*view;"),
-            ("quantizedView", "var quantizedView:", "*quantizedView;"), ("bytes", "var bytes:", "NSUInteger bytes;"),
+            ("quantizedView", "var quantizedView:", "*quantizedView;"),
+            ("byteCount", "var byteCount:", "NSUInteger byteCount;"),
             ("bytesPerToken", "var bytesPerToken:", "bytesPerToken;"), ("bytesSaved", "var bytesSaved:", "bytesSaved;"),
             ("nextPosition", "func nextPosition(ofSequence", "nextPositionOfSequence:"),
             ("nextPositions", "case next(of", "nextPositionsOfCache:"),

@@ -66,7 +66,7 @@ final class CacheFileTests: DeviceTestCase {
                 whenFull: .overwriteOldest(keepingFirst: 1), on: device)
             try append(0..<6, to: [cache])
             try cache.save(to: path)
-            let loaded = try AttentionCache(contentsOf: path, atMost: cache.bytes, on: device)
+            let loaded = try AttentionCache(contentsOf: path, atMost: cache.byteCount, on: device)
             try assertSame(loaded, cache)
             try append(6..<8, to: [cache, loaded])
             try assertSame(loaded, cache)
@@ -80,10 +80,10 @@ final class CacheFileTests: DeviceTestCase {
         let url = folder.appendingPathComponent("a cache %41")
         try cache.save(to: url)
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["a cache %41"])
-        try assertSame(AttentionCache(contentsOf: url, atMost: cache.bytes, on: device), cache)
-        try assertSame(try await AttentionCache.load(contentsOf: url, atMost: cache.bytes, on: device), cache)
+        try assertSame(AttentionCache(contentsOf: url, atMost: cache.byteCount, on: device), cache)
+        try assertSame(try await AttentionCache.load(contentsOf: url, atMost: cache.byteCount, on: device), cache)
         try await cache.saveWhenFinished(to: url)
-        try assertSame(try await AttentionCache.load(contentsOf: url.path, atMost: cache.bytes, on: device), cache)
+        try assertSame(try await AttentionCache.load(contentsOf: url.path, atMost: cache.byteCount, on: device), cache)
         let remote = try XCTUnwrap(URL(string: "https://example.com/cache"))
         assertRefused(op: "AttentionCache", what: "the URL names no file", got: "https://example.com/cache") {
             try cache.save(to: remote)
@@ -102,13 +102,13 @@ final class CacheFileTests: DeviceTestCase {
         try append(0..<9, to: [window])
         for cache in [window, storage] {
             try cache.save(to: path)
-            try assertSame(AttentionCache(contentsOf: path, atMost: cache.bytes, on: device), cache)
+            try assertSame(AttentionCache(contentsOf: path, atMost: cache.byteCount, on: device), cache)
         }
         // The file stores the window and the capacity, so the limits are the most that these allow.
         let single = try AttentionCache(
             .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4, maxRows: 1), on: device)
         try single.save(to: path)
-        let loaded = try AttentionCache(contentsOf: path, atMost: single.bytes, on: device)
+        let loaded = try AttentionCache(contentsOf: path, atMost: single.byteCount, on: device)
         XCTAssertEqual(loaded.slidingWindow, SlidingWindow(window: 4, maxRows: 6, maxDraft: 6))
     }
 
@@ -117,19 +117,19 @@ final class CacheFileTests: DeviceTestCase {
             .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), whenFull: .overwriteOldest, on: device)
         try append(0..<6, to: [cache])
         try cache.save(to: path)
-        let larger = try AttentionCache(contentsOf: path, atMost: 2 * cache.bytes, capacity: 8, on: device)
+        let larger = try AttentionCache(contentsOf: path, atMost: 2 * cache.byteCount, capacity: 8, on: device)
         XCTAssertEqual(larger.dimensions.capacity, 8)
-        XCTAssertEqual(larger.nextPosition(ofSequence: 1), 6)
-        XCTAssertEqual(larger.count(ofSequence: 1), 4)
+        XCTAssertEqual(try larger.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(try larger.count(ofSequence: 1), 4)
         try append(6..<10, to: [larger])
-        XCTAssertEqual(larger.count(ofSequence: 1), 8)
+        XCTAssertEqual(try larger.count(ofSequence: 1), 8)
         for (capacity, what) in [(3, "too small for the file"), (0, "would hold nothing"), (-1, "out of range")] {
             assertRefused(op: "AttentionCache", what: what, got: "\(capacity)") {
                 try AttentionCache(contentsOf: path, atMost: .max, capacity: capacity, on: device)
             }
         }
         assertRefused(what: "larger than allowed") {
-            try AttentionCache(contentsOf: path, atMost: cache.bytes, capacity: 8, on: device)
+            try AttentionCache(contentsOf: path, atMost: cache.byteCount, capacity: 8, on: device)
         }
     }
 
@@ -139,8 +139,8 @@ final class CacheFileTests: DeviceTestCase {
         }
         let cache = try AttentionCache(.init(kvHeads: 2, headDim: 32, capacity: 4), whenFull: .fail, on: device)
         try cache.save(to: path)
-        assertRefused(op: "AttentionCache", what: "larger than allowed", got: "\(cache.bytes)") {
-            try AttentionCache(contentsOf: path, atMost: cache.bytes - 1, on: device)
+        assertRefused(op: "AttentionCache", what: "larger than allowed", got: "\(cache.byteCount)") {
+            try AttentionCache(contentsOf: path, atMost: cache.byteCount - 1, on: device)
         }
         assertRefused(op: "AttentionCache", got: "-1") {
             try AttentionCache(contentsOf: path, atMost: -1, on: device)

@@ -345,7 +345,7 @@ final class CacheStepTests: AttentionTestCase {
                     try step.append(keys: keys, values: values, to: larger, sequence: sequence)
                     try step.attend(q, over: larger, into: result, sequence: sequence)
                 }
-                XCTAssertEqual(larger.nextPosition(ofSequence: 0), 0)
+                XCTAssertEqual(try larger.nextPosition(ofSequence: 0), 0)
                 grown = larger
             }
             for result in [out, copied] {
@@ -353,8 +353,8 @@ final class CacheStepTests: AttentionTestCase {
             }
             let larger = try XCTUnwrap(grown)
             XCTAssertEqual(larger.dimensions.capacity, 6)
-            XCTAssertEqual((0..<2).map(larger.nextPosition(ofSequence:)), [6, 6])
-            XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [4, 0])
+            XCTAssertEqual(try (0..<2).map(larger.nextPosition(ofSequence:)), [6, 6])
+            XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [4, 0])
             for capacity in [3, -1] {
                 assertRefused(op: "AttentionCache.grown", got: "\(capacity)") {
                     try device.encode { _ = try $0.grow(cache, toCapacity: capacity) }

@@ -104,7 +104,7 @@ final class CustomKernelTests: DeviceTestCase {
         try device.encode {
             try $0.dispatch(
                 "sumOfGroup", in: library, buffers: [.read(x, at: 0), .write(sums, at: 1)],
-                threadgroupMemory: [.bytes(128, at: 0)], threadgroups: GridSize(3),
+                threadgroupMemory: [.byteCount(128, at: 0)], threadgroups: GridSize(3),
                 threadsPerThreadgroup: GridSize(32))
         }.wait()
         XCTAssertEqual(try sums.array(of: UInt32.self), [496, 1520, 2544])

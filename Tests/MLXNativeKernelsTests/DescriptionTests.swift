@@ -18,7 +18,8 @@ final class DescriptionTests: DeviceTestCase {
             SlidingWindow(window: 4), AttentionCache.Calibration(), KVCodec.turbo(.bits4), KVQuantizeOptions(),
             KVCacheWrite(keys: vector, into: view, at: 0),
             MultiRoPE(HeadsView(vector), positions: .text(startingAt: 0), with: .init()),
-            KernelBuffer.read(vector, at: 0), InlineBytes.value(Float(1), at: 1), ThreadgroupMemory.bytes(16, at: 0),
+            KernelBuffer.read(vector, at: 0), InlineBytes.value(Float(1), at: 1),
+            ThreadgroupMemory.byteCount(16, at: 0),
             FunctionConstant.float(0.5, at: 0), GridSize(8), cache.dimensions, cache.storage, cache.whenFull,
         ]
         if let planes = quantized.quantizedView { printed += [planes, planes.keys] }

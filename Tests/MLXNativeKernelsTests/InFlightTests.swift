@@ -67,7 +67,7 @@ final class InFlightTests: DeviceTestCase {
             }
             gate.openSoon()
             if round % 2 == 0 { try cache.save(to: path) } else { try await cache.saveWhenFinished(to: path) }
-            let loaded = try AttentionCache(contentsOf: path, atMost: cache.bytes, on: device)
+            let loaded = try AttentionCache(contentsOf: path, atMost: cache.byteCount, on: device)
             XCTAssertEqual(try loaded.nextPosition, 4 * round)
             XCTAssertEqual(try loaded.keys.bytes(), try cache.keys.bytes())
         }

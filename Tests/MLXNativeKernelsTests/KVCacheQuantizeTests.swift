@@ -68,7 +68,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
                     try step.encode(KVCacheQuantize(keys: keys, into: cache, at: 1))
                     try step.encode(KVCacheDequantize(keys: back, from: cache, at: 1))
                 }.wait()
-                XCTAssertLessThan(try relativeError(back, keys), codec.bits == .bits4 ? 0.015 : 0.0015)
+                XCTAssertLessThan(try relativeError(back, keys), codec.bits == .bits4 ? 0.02 : 0.0015)
             }
         }
     }

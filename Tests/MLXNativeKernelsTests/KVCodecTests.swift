@@ -8,7 +8,7 @@ final class KVCodecTests: DeviceTestCase {
             let sizes = try KVCodec.turbo(bits).sizes(headDim: 128)
             XCTAssertEqual(sizes.codeBytes, bits.rawValue * 16)
             XCTAssertEqual(sizes.scales, 1)
-            XCTAssertEqual(sizes.bytes, bits.rawValue * 16 + 2)
+            XCTAssertEqual(sizes.byteCount, bits.rawValue * 16 + 2)
         }
         XCTAssertEqual(try KVCodec.mlx1(.bits4).sizes(headDim: 256).codeBytes, 128)
         XCTAssertEqual(try KVCodec.mlx1(.bits5).sizes(headDim: 256).codeBytes, 256)
@@ -44,22 +44,22 @@ final class KVCodecTests: DeviceTestCase {
         XCTAssertEqual(values.codes.shape, [2, 10, 3, 40])
         XCTAssertEqual(values.scales?.shape, [2, 10, 3])
         XCTAssertEqual(
-            try QuantizedKVCacheView.bytes(
+            try QuantizedKVCacheView.byteCount(
                 keys: keys.codec, values: values.codec, heads: 3, headDim: 512, valueHeadDim: 64, capacity: 10,
                 sequences: 2),
             bytes(keys) + bytes(values))
         XCTAssertEqual(
-            try QuantizedKVCacheView.bytes(
+            try QuantizedKVCacheView.byteCount(
                 keys: .turbo(.bits4), values: .turbo(.bits4), heads: 8, headDim: 128, capacity: 4096), 4_325_376)
         XCTAssertEqual(
-            try QuantizedKVCacheView.bytes(
+            try QuantizedKVCacheView.byteCount(
                 keys: .turbo(.bits4), values: nil, heads: 8, headDim: 128, capacity: 4096, sequences: 0), 0)
         assertRefused(op: "QuantizedKVCacheView", what: "too many bytes to count") {
-            try QuantizedKVCacheView.bytes(
+            try QuantizedKVCacheView.byteCount(
                 keys: .turbo(.bits4), values: nil, heads: .max, headDim: 128, capacity: 4096)
         }
         assertRefused {
-            try QuantizedKVCacheView.bytes(
+            try QuantizedKVCacheView.byteCount(
                 keys: .turbo(.bits4), values: .turbo(.bits4), heads: 8, headDim: 128, valueHeadDim: 0, capacity: 1)
         }
     }

@@ -102,7 +102,7 @@ final class OpenStepTests: AttentionTestCase {
             try step.append(keys: tensor([tokens[1].key]), values: tensor([tokens[1].value]), to: cache)
             try cache.save(to: path)
         }
-        let loaded = try AttentionCache(contentsOf: path, atMost: cache.bytes, on: device)
+        let loaded = try AttentionCache(contentsOf: path, atMost: cache.byteCount, on: device)
         XCTAssertEqual(try loaded.nextPosition, 1)
         XCTAssertEqual(try loaded.keys.bytes(), before)
     }

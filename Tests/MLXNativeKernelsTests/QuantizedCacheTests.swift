@@ -31,8 +31,8 @@ final class QuantizedCacheTests: DeviceTestCase {
         XCTAssertEqual(cache.keyScales?.shape, [2, 2, 4])
         XCTAssertEqual(cache.valueScales?.dtype, .float16)
         XCTAssertEqual(cache.bytesPerToken, 2 * (20 + 2 + 24 + 2))
-        XCTAssertEqual(cache.bytes, 8 * cache.bytesPerToken)
-        XCTAssertEqual(cache.bytesSaved, 8 * 2 * 2 * (32 + 64) - cache.bytes)
+        XCTAssertEqual(cache.byteCount, 8 * cache.bytesPerToken)
+        XCTAssertEqual(cache.bytesSaved, 8 * 2 * 2 * (32 + 64) - cache.byteCount)
         XCTAssertEqual(cache.quantizedView?.keys.codec, .turbo(.bits5))
         XCTAssertEqual(cache.quantizedView?.wrap, .ring)
 
@@ -40,7 +40,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         XCTAssertNil(dense.quantizedView)
         XCTAssertNil(dense.keyScales)
         XCTAssertEqual(dense.bytesPerToken, 2 * (32 + 64) * 4)
-        XCTAssertEqual(dense.bytesSaved, -dense.bytes / 2)
+        XCTAssertEqual(dense.bytesSaved, -dense.byteCount / 2)
     }
 
     func testQuantizesOnlyKeysOrOnlyValues() throws {

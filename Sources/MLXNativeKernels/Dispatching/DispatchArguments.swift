@@ -40,13 +40,13 @@ public struct InlineBytes: Sendable {
     }
 }
 
-/// Threadgroup memory for a kernel's argument: `.bytes(1024, at: 0)`.
+/// Threadgroup memory for a kernel's argument: `.byteCount(1024, at: 0)`.
 public struct ThreadgroupMemory: Sendable, Hashable {
     let byteCount: Int
     let index: Int
 
     /// This many bytes for each threadgroup.
-    public static func bytes(_ byteCount: Int, at index: Int) -> ThreadgroupMemory {
+    public static func byteCount(_ byteCount: Int, at index: Int) -> ThreadgroupMemory {
         ThreadgroupMemory(byteCount: byteCount, index: index)
     }
 }

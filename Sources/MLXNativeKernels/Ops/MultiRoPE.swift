@@ -33,8 +33,10 @@ public struct MultiRoPE: Sendable {
         case tensor(Tensor)
         /// The positions that the next tokens of a cache get, after what the step has appended.
         ///
-        /// They follow the cache: a ``RecordedStep`` asks for them with every run. The same step must append the rotated
-        /// tokens, after the rotation; otherwise it throws when it is submitted.
+        /// They follow the cache: a ``RecordedStep`` asks for them with every run. The same step must append as many
+        /// tokens, after the rotation; otherwise it throws when it is submitted. The step does not compare what was
+        /// rotated with what is appended: append the rotated keys, right after their rotation and with the same lists.
+        /// ``MultiRoPE/plan()`` throws for these positions, because a plan would not follow the cache.
         ///
         /// Lists mean what they mean in ``KernelEncoder/append(keys:values:to:sequences:rowCounts:)``. `nil` means the
         /// only sequence of the cache, and as many tokens for each sequence.

@@ -116,7 +116,7 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   if (!(kinds & kAttends) && !result.after.empty()) {
     return Error{.op = "AttentionCache.append",
                  .what = "an append takes no prefixes",
-                 .got = fmt::format("{} prefixes", result.after.size()),
+                 .got = result.after.size() == 1 ? "a prefix" : fmt::format("{} prefixes", result.after.size()),
                  .expected = "none",
                  .fix = "Pass prefixes where the tokens attend."};
   }
@@ -238,8 +238,8 @@ mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
   descriptor.latent_dim = result.latentDim;
   return descriptor;
 }
-uint64_t mnk_cache_bytes(const mnk_cache* cache) {
-  return cache ? cache->cache.bytes() : 0;
+uint64_t mnk_cache_byte_count(const mnk_cache* cache) {
+  return cache ? cache->cache.byteCount() : 0;
 }
 uint64_t mnk_cache_bytes_per_token(const mnk_cache* cache) {
   return cache ? cache->cache.bytesPerToken() : 0;

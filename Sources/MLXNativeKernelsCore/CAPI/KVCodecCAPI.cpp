@@ -55,7 +55,8 @@ bool mnk_kv_codec_get_sizes(const mnk_kv_codec* codec, uint64_t head_dim, mnk_kv
   });
 }
 
-bool mnk_quantized_cache_get_bytes(const mnk_quantized_cache_extents* extents, uint64_t* bytes, mnk_error_out error) {
+bool mnk_quantized_cache_get_byte_count(const mnk_quantized_cache_extents* extents, uint64_t* bytes,
+                                        mnk_error_out error) {
   return c::run(error, {{bytes, "bytes"}}, [&]() -> Result<void> {
     MNK_TRY(auto input, extentsFrom(extents));
     MNK_TRY(auto counted, quantizedCacheBytes(input));

@@ -79,7 +79,7 @@ std::optional<QuantizedKVCacheView> AttentionCache::quantizedView() const {
   return state_->storage.quantizedView();
 }
 
-uint64_t AttentionCache::bytes() const {
+uint64_t AttentionCache::byteCount() const {
   return state_->storage.bytes();
 }
 uint64_t AttentionCache::bytesPerToken() const {
@@ -123,7 +123,7 @@ std::string AttentionCache::text() const {
                       d.whenFull == KVWrap::ring ? "overwrite the oldest" : "fail");
   if (d.pinned != 0) text += fmt::format(" but for the first {}", d.pinned);
   if (d.slidingWindow) text += fmt::format(", a window of {}", d.slidingWindow->window);
-  return text + ", " + bytesText(bytes());
+  return text + ", " + bytesText(byteCount());
 }
 
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,

@@ -142,14 +142,14 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, Atte
     };
   };
   return cacheCall(encoder, kCopy, again, [&]() -> Result<void> {
-    MNK_TRY(into.state_->cursors.checkKnown(target));
-    MNK_TRY(state_->cursors.checkKnown(source));
+    MNK_TRY(const uint32_t to, into.state_->cursors.numberOf(target));
+    MNK_TRY(const uint32_t from, state_->cursors.numberOf(source));
     if (state_ != into.state_) {
       MNK_TRY(checkSameShape(state_->descriptor, into.state_->descriptor));
-    } else if (source == target) {
+    } else if (from == to) {
       return {};
     }
-    return State::copyFrom(encoder, into.state_, state_, {&source, 1}, {&target, 1});
+    return State::copyFrom(encoder, into.state_, state_, {&from, 1}, {&to, 1});
   });
 }
 

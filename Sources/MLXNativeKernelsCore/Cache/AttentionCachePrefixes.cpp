@@ -82,6 +82,10 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
     MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
                                              [&](uint32_t sequence) { return recording->known(sequence); }));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const auto [sequence, rows] = entries[i];
+      if (rows > attended[i].length) return tooFewPositions(rows, sequence, {.next = attended[i].length});
+    }
     const CallRows call = CallRows::of(entries);
     const uint64_t heads = queries.resolved().heads;
     MNK_TRY(checkResults(kPrefixedAttend, results, call, heads, state_->descriptor.valueHeadDim));
@@ -140,6 +144,7 @@ Result<void> AttentionCache::State::encodeStepAfter(CommandEncoder& encoder, con
   MNK_TRY(auto stored, planStep(encoder.device(), own, cursors));
   whole.append(std::move(stored));
   MNK_TRY(prefixed.finish(whole));
+  whole.hasFixedPositions = false;  // each run of a recording plans again
   MNK_TRY(encoder.encode(whole));
   prefixed.noteReads();
   return {};

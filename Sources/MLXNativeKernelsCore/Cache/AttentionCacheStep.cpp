@@ -294,7 +294,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         if (source && !given.after.empty()) return followedAfterPrefixes();
         if (source) {
           resolved = given;
-          MNK_TRY(resolved->rotary->positions, source->resolve(&encoder, given.queries, given.sequences.size() > 1));
+          MNK_TRY(resolved->rotary->positions, source->resolve(encoder, given.queries, given.sequences.size() > 1));
         }
         const AppendAndAttend& step = resolved ? *resolved : given;
         MNK_TRY(checkTarget(kCall, step.results));
@@ -317,7 +317,9 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
         const auto recorded = [&]() -> Result<void> {
           if (source) source->recorded(encoder);
-          if (!source && step.rotary && step.rotary->positions && step.rotary->positions->areNumbers()) {
+          const bool hasTensor =
+              step.rotary && step.rotary->offsets && std::holds_alternative<Tensor>(*step.rotary->offsets);
+          if (!source && step.rotary && step.rotary->positions && step.rotary->positions->areNumbers() && !hasTensor) {
             encoder.noteFixedPositions();
           }
           encoder.noteAppend();

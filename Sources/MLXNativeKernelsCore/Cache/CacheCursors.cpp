@@ -324,7 +324,8 @@ void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) 
   std::lock_guard lock(mutex());
   Change& change = this->change(sequence);
   change.after = by;
-  change.isReplaced = true;
+  change.isReplaced = change.isAppended = true;
+  change.isAttendedFirst = false;
   change.rotatedBegin = UINT64_MAX, change.rotatedEnd = 0;  // what was rotated has been appended and is replaced
 }
 
@@ -346,8 +347,7 @@ Result<void> CacheCursors::Recording::checkRotated(const Change& change) {
 Result<void> CacheCursors::Recording::check(const Change& change) const {
   const uint32_t sequence = change.sequence;
   const CacheCursor& now = cursors_->cursors_[sequence];
-  MNK_TRY(checkRotated(change));
-  if (!change.isWritten() && change.readEnd == 0) return {};  // for example after a rejected append
+  if (!change.isWritten() && change.readEnd == 0) return checkRotated(change);  // or after a rejected append
   // Tokens that were rotated before others appended have other positions now.
   const bool isRotatedElsewhere = !change.isReplaced && change.rotatedBegin < change.before.next;
   const bool hasMoved = change.isWritten() && (now != change.before || isRotatedElsewhere);
@@ -376,7 +376,7 @@ Result<void> CacheCursors::Recording::check(const Change& change) const {
     return changed(fmt::format("sequence {}, whose ring has overwritten positions before {}", sequence, oldest),
                    fmt::format("positions from {}, which the encoder reads", change.readInRing));
   }
-  return {};
+  return checkRotated(change);
 }
 
 void CacheCursors::Recording::advance() noexcept {

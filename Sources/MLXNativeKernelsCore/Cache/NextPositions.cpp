@@ -18,7 +18,7 @@ class NextPositions final : public PositionSource {
   NextPositions(std::shared_ptr<CacheCursors> cursors, std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts)
       : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
 
-  Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens, bool asList) const override {
+  Result<RotaryPositions> resolve(CommandEncoder& encoder, const HeadsView& tokens, bool asList) const override {
     return guardedAs(kNextPositions, [&]() -> Result<RotaryPositions> {
       const bool isOne = sequences_.size() == 1;
       uint32_t only = 0;
@@ -27,22 +27,18 @@ class NextPositions final : public PositionSource {
       }
       const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(sequences_);
       MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
-      CacheCursors::Recording* recording = nullptr;
-      if (encoder) {
-        MNK_TRY(recording, CacheCursors::join(cursors_, *encoder, listed));
-        recording->forgetRotations();
-      }
+      MNK_TRY(auto recording, CacheCursors::join(cursors_, encoder, listed));
+      recording->forgetRotations();
       std::map<uint32_t, uint64_t> next;
       std::vector<int32_t> numbers;
       for (const auto& [sequence, rows] : entries) {
-        const auto known = [&] { return recording ? recording->known(sequence) : cursors_->at(sequence); };
         if (!next.contains(sequence)) {
-          MNK_TRY(const auto cursor, known());
+          MNK_TRY(const auto cursor, recording->known(sequence));
           next.emplace(sequence, cursor.next);
         }
         uint64_t& position = next[sequence];
         MNK_TRY(checkPositions(sequence, position + rows));
-        if (recording) recording->rotate(position, position + rows, sequence);
+        recording->rotate(position, position + rows, sequence);
         if (entries.size() == 1 && !asList) return RotaryPositions(position);
         if (numbers.size() + rows > MultiRoPE::kMaxListed) return tooMany(entries);
         for (uint64_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(position++));

@@ -100,6 +100,11 @@ auto AttentionCache::State::PrefixedAttention::make(std::string_view call, Comma
     return prefixError(call, "a mask cannot be divided among caches", "a mask, and prefixes",
                        "attention without a mask", "Leave out the mask; causality and windows hold for all caches.");
   }
+  if (options.windowSeesPinned) {
+    return prefixError(call, "pinned positions of one cache are not those of the whole sequence",
+                       "windowSeesPinned, and prefixes", "a window without pinned positions",
+                       "Leave windowSeesPinned out, or use sinks.");
+  }
   for (const CachePrefix& prefix : after) {
     const auto& other = prefix.cache.state_;
     if (!haveSameDims(other->descriptor, state.descriptor)) {
@@ -205,14 +210,17 @@ Result<Plan> AttentionCache::State::PrefixedAttention::planPrefixes(const std::s
     // Rows that all see the whole prefix, wherever they are, read it together.
     const bool sameForAll = !options_.slopes && (options_.window == 0 || furthest <= options_.window);
     CallRows call = rows_;
-    if (sameForAll && together && furthest < kMaxKVExtent) {
+    AttentionOptions options = partOptions_;
+    if (sameForAll && together && std::max(furthest, prefix.attended.length + rows_.total) < kMaxKVExtent) {
       entries = {{sequence, rows_.total}};
       attended = {prefix.attended};
       attended.back().position = static_cast<int64_t>(prefix.attended.length);
       call = CallRows::of(entries);
+      // Rows of later entries only seem to be further away.
+      if (options.window != 0) options.window = static_cast<uint32_t>(prefix.attended.length + rows_.total);
     }
     MNK_TRY(auto planned, prefix.state->planAttendRows(device, call.entries == 1 && together ? *together : queries,
-                                                       part(index), partOptions_, call, entries, attended));
+                                                       part(index), options, call, entries, attended));
     whole.append(std::move(planned));
     before -= prefix.attended.length;
   }

@@ -87,6 +87,8 @@ KVQuantizedStorage objc::read(Reading &reading, MNKQuantizedStorage *storage) {
           .planes = reading.choice(storage.planes, KVQuantizedPlanes::values, "choice of what is quantized")};
 }
 
+const NSUInteger MNKOnlySequence = NSUIntegerMax;
+
 namespace {
 
 Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *input) {
@@ -230,8 +232,8 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
   return objc::stringFrom(_core->text());
 }
 
-- (NSUInteger)bytes {
-  return static_cast<NSUInteger>(_core->bytes());
+- (NSUInteger)byteCount {
+  return static_cast<NSUInteger>(_core->byteCount());
 }
 - (NSUInteger)bytesPerToken {
   return static_cast<NSUInteger>(_core->bytesPerToken());

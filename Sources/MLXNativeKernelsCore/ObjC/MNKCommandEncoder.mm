@@ -233,6 +233,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                          .results = objc::read(reading, results),
                          .options = objc::read(reading, options)};
     objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
+    std::vector<CachePrefix> after = objc::readPrefixes(reading, prefixes);
     if (list.sequences.empty()) {
       reading.fail("the step has no sequence", "an empty list of sequences", "at least one sequence",
                    "List the sequences that the tokens continue.");
@@ -241,6 +242,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
     step.sequence = list.sequences.front();
     if (list.sequences.size() > 1) step.sequences = std::move(list.sequences);
     step.rowCounts = std::move(list.rowCounts);
+    step.after = std::move(after);
     return target->appendAndAttend(*encoder->_core, step);
   });
 }

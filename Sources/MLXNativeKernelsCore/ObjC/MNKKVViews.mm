@@ -152,14 +152,14 @@ using objc::Reading;
   return self;
 }
 
-+ (NSNumber *)bytesWithKeys:(MNKKVCodec *)keys
-                     values:(MNKKVCodec *)values
-                      heads:(NSUInteger)heads
-                    headDim:(NSUInteger)headDim
-               valueHeadDim:(NSUInteger)valueHeadDim
-                   capacity:(NSUInteger)capacity
-                  sequences:(NSUInteger)sequences
-                      error:(NSError **)error {
++ (NSNumber *)byteCountWithKeys:(MNKKVCodec *)keys
+                         values:(MNKKVCodec *)values
+                          heads:(NSUInteger)heads
+                        headDim:(NSUInteger)headDim
+                   valueHeadDim:(NSUInteger)valueHeadDim
+                       capacity:(NSUInteger)capacity
+                      sequences:(NSUInteger)sequences
+                          error:(NSError **)error {
   return objc::make(error, [&]() -> Result<NSNumber *> {
     Reading reading("QuantizedKVCacheView");
     QuantizedCacheExtents extents{.keys = objc::read(reading, keys),

@@ -115,7 +115,11 @@ std::optional<MeasuredTuning> TuningFile::load() const {
 Result<void> TuningFile::checkReplaceable() const {
   if (path_.empty() || makesFolder_) return {};
   auto opened = FileReader::open(kPrepareName, path_);
-  if (!opened || opened->length() == 0) return {};  // there is nothing to lose, or saving fails
+  if (!opened) {
+    const bool isNew = ::access(path_.c_str(), F_OK) != 0 && errno == ENOENT;
+    return isNew ? Result<void>() : Result<void>(std::move(opened).error());
+  }
+  if (opened->length() == 0) return {};
   std::string start(std::min<uint64_t>(opened->length(), kTitleOfAny.size()), '\0');
   MNK_TRY(opened->read(std::as_writable_bytes(std::span(start))));
   if (start == kTitleOfAny) return {};

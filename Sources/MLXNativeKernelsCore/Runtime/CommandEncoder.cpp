@@ -193,7 +193,10 @@ Result<void> CommandEncoder::Impl::recordReady() {
                     std::span(touched).subspan(firstTouched, end - firstTouched));
     });
     if (!recorded) {
-      if (&next != &ready.front().dispatch || isMidway) failure = copyOrCode(recorded.error());
+      if (&next != &ready.front().dispatch || isMidway) {
+        failure = copyOrCode(recorded.error());
+        openStep.close();
+      }
       return recorded;
     }
     firstMemory = memoryEnd;
@@ -249,6 +252,7 @@ Result<void> CommandEncoder::encode(const Plan& plan) {
       MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
       std::string warning = impl_->summary.warning.empty() ? plan.warning : std::string();
       MNK_TRY(impl_->recordReady());
+      if (plan.hasFixedPositions) noteFixedPositions();
       if (!warning.empty()) impl_->summary.warning = std::move(warning);
       return {};
     });

@@ -113,6 +113,7 @@ std::string Dispatch::text() const {
 }
 
 void Plan::append(Plan next) {
+  hasFixedPositions = hasFixedPositions || next.hasFixedPositions;
   for (Dispatch& dispatch : next.dispatches) {
     for (Binding& binding : dispatch.buffers) {
       if (!binding.buffer && binding.isZeroed) binding.offset += zeroedBytes;

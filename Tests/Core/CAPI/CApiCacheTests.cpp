@@ -62,7 +62,7 @@ TEST(CApiCache, SizesAreThoseOfTheCache) {
   const QuantizedFixture fixture;
   const auto cache = fixture.make();
   EXPECT_EQ(mnk_cache_bytes_per_token(cache.get()), cache->cache.bytesPerToken());
-  EXPECT_EQ(mnk_cache_bytes(cache.get()), cache->cache.bytes());
+  EXPECT_EQ(mnk_cache_byte_count(cache.get()), cache->cache.byteCount());
   EXPECT_EQ(mnk_cache_bytes_saved(cache.get()), cache->cache.bytesSaved());
   EXPECT(cache->cache.bytesSaved() > 0);
 }
@@ -160,7 +160,7 @@ TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   EXPECT(!quantization.value_means && !quantization.key_channel_scales);
   // Another cache can be made of it.
   const Owned<mnk_cache> again(mnk_cache_make(fixture.device.get(), &made, nullptr), mnk_cache_release);
-  EXPECT_EQ(mnk_cache_bytes(again.get()), mnk_cache_bytes(cache.get()));
+  EXPECT_EQ(mnk_cache_byte_count(again.get()), mnk_cache_byte_count(cache.get()));
 
   fixture.descriptor.head_dim = 64;
   fixture.descriptor.latent_dim = 512;
@@ -186,7 +186,7 @@ TEST(CApiCache, SavedCachesComeBack) {
     return Owned<mnk_cache>(mnk_cache_make_from_path(fixture.device.get(), folder.path(name).c_str(), most, 0, error),
                             mnk_cache_release);
   };
-  const auto loaded = load("cache", mnk_cache_bytes(cache.get()), nullptr);
+  const auto loaded = load("cache", mnk_cache_byte_count(cache.get()), nullptr);
   EXPECT_EQ(nextPosition(loaded.get(), 1), 6u);
   EXPECT_EQ(sequenceOf(loaded.get(), 1).count, 4u);
   EXPECT(cacheBytes(loaded.get()) == cacheBytes(cache.get()));

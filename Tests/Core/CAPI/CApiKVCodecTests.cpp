@@ -33,21 +33,21 @@ TEST(CApiKVCodec, SizesOfCodecsAndCaches) {
   extents.keys.bits = 4;
   extents.head_dim = 128, extents.heads = 8, extents.capacity = 4096;
   uint64_t bytes = 0;
-  EXPECT(mnk_quantized_cache_get_bytes(&extents, &bytes, no.out()));
+  EXPECT(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   EXPECT_EQ(bytes, 66u * 8 * 4096);
   extents.has_values = true, extents.sequences = 3;
-  EXPECT(mnk_quantized_cache_get_bytes(&extents, &bytes, no.out()));
+  EXPECT(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   EXPECT_EQ(bytes, 2u * 66 * 8 * 4096 * 3);
   extents.values = {.name = MNK_MLX1, .bits = 8, .scale_factor = 0}, extents.value_head_dim = 256;
-  EXPECT(mnk_quantized_cache_get_bytes(&extents, &bytes, no.out()));
+  EXPECT(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   EXPECT_EQ(bytes, (66u + 260) * 8 * 4096 * 3);
   extents.capacity = uint64_t{1} << 60;
-  no(mnk_quantized_cache_get_bytes(&extents, &bytes, no.out()));
+  no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   extents.values.bits = 7;
-  no(mnk_quantized_cache_get_bytes(&extents, &bytes, no.out()));
+  no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   extents.size = 8;
-  no(mnk_quantized_cache_get_bytes(&extents, &bytes, no.out()));
-  no(mnk_quantized_cache_get_bytes(nullptr, &bytes, no.out()));
+  no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
+  no(mnk_quantized_cache_get_byte_count(nullptr, &bytes, no.out()));
 }
 
 }  // namespace mnk::test

@@ -88,7 +88,7 @@ TEST(CApi, NullHandlesReadAsEmpty) {
   EXPECT_EQ(mnk_completion_counts(nullptr, "x").dispatches, 0u);
   EXPECT(!mnk_completion_copy_kind(nullptr, 0));
   EXPECT(!mnk_completion_copy_text(nullptr));
-  EXPECT_EQ(mnk_cache_bytes(nullptr), 0u);
+  EXPECT_EQ(mnk_cache_byte_count(nullptr), 0u);
   mnk_sequence_state state{};
   EXPECT(!mnk_cache_get_sequence(nullptr, 0, &state, nullptr));
   EXPECT(!mnk_cache_is_suspect(nullptr));

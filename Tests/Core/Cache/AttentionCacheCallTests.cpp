@@ -118,6 +118,9 @@ TEST(AttentionCacheCall, AnAppendComesBeforeItsAttention) {
   REQUIRE(encode({&nonCausal, &append}));
   REQUIRE(encode({&append, &attend, &attend, &append, &attend}));
   REQUIRE(encode({&fused, &attend, &append}));
+  const Body copy = [&](auto& e) { return cache.copy(e, 1, 0); };
+  REQUIRE(encode({&copy, &attend, &append}));
+  REQUIRE(encode({&attend, &copy, &append}));
   EXPECT_ERROR(RecordedStep::record(device,
                                     [&](CommandEncoder& encoder) -> Result<void> {
                                       if (auto done = attend(encoder); !done) return done;
@@ -205,7 +208,8 @@ TEST(AttentionCacheCall, NextPositionsAreThoseOfTheAppend) {
                {.op = "AttentionCache.nextPositions", .what = "the sequence is not in the cache"});
   EXPECT_ERROR(encoder.encode(MultiRoPE{.queries = two, .positions = std::shared_ptr<const PositionSource>()}),
                {.op = "MultiRoPE", .what = "a position is out of range"});
-  REQUIRE(plan(MultiRoPE{.queries = two, .positions = cache.nextPositions({0, 1})}));
+  EXPECT_ERROR(plan(MultiRoPE{.queries = two, .positions = cache.nextPositions({0, 1})}),
+               {.op = "MultiRoPE", .what = "a plan cannot follow a cache"});
 }
 
 }  // namespace mnk::test

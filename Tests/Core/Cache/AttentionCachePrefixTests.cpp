@@ -197,6 +197,11 @@ TEST(AttentionCachePrefix, ConversationsSeeWhatOneSequenceWouldHold) {
       {.name = "a conversation left out", .rows = {4, 0, 2}},
       {.name = "an axis of conversations", .rows = {3, 3, 3}, .hasAxis = true},
       {.name = "a window that all rows see the prompt with", .options = {.window = 40}},
+      {.name = "a window that rows would leave if all were of one conversation",
+       .prefixes = {9},
+       .before = {0, 0, 0},
+       .rows = {2, 2, 2},
+       .options = {.window = 11}},
       {.name = "a window that ends in the prompt", .rows = {4, 1, 3}, .options = {.window = 15}},
       {.name = "a window that ends in some conversations", .rows = {4, 1, 3}, .options = {.window = 6}},
       {.name = "a window of one token", .options = {.window = 1}},
@@ -331,7 +336,7 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
   descriptor.kvHeads = 1;
   AttentionCache other = makeCache(device, descriptor);
   descriptor = attendedDescriptor(8);
-  descriptor.slidingWindow = SlidingWindow{.window = 4};
+  descriptor.slidingWindow = SlidingWindow{.window = 4, .maxRows = 1};
   AttentionCache sliding = makeCache(device, descriptor);
   CommandEncoder first(device);
   const Tensor token = tokens(device, 1, kAttendedHeads, kAttendedDim);
@@ -357,6 +362,10 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
       {{{other, 0}}, "a prefix is of another model", {.into = out}},
       {{{sliding, 0}}, "caches have different windows", {.into = out}},
       {{{prompt, 0}}, "a mask cannot be divided among caches", {.into = out}, {.mask = tokens(device, 1, 1, 9)}},
+      {{{prompt, 0}},
+       "pinned positions of one cache are not those of the whole sequence",
+       {.into = out},
+       {.window = 2, .windowSeesPinned = true}},
       {{{prompt, 0}}, "operands share memory", {.into = queries}},
       {{{prompt, 0}}, "a result does not match the queries", {.into = stats}},
       {std::vector<CachePrefix>(1024, CachePrefix{prompt, 0}), "there are too many prefixes", {.into = out}},
@@ -378,6 +387,24 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
     EXPECT(!appended && appended.error().what == what);
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   }
+}
+
+// Rows without tokens of their own would stand inside the prefix.
+TEST(AttentionCachePrefix, RowsAreTokensOfTheConversation) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device, attendedDescriptor(8)), prompt = makeCache(device, attendedDescriptor(8));
+  const Tensor token = tokens(device, 1, kAttendedHeads, kAttendedDim);
+  CommandEncoder first(device);
+  for (AttentionCache* each : {&cache, &prompt}) REQUIRE(each->append(first, token, token, uint32_t{0}));
+  REQUIRE(first.commit());
+  const Tensor queries = tokens(device, 3, kQueryHeads, kAttendedDim),
+               out = tokens(device, 3, kQueryHeads, kAttendedDim);
+  CommandEncoder encoder(device);
+  const std::vector<uint32_t> all = {0}, rows = {3};
+  EXPECT_ERROR(cache.attend(encoder, queries, {.into = out}, {}, all, rows, std::vector<CachePrefix>{{prompt, 0}}),
+               {.op = "AttentionCache.attend",
+                .what = "a sequence has fewer positions than queries",
+                .got = "3 rows of sequence 0, which has 1 position"});
 }
 
 }  // namespace mnk::test

@@ -22,7 +22,7 @@ TEST(AttentionCacheQuantized, ReportsItsShapesAndSizes) {
     EXPECT(cache.view().keys.dtype() == DType::u8 && cache.view().wrap == KVWrap::ring);
     EXPECT(cache.descriptor().dtype == DType::u8);
     EXPECT_EQ(cache.bytesPerToken(), 2u * (20 + 2 + 24 + 2));
-    EXPECT_EQ(cache.bytes(), cache.bytesPerToken() * 3 * 4);
+    EXPECT_EQ(cache.byteCount(), cache.bytesPerToken() * 3 * 4);
     EXPECT_EQ(cache.bytesSaved(), int64_t{3 * 4} * (2 * (32 + 64) * 2 - 2 * (20 + 2 + 24 + 2)));
   });
 }

@@ -52,7 +52,7 @@ TEST(AttentionCache, StartsEmpty) {
     EXPECT_EQ(cache.view().keys.shape(), REQUIRE(Shape::make({3, 2, 5, 8})));
     EXPECT_EQ(cache.view().values->shape(), REQUIRE(Shape::make({3, 2, 5, 16})));
     EXPECT_EQ(cache.view().keys.dtype(), DType::bf16);
-    EXPECT_EQ(cache.bytes(), 3u * 2 * 5 * (8 + 16) * 2);
+    EXPECT_EQ(cache.byteCount(), 3u * 2 * 5 * (8 + 16) * 2);
     for (uint32_t sequence = 0; sequence < 3; ++sequence) {
       EXPECT_EQ(*cache.nextPosition(sequence), 0u);
       EXPECT_EQ(*cache.count(sequence), 0u);

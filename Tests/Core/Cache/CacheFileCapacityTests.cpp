@@ -61,8 +61,8 @@ TEST(CacheFileCapacity, KeepsOtherRules) {
   const CacheFolder folder;
   AttentionCache linear = makeCache(device, {.kvHeads = 2, .headDim = 8, .capacity = 4});
   REQUIRE(linear.save(folder.path()));
-  const uint64_t bytes = linear.bytes();
-  EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), 2 * bytes, 8)).bytes(), 2 * bytes);
+  const uint64_t bytes = linear.byteCount();
+  EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), 2 * bytes, 8)).byteCount(), 2 * bytes);
   // The limit is that of the cache that is made.
   const auto made = device->tried(FakeDevice::Call::makeBuffer);
   EXPECT_ERROR(AttentionCache::load(device, folder.path(), bytes, 8), {.what = "larger than allowed"});

@@ -224,12 +224,12 @@ TEST(CacheFileDamage, TheLimitIsExact) {
   const AttentionCache cache = makeCache(device, turboDescriptor());
   REQUIRE(cache.save(folder.path()));
   const auto other = FakeDevice::make();
-  EXPECT_ERROR(AttentionCache::load(other, folder.path(), cache.bytes() - 1),
+  EXPECT_ERROR(AttentionCache::load(other, folder.path(), cache.byteCount() - 1),
                {.what = "the cache of the file is larger than allowed",
-                .got = fmt::format("{} bytes", cache.bytes()),
-                .expected = fmt::format("at most {} bytes", cache.bytes() - 1)});
+                .got = fmt::format("{} bytes", cache.byteCount()),
+                .expected = fmt::format("at most {} bytes", cache.byteCount() - 1)});
   EXPECT_EQ(other->tried(FakeDevice::Call::makeBuffer), 0u);
-  REQUIRE(AttentionCache::load(other, folder.path(), cache.bytes()));
+  REQUIRE(AttentionCache::load(other, folder.path(), cache.byteCount()));
 }
 
 TEST(CacheFileDamage, EveryByteCounts) {

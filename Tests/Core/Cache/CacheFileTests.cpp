@@ -104,7 +104,7 @@ TEST(CacheFile, SavedCachesContinueWhereTheyWere) {
       appendAlike(device, random, {cache}, 2, 2);  // sequence 1 stays empty
       REQUIRE(cache.truncate(isRing ? 8 : 2, 0));
       REQUIRE(cache.save(folder.path()));
-      AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes()));
+      AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.byteCount()));
       expectSame(loaded, cache);
       for (uint32_t sequence = 0; sequence < 3; ++sequence) appendAlike(device, random, {cache, loaded}, 2, sequence);
       expectSame(loaded, cache);
@@ -184,7 +184,7 @@ TEST(CacheFile, LargeCachesRoundTrip) {
       makeCache(device, {.kvHeads = 2, .headDim = 127, .capacity = 700, .dtype = DType::f32, .isStorageOnly = true});
   appendAlike(device, random, {cache}, 690);
   REQUIRE(cache.save(folder.path()));
-  expectSame(REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes())), cache);
+  expectSame(REQUIRE(AttentionCache::load(device, folder.path(), cache.byteCount())), cache);
 }
 
 // The format is fixed: this file stays readable, and saves write the same bytes except for the package's version.
@@ -332,7 +332,7 @@ TEST(CacheFile, SavingWaitsForSubmittedWork) {
     REQUIRE(done.wait());
     REQUIRE(cache.save(folder.path("later")));
     EXPECT(readFile(folder.path("at once")) == readFile(folder.path("later")));
-    expectSame(REQUIRE(AttentionCache::load(device, folder.path("at once"), cache.bytes())), cache);
+    expectSame(REQUIRE(AttentionCache::load(device, folder.path("at once"), cache.byteCount())), cache);
   });
 }
 
@@ -389,7 +389,7 @@ TEST(AttentionCacheThreads, SavesHoldOneStateDuringRewrites) {
       continue;
     }
     ++saves;
-    const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes()));
+    const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.byteCount()));
     if (*loaded.nextPosition(0) == 0) continue;
     const std::vector<std::byte> keys = bytesOf(loaded.view().keys), values = bytesOf(*loaded.view().values);
     const uint64_t ofSequence = keys.size() / 3;

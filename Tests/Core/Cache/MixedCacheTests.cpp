@@ -170,7 +170,7 @@ TEST(MixedCache, ReportsItsShapesAndSizes) {
   EXPECT_EQ(view->values->codes.shape(), REQUIRE(Shape::make({3, 2, 4, 24})));
   EXPECT(cache.view().keys.dtype() == DType::bf16 && cache.view().values->dtype() == DType::u8);
   EXPECT_EQ(cache.bytesPerToken(), 2u * (64 + 24 + 2));
-  EXPECT_EQ(cache.bytes(), cache.bytesPerToken() * 3 * 4);
+  EXPECT_EQ(cache.byteCount(), cache.bytesPerToken() * 3 * 4);
   EXPECT(cache.text().starts_with("2 heads of 32 and 64 as bf16 and turbo of 3 bits, 3 sequences"));
   const AttentionCache other = makeCache(device, mixed(turboDescriptor(), KVQuantizedPlanes::keys, DType::f32));
   EXPECT_EQ(other.bytesPerToken(), 2u * (20 + 2 + 256));

@@ -208,6 +208,17 @@ TEST(RecordedStep, RefusesNumbersBesideAnAppend) {
     EXPECT_ERROR(recorded(std::vector<int32_t>{5}, rotatesFirst), (expected));
     REQUIRE(recorded(tensor, rotatesFirst));
   }
+  const Plan planned = REQUIRE(plan(MultiRoPE{.queries = rows, .positions = 5}));
+  EXPECT_ERROR(RecordedStep::record(s.device,
+                                    [&](CommandEncoder& encoder) -> Result<void> {
+                                      if (auto done = encoder.encode(planned); !done) return done;
+                                      return s.cache.append(encoder, s.token, s.token, 0);
+                                    }),
+               (expected));
+  REQUIRE(RecordedStep::record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .offsets = tensor}); !done) return done;
+    return s.cache.append(encoder, s.token, s.token, 0);
+  }));
   const RecordedStep inner =
       record(s.device, [&](CommandEncoder& encoder) { return encoder.encode(MultiRoPE{.queries = rows}); });
   EXPECT_ERROR(RecordedStep::record(s.device,

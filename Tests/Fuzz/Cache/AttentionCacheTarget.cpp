@@ -88,8 +88,8 @@ class AttentionCacheCase final : public Case {
     }
     Verdict verdict = checkResult(caught, bool(cache), expected);
     if (!cache || !verdict.failure.empty()) return verdict;
-    if (mnk_cache_bytes(cache.get()) != numbers().bytes()) {
-      verdict.failure = fmt::format("the cache has {} bytes, expected {}", mnk_cache_bytes(cache.get()),
+    if (mnk_cache_byte_count(cache.get()) != numbers().bytes()) {
+      verdict.failure = fmt::format("the cache has {} bytes, expected {}", mnk_cache_byte_count(cache.get()),
                                     static_cast<uint64_t>(numbers().bytes()));
       return verdict;
     }

@@ -296,7 +296,7 @@ class CacheFileCase final : public Case {
     Verdict verdict = checkResult(caught, bool(cache), expected);
     if (!cache || !verdict.failure.empty()) return verdict;
     const CacheNumbers numbers = numbersOf(file_);
-    if (mnk_cache_bytes(cache.get()) != numbers.bytes()) verdict.failure = "the cache has another size";
+    if (mnk_cache_byte_count(cache.get()) != numbers.bytes()) verdict.failure = "the cache has another size";
     for (uint32_t sequence = 0; sequence < numbers.sequences; ++sequence) {
       const auto cursor = at<Cursor>(file_, kHeader + sequence * 16);
       mnk_sequence_state state{};

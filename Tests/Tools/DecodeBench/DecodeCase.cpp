@@ -26,7 +26,7 @@ Result<uint64_t> Storage::bytes(uint64_t headDim) const {
   if (!codec) return headDim * byteSize(DType::f16);
   auto row = sizes(*codec, headDim);
   if (!row) return std::move(row).error();
-  return row->bytes();
+  return row->byteCount();
 }
 
 Result<uint64_t> DecodeCase::bytes() const {

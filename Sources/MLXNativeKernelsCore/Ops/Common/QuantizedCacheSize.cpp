@@ -9,10 +9,10 @@ namespace mnk {
 Result<uint64_t> quantizedCacheBytes(const QuantizedCacheExtents& extents) {
   return guarded("QuantizedKVCacheView", [&]() -> Result<uint64_t> {
     MNK_TRY(auto keys, sizes(extents.keys, extents.headDim));
-    uint64_t position = keys.bytes();
+    uint64_t position = keys.byteCount();
     if (extents.values) {
       MNK_TRY(auto values, sizes(*extents.values, extents.valueHeadDim));
-      position += values.bytes();
+      position += values.byteCount();
     }
     std::optional<uint64_t> bytes = position;
     for (const uint64_t extent : {extents.heads, extents.capacity, extents.sequences}) {

@@ -268,7 +268,7 @@ void FlashDecodeLayout::addRepeatedReads(const FlashDecode& op, const FlashDecod
   }
   uint64_t bytes = (keyDim + valueDim) * byteSize(cacheOf(op).keys.dtype());
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    bytes = quantized->keys.vectorSizes().bytes() + quantized->values->vectorSizes().bytes();
+    bytes = quantized->keys.vectorSizes().byteCount() + quantized->values->vectorSizes().byteCount();
   }
   dispatch.bytesRead.reset();
   dispatch.bytesRead = dispatch.countedBytesRead() + again * slotsOf(op).heads * bytes;

@@ -52,7 +52,7 @@ void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plan
   if (plane.into.channelScales) {
     dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeChannelScales, *plane.into.channelScales, Access::read));
   }
-  addressing.countWritten(dispatch, row.bytes());
+  addressing.countWritten(dispatch, row.byteCount());
 }
 
 uint32_t flagsOf(const KVQuantizeOptions& options) {

@@ -238,16 +238,18 @@ void bindRotary(Dispatch& dispatch, const MultiRoPE& op, const RotaryIndices& in
 
 Result<Plan> plan(const MultiRoPE& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
-    if (const PositionSource* source = op.positions.follows()) {
-      Op resolved = op;
-      MNK_TRY(resolved.positions, source->resolve(nullptr, op.queries, false));
-      return plan(resolved);
+    if (op.positions.follows()) {
+      return Error{.op = std::string(Op::name),
+                   .what = "a plan cannot follow a cache",
+                   .got = "the next positions of a cache",
+                   .expected = "positions that are known, or a tensor",
+                   .fix = "Encode the op instead of its plan, or pass positions as numbers."};
     }
     MNK_TRY(checkRules(multiRoPERules(), op, Op::name));
     const Strides queries = op.queries.resolved();
     const RotaryCheck check{.rotary = op.rotary, .headDim = queries.headDim, .axes = axisCount(op)};
     MNK_TRY(checkRules(rotaryRules(), check, Op::name));
-    Plan plan{.op = std::string(Op::name), .dispatches = {}};
+    Plan plan{.op = std::string(Op::name), .dispatches = {}, .hasFixedPositions = hasFixedPositions(op)};
     if (queries.totalTokens() == 0) return plan;
     const auto operands = operandsOf(op);
     const bool isOne = operands.size() == 1 || operands[0].isLike(operands[1]);

@@ -112,4 +112,8 @@ std::optional<std::pair<std::string_view, std::string_view>> firstOverlap(const 
   return std::nullopt;
 }
 
+bool hasFixedPositions(const MultiRoPE& op) {
+  return op.positions.areNumbers() && !offsetTensor(op);
+}
+
 }  // namespace mnk

@@ -36,6 +36,8 @@ const RotaryPositions::List* positionList(const MultiRoPE& op);
 const Tensor* positionTensor(const MultiRoPE& op);
 const std::vector<int32_t>* offsetList(const MultiRoPE& op);
 const Tensor* offsetTensor(const MultiRoPE& op);
+// Whether all that the rotation depends on is known in advance.
+bool hasFixedPositions(const MultiRoPE& op);
 // The number of axes of positions with a valid shape.
 uint64_t axisCount(const MultiRoPE& op);
 // How many numbers a list or a tensor of positions has on each axis.

@@ -117,12 +117,12 @@ Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op) {
   if (!source) {
     RepeatedRotation repeated(op);
     MNK_TRY(encoder.repeat(repeated));
-    if (op.positions.areNumbers()) encoder.noteFixedPositions();
+    if (hasFixedPositions(op)) encoder.noteFixedPositions();
     return {};
   }
   return guarded(MultiRoPE::name, [&]() -> Result<void> {
     MultiRoPE resolved = op;
-    MNK_TRY(resolved.positions, source->resolve(&encoder, op.queries, false));
+    MNK_TRY(resolved.positions, source->resolve(encoder, op.queries, false));
     RepeatedRotation repeated(resolved);
     MNK_TRY(encoder.repeat(repeated));
     source->recorded(encoder);

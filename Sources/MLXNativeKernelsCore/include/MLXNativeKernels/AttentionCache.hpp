@@ -108,7 +108,7 @@ class AttentionCache {
   KVCacheView view() const;
   std::optional<QuantizedKVCacheView> quantizedView() const;  // none of a dense cache
 
-  uint64_t bytes() const;          // of keys and values together, with their scales
+  uint64_t byteCount() const;      // of keys and values together, with their scales
   uint64_t bytesPerToken() const;  // of one position of one sequence: keys and values of all heads
   int64_t bytesSaved() const;      // how much more keys and values would take as f16
 

@@ -140,8 +140,9 @@ struct Plan {
   std::string op;
   std::vector<Dispatch> dispatches;
   uint64_t scratchBytes = 0;
-  uint64_t zeroedBytes = 0;  // of scratch memory that is zero when the plan starts
-  std::string warning = {};  // why it runs more dispatches than needed, and what avoids it; empty: it does not
+  uint64_t zeroedBytes = 0;        // of scratch memory that is zero when the plan starts
+  std::string warning = {};        // why it runs more dispatches than needed, and what avoids it; empty: it does not
+  bool hasFixedPositions = false;  // rotates by numbers, which a recording that appends to a cache cannot use
 
   // Adds what another plan runs. Both use the same scratch memory, one after the other, and their own zeroed memory.
   void append(Plan next);

@@ -64,7 +64,7 @@ struct KVCodecSizes {
   uint64_t scales = 0;
   uint64_t scaleBytes = 0;  // of all scales together
 
-  uint64_t bytes() const { return codeBytes + scaleBytes; }
+  uint64_t byteCount() const { return codeBytes + scaleBytes; }
 };
 Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim);
 // The head dim whose codes take this many bytes; 0 if there is none.

@@ -6,7 +6,7 @@
 NS_ASSUME_NONNULL_BEGIN
 
 /// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
-static const NSUInteger MNKOnlySequence = NSUIntegerMax;
+FOUNDATION_EXPORT const NSUInteger MNKOnlySequence;
 
 /// What of a cache is quantized. The rest is dense, with the descriptor's element type.
 typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
@@ -160,7 +160,7 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly, nullable, copy) MNKQuantizedKVCacheView *quantizedView;
 
 /// Of keys and values together, with their scales.
-@property(nonatomic, readonly) NSUInteger bytes;
+@property(nonatomic, readonly) NSUInteger byteCount;
 /// Of one position of one sequence.
 @property(nonatomic, readonly) NSUInteger bytesPerToken;
 /// How many more bytes the cache would take as `float16`; negative for `float32`.

@@ -71,15 +71,15 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// Bytes that codes and scales of such a cache take, before it is made: an unsigned integer. Without values there are
 /// only keys.
-+ (nullable NSNumber *)bytesWithKeys:(MNKKVCodec *)keys
-                              values:(nullable MNKKVCodec *)values
-                               heads:(NSUInteger)heads
-                             headDim:(NSUInteger)headDim
-                        valueHeadDim:(NSUInteger)valueHeadDim
-                            capacity:(NSUInteger)capacity
-                           sequences:(NSUInteger)sequences
-                               error:(NSError **)error
-    NS_SWIFT_NAME(bytes(keys:values:heads:headDim:valueHeadDim:capacity:sequences:));
++ (nullable NSNumber *)byteCountWithKeys:(MNKKVCodec *)keys
+                                  values:(nullable MNKKVCodec *)values
+                                   heads:(NSUInteger)heads
+                                 headDim:(NSUInteger)headDim
+                            valueHeadDim:(NSUInteger)valueHeadDim
+                                capacity:(NSUInteger)capacity
+                               sequences:(NSUInteger)sequences
+                                   error:(NSError **)error
+    NS_SWIFT_NAME(byteCount(keys:values:heads:headDim:valueHeadDim:capacity:sequences:));
 
 @end
 

@@ -28,9 +28,9 @@ struct RotaryPositions;
 class PositionSource {
  public:
   virtual ~PositionSource() = default;
-  // The positions of these tokens: a number, a list or a tensor. Without an encoder, those of committed work. A number
+  // The positions of these tokens: a number, a list or a tensor. A number
   // would count from the start of every entry of a step; `asList` asks for a list of all tokens instead.
-  virtual Result<RotaryPositions> resolve(CommandEncoder* encoder, const HeadsView& tokens, bool asList) const = 0;
+  virtual Result<RotaryPositions> resolve(CommandEncoder& encoder, const HeadsView& tokens, bool asList) const = 0;
   // The op that asked for them last has been recorded.
   virtual void recorded(CommandEncoder& encoder) const noexcept = 0;
 };

@@ -70,7 +70,7 @@ void mnk_cache_release(mnk_cache* MNK_NULLABLE cache);
 
 // The descriptor, with all defaults resolved. Its pointers belong to the cache.
 mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache);
-uint64_t mnk_cache_bytes(const mnk_cache* cache);            // of keys and values, with their scales
+uint64_t mnk_cache_byte_count(const mnk_cache* cache);       // of keys and values, with their scales
 uint64_t mnk_cache_bytes_per_token(const mnk_cache* cache);  // of one position of one sequence
 int64_t mnk_cache_bytes_saved(const mnk_cache* cache);       // how much more keys and values would take as f16
 

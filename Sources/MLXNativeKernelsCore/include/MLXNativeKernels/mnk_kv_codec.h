@@ -44,7 +44,8 @@ typedef struct mnk_quantized_cache_extents {
 } mnk_quantized_cache_extents;
 
 // Codes and scales of all keys and values together.
-bool mnk_quantized_cache_get_bytes(const mnk_quantized_cache_extents* extents, uint64_t* bytes, mnk_error_out error);
+bool mnk_quantized_cache_get_byte_count(const mnk_quantized_cache_extents* extents, uint64_t* bytes,
+                                        mnk_error_out error);
 
 // How vectors are quantized where the format allows a choice; readers do not need it. Zeros are the defaults.
 typedef enum MNK_CLOSED(mnk_kv_scale_rule) {

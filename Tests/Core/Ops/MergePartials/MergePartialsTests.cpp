@@ -301,4 +301,29 @@ TEST(MergePartials, MergesWhatPartsMean) {
   });
 }
 
+// Partials that were made and not written hold zeros: a rowMax above low scores, and a rowSum of 0.
+TEST(MergePartials, UnwrittenPartsAddNothing) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const auto zeros = [&](std::initializer_list<uint64_t> extents) {
+      return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make(extents))));
+    };
+    constexpr uint64_t kParts = 3, kDim = 8;
+    const Tensor sums = zeros({kParts, 1, kDim}), stats = zeros({kParts, 1, 2}), out = zeros({1, kDim});
+    for (const float rowMax : {-50.0f, -140.0f, -1000.0f, 7.0f}) {
+      std::vector<float> sum(kParts * kDim), stat(kParts * 2);
+      std::fill_n(sum.begin() + kDim, kDim, 6.0f);
+      stat[2] = rowMax;
+      stat[3] = 2;
+      REQUIRE(sums.write(std::as_bytes(std::span(sum))));
+      REQUIRE(stats.write(std::as_bytes(std::span(stat))));
+      REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
+        return encoder.encode(MergePartials{.partials = {.sums = sums, .stats = stats}, .results = {.into = out}});
+      }));
+      std::vector<float> got(kDim);
+      REQUIRE(out.read(std::as_writable_bytes(std::span(got))));
+      EXPECT(got == std::vector<float>(kDim, 3));
+    }
+  });
+}
+
 }  // namespace mnk::test
