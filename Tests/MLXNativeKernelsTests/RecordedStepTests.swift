@@ -150,7 +150,7 @@ final class RecordedStepTests: DeviceTestCase {
         XCTAssertEqual(try cache.nextPosition, 0)
         XCTAssertEqual(try token.bytes(), before)
         let op = MultiRoPE(HeadsView(token), positions: .next(of: cache), with: RotaryEmbedding())
-        XCTAssertEqual(try op.plan().dispatches.count, 1)
+        assertRefused(op: "MultiRoPE", what: "a plan cannot follow a cache") { _ = try op.plan() }
     }
 
     func testThrowsBeforeRunningWhenTheCacheIsFull() throws {
