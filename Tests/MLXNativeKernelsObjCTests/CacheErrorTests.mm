@@ -299,7 +299,7 @@ using namespace mnk::objc_test;
     XCTAssertFalse([_step encodeOperation:rope error:&error]);
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.nextPositions", what));
     XCTAssertNil([rope planForDevice:nil error:&error]);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.nextPositions", what));
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MultiRoPE", @"a plan cannot follow a cache"));
   }
 }
 

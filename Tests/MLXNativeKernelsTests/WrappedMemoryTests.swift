@@ -70,7 +70,7 @@ final class WrappedMemoryTests: DeviceTestCase {
             return try device.encode { try $0.append(keys: source, values: source, to: cache) }
         }()
         try done.wait()
-        XCTAssertEqual(try cache.keys.array(of: Float.self), [1, 2, 3, 4, 0, 0, 0, 0])
+        XCTAssertEqual(try cache.keys.array(of: Float.self).prefix(4), [1, 2, 3, 4])
     }
 
     func testEmptyMemoryCanBeWrapped() throws {
