@@ -238,6 +238,8 @@ void CacheModel::copy(uint32_t source, uint32_t target) {
   if (source == target) return;
   cursors_[target] = cursors_[source];
   encoded_[target].rotatedEnd = 0;
+  encoded_[target].isAppended = true;  // it replaces what attention has read
+  encoded_[target].isAttendedFirst = false;
   history_.copy(source, target);
 }
 
