@@ -80,8 +80,9 @@ public struct RotaryEmbedding: Sendable, Hashable {
     /// `betaFast` turns, and blends between them. Multiplies the result by `attentionFactor * (1 + 0.1 ln(1 / scale))`.
     ///
     /// The `factor` of a model's configuration is `1 / scale`: pass ``RotaryEmbedding/scale`` as well. What
-    /// transformers calls `attention_factor` is all of the product above. With an `extensionFactor` of 0, what remains
-    /// is `attentionFactor`, which is what LongRoPE has beside its ``RotaryEmbedding/frequencyFactors``.
+    /// transformers calls `attention_factor` is all of the product above. The call throws if `betaFast` is not greater
+    /// than `betaSlow`, or if the scale is greater than 1. With an `extensionFactor` of 0, neither is required; what
+    /// remains is `attentionFactor`, which is what LongRoPE has beside its ``RotaryEmbedding/frequencyFactors``.
     public struct YaRN: Sendable, Hashable {
         /// Tokens of the context that the model was trained with.
         public var originalContext: Int
@@ -121,7 +122,7 @@ public struct RotaryEmbedding: Sendable, Hashable {
     public var pairing: Pairing
     /// Which axis rotates pairs of imrope outside all sections.
     public var otherAxis: OtherAxis
-    /// Multiplies positions: 0.25 for a context four times as long.
+    /// Multiplies positions: 0.25 for a context four times as long. With ``yarn``, at most 1.
     public var scale: Double
     /// A divisor for each pair's frequency; with infinity, a pair is not rotated. Empty: none.
     ///

@@ -56,7 +56,8 @@ void moveBeside(TensorSpec& moved, const TensorSpec& other, test::Seeded& random
 }  // namespace
 
 float wildNumber(test::Seeded& random) {
-  return oneOf(random, {0.0f, -1.0f, -0.0f, NAN, INFINITY, -INFINITY, 1e-38f, 1e-30f, 0.5f, 2.0f, 1e6f, 1e38f});
+  // The reciprocal of 1e-40f is not finite.
+  return oneOf(random, {0.0f, -1.0f, -0.0f, NAN, INFINITY, -INFINITY, 1e-40f, 1e-38f, 1e-30f, 0.5f, 2.0f, 1e6f, 1e38f});
 }
 
 bool areSame(const Tensor& one, const Tensor& other) {

@@ -135,10 +135,17 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(blends(op) && op.rotary.base <= 1, "YaRN needs a base above 1", fmt::format("{}", op.rotary.base),
                "a number greater than 1", "Pass the model's base."),
 
-    INVALID_IF(!isMagnitude(magnitudeOf(op.rotary)), "the magnitude is not a positive number",
+    INVALID_IF(blends(op) && op.rotary.yarn->betaFast <= op.rotary.yarn->betaSlow,
+               "YaRN needs a betaFast above its betaSlow",
+               fmt::format("betaFast {}, betaSlow {}", op.rotary.yarn->betaFast, op.rotary.yarn->betaSlow),
+               "betaFast greater than betaSlow", "Pass the configuration's beta_fast and beta_slow: often 32 and 1."),
+
+    INVALID_IF(blends(op) && op.rotary.scale > 1, "YaRN needs a scale of at most 1", fmt::format("{}", op.rotary.scale),
+               "a number greater than 0 and at most 1", "Pass 1 / factor, where factor is the configuration's."),
+
+    INVALID_IF(!isMagnitude(magnitudeOf(op.rotary)), "the magnitude is out of range",
                fmt::format("{} at scale {}", magnitudeOf(op.rotary), op.rotary.scale),
-               "attention factor * (1 + 0.1 ln(1 / scale)) greater than 0",
-               "Pass a smaller scale or another attention factor."),
+               "a finite f32 greater than 0 with a finite reciprocal", "Pass another attention factor: often 1."),
 
     INVALID_IF(firstTooFast(op), "a pair turns too fast", fmt::format("{} radians a position", *firstTooFast(op)),
                fmt::format("at most {}", kMaxFrequency),

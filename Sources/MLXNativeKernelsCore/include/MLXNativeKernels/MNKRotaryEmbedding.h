@@ -39,6 +39,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryOtherAxis) {
 
 /// Scales pairs that make fewer than `betaSlow` turns in the original context, keeps those that make more than
 /// `betaFast` turns, and blends between them. Multiplies the result by `attentionFactor * (1 + 0.1 ln(1 / scale))`.
+///
+/// The `factor` of a model's configuration is `1 / scale`: set `scale` of the `MNKRotaryEmbedding` as well. Unless
+/// `extensionFactor` is 0, the call fails if `betaFast` is not greater than `betaSlow` or `scale` is greater than 1.
 @interface MNKYaRN : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -52,9 +55,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryOtherAxis) {
 @property(nonatomic) float extensionFactor;
 /// A factor of the result; 1 by default.
 @property(nonatomic) float attentionFactor;
-/// 32 by default.
+/// The number of turns from which a pair is kept; 32 by default.
 @property(nonatomic) float betaFast;
-/// 1 by default.
+/// The number of turns up to which a pair is scaled; 1 by default.
 @property(nonatomic) float betaSlow;
 /// Whether the pairs where the blend begins and ends are rounded; `YES` by default.
 @property(nonatomic) BOOL roundsCorners;
@@ -86,7 +89,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryOtherAxis) {
 @property(nonatomic) NSUInteger ropeDim;
 @property(nonatomic) MNKRotaryPairing pairing;
 @property(nonatomic) MNKRotaryOtherAxis otherAxis;
-/// Multiplies positions: 0.25 for a context four times as long. 1 by default.
+/// Multiplies positions: 0.25 for a context four times as long. 1 by default. With `yarn`, at most 1.
 @property(nonatomic) double scale;
 /// A divisor for each pair's frequency; with infinity, a pair is not rotated. `nil`: none.
 @property(nonatomic, nullable, copy) NSArray<NSNumber *> *frequencyFactors;

@@ -43,13 +43,14 @@ enum class RotaryOtherAxis : uint32_t { axis0, axis3 };
 //   pair(turns) = ropeDim ln(originalContext / (2 pi turns)) / (2 ln base)
 //   m = attentionFactor * (1 + 0.1 ln(1 / scale)), or only attentionFactor if extensionFactor is 0
 // as ggml does. A configuration's `factor` is 1 / scale. Its `attention_factor`, in transformers, is all of m and must
-// be divided by 1 + 0.1 ln(1 / scale). With an extensionFactor of 0, what remains is the factor m, which is what
-// LongRoPE has beside its frequency factors.
+// be divided by 1 + 0.1 ln(1 / scale). The blend needs betaFast > betaSlow and a scale of at most 1, because swapped
+// betas or `factor` itself as scale would silently give other frequencies. With an extensionFactor of 0, neither is
+// required; what remains is the factor m, which is what LongRoPE has beside its frequency factors.
 struct YaRN {
   uint64_t originalContext = 0;
   float extensionFactor = 1;  // share of the blend; 0 scales every pair and omits the logarithm
   float attentionFactor = 1;
-  float betaFast = 32;
+  float betaFast = 32;  // greater than betaSlow
   float betaSlow = 1;
   bool roundsCorners = true;  // false is "truncate": false of a configuration, as GPT-OSS has it
 };
@@ -61,7 +62,7 @@ struct RotaryEmbedding {
   std::optional<uint64_t> ropeDim = {};  // how many elements are rotated; all by default
   RotaryPairing pairing = RotaryPairing::halfOfRopeDim;
   RotaryOtherAxis otherAxis = RotaryOtherAxis::axis0;
-  double scale = 1;  // multiplies positions: 1 / 4 for a context four times as long
+  double scale = 1;  // multiplies positions: 1 / 4 for a context four times as long; with a blend of YaRN, at most 1
   // A divisor for each pair; with infinity, a pair is not rotated. A model's own table of periods, as MLX takes it, is
   // this with base 1.
   std::vector<float> frequencyFactors = {};

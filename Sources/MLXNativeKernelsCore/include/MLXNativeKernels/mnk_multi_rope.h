@@ -26,7 +26,7 @@ typedef struct mnk_yarn {
   uint64_t original_context;
   float extension_factor;
   float attention_factor;
-  float beta_fast;       // 32 for most models
+  float beta_fast;       // 32 for most models; greater than beta_slow unless extension_factor is 0
   float beta_slow;       // 1 for most models
   bool keeps_fractions;  // of the pairs where the blend begins and ends, which are rounded otherwise
 } mnk_yarn;
@@ -40,7 +40,7 @@ typedef struct mnk_rotary_embedding {
   uint64_t rope_dim;
   mnk_rotary_pairing pairing;
   mnk_rotary_other_axis other_axis;
-  double scale;                                 // 1 for most models
+  double scale;                                 // 1 for most models; with YaRN, 1 / factor
   const float* MNK_NULLABLE frequency_factors;  // a divisor for each pair; NULL: none
   size_t frequency_factor_count;
   bool has_yarn;

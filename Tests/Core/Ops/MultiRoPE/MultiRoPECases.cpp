@@ -85,7 +85,13 @@ void drawYaRN(RotaryEmbedding& rotary, Seeded& random) {
                      .betaFast = coin(random, 1, 2) ? 32 : static_cast<float>(between(random, 0.01, 64)),
                      .betaSlow = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.01, 64)),
                      .roundsCorners = coin(random, 3, 4)};
-  if (rotary.layout == Layout::vision || rotary.base <= 1) rotary.yarn->extensionFactor = 0;
+  YaRN& yarn = *rotary.yarn;
+  if (rotary.layout == Layout::vision || rotary.base <= 1) yarn.extensionFactor = 0;
+  if (yarn.extensionFactor == 0) return;
+  // A blend needs betas in order and a scale of at most 1.
+  if (yarn.betaFast < yarn.betaSlow) std::swap(yarn.betaFast, yarn.betaSlow);
+  if (yarn.betaFast == yarn.betaSlow) yarn.betaFast *= 2;
+  rotary.scale = std::min(rotary.scale, 1 / rotary.scale);
 }
 
 void drawRotary(RotaryEmbedding& rotary, Seeded& random, uint64_t headDim) {

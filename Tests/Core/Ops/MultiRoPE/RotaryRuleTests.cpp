@@ -50,8 +50,14 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = INFINITY}; },
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaSlow = -1}; },
     [](Op& op) { op.rotary.base = 1, op.rotary.yarn = YaRN{.originalContext = 9}; },
-    [](Op& op) { op.rotary.scale = std::exp(20.0), op.rotary.yarn = YaRN{.originalContext = 9}; },
+    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 1, .betaSlow = 32}; },
+    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 2, .betaSlow = 2}; },
+    [](Op& op) { op.rotary.scale = 4, op.rotary.yarn = YaRN{.originalContext = 9}; },
+    [](Op& op) { op.rotary.scale = 1.5, op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = -0.25f}; },
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 1e-45f}; },
+    [](Op& op) {
+      op.rotary.scale = std::exp(-10.0), op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 2e38f};
+    },
     [](Op& op) { op.rotary.scale = 100000; },
     [](Op& op) { op.rotary.scale = 1e300, op.rotary.frequencyFactors.assign(8, 1e-30f); },
     [](Op& op) { setSections(op, RotaryLayout::mrope, 2, 3, 3, 0), op.axes = 2; },
@@ -82,6 +88,8 @@ TEST(RotaryRules, WhatModelsShipIsSound) {
       {{.base = 1e6, .frequencyFactors = std::vector<float>(64, INFINITY)}, 128},
       {{.base = 0.5}, 64},
       {{.base = 0.5, .scale = 0.5, .yarn = YaRN{.extensionFactor = 0, .attentionFactor = 1.19f, .betaFast = 0}}, 64},
+      // Without a blend, the betas are not read, and positions may be scaled up.
+      {{.scale = 4, .yarn = YaRN{.extensionFactor = 0, .betaFast = 1, .betaSlow = 32}}, 64},
       {{.layout = RotaryLayout::mrope, .sections = {8, 12, 12, 0}, .pairing = RotaryPairing::neighbors}, 64},
       {{.base = 1}, MultiRoPE::kMaxRopeDim},
   };
