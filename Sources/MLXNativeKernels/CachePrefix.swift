@@ -13,7 +13,8 @@
 /// ```
 ///
 /// The prefix is not changed. It may be stored otherwise than the cache that continues it, and it may be a sequence of
-/// that cache.
+/// that cache. Both caches must have the same sliding window, or none; otherwise, a call throws unless it passes
+/// ``AttentionOptions/window``.
 public struct CachePrefix: Sendable {
     /// The cache that holds the prefix.
     public let cache: AttentionCache

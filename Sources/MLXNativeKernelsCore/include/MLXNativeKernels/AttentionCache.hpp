@@ -221,7 +221,8 @@ class AttentionCache {
 };
 
 // A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
-// continue. It is not changed, and it may be in the cache that holds the others.
+// continue. It is not changed, and it may be in the cache that holds the others. Both caches must have the same sliding
+// window, or none; otherwise, a call is refused unless it passes AttentionOptions::window.
 struct CachePrefix {
   AttentionCache cache;
   uint32_t sequence = kOnlySequence;

@@ -194,7 +194,8 @@ __attribute__((objc_subclassing_restricted))
 @end
 
 /// A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
-/// continue.
+/// continue. Both caches must have the same sliding window, or none; otherwise, a call fails unless its options have a
+/// `window`.
 @interface MNKCachePrefix : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;

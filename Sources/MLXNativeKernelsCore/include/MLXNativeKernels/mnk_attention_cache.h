@@ -128,7 +128,8 @@ typedef struct mnk_rotary_step {
 } mnk_rotary_step;
 
 // A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
-// continue.
+// continue. Both caches must have the same sliding window, or none; otherwise, a call is refused unless its options
+// have a window.
 typedef struct mnk_cache_prefix {
   const mnk_cache* cache;
   uint32_t sequence;  // or MNK_ONLY_SEQUENCE
