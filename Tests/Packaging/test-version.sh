@@ -11,8 +11,8 @@ part() { say "$version" | cut -d. -f"$1"; }
 names "$header" "#define MNK_VERSION_MAJOR $(part 1)"
 names "$header" "#define MNK_VERSION_MINOR $(part 2)"
 names Xcode/Configuration/Shared.xcconfig "MARKETING_VERSION = $version"
-line=".package(url: \"https://…/MLXNativeKernels.git\", from: \"$version\")"
-names README.md "    $line"
-names "Sources/MLXNativeKernels/MLXNativeKernels.docc/GettingStarted.md" "$line"
+names README.md "    .package(url: \"https://…/MLXNativeKernels.git\", from: \"$version\")"
+page=$(pages | grep GettingStarted)
+grep -qF ".package(url: address, from: \"$version\")" "$page" || fail "$page names another version than $version"
 [ "$(grep -m 1 '^## ' CHANGELOG.md)" = "## $version" ] || fail "CHANGELOG.md does not begin with version $version"
 passed "header, Xcode project, README and change log have version $version"
