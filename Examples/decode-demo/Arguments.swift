@@ -10,8 +10,8 @@ struct Arguments: Equatable {
     var temperature = 0.65
     var topP = 0.95
     var report: String?
-    /// Bytes of the passage to compare storages on. The whole passage takes a minute on two cores.
-    var passage = 640
+    /// Bytes of the passage to compare storages on. The default is the whole passage, which takes a minute on two cores.
+    var passage = 1024
     /// The storages to compare.
     var table = StorageChoice.compared
     var listsDevices = false
@@ -34,7 +34,7 @@ struct Arguments: Equatable {
           --top-p P          samples from the most likely bytes with this total probability (0.95)
           --table S,S,…      storages to compare
                              (\(StorageChoice.compared.map(\.name).joined(separator: ",")))
-          --passage N        bytes to compare them on, 1 to 1024 (640)
+          --passage N        bytes to compare them on, 1 to 1024 (1024)
           --no-table         writes text only
           --report FILE      writes an HTML page with plots to a new file, or over a plain one
           --list-devices     lists the devices that can run the kernels
