@@ -5,6 +5,7 @@
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
+#include "Cache/RotatedTokens.hpp"
 #include "Cache/SequenceRows.hpp"
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Support/Format.hpp"
@@ -126,6 +127,20 @@ std::string AttentionCache::text() const {
   return text + ", " + bytesText(byteCount());
 }
 
+Result<CacheCursors::Recording*> AttentionCache::State::join(const std::shared_ptr<State>& self,
+                                                             CommandEncoder& encoder,
+                                                             std::span<const uint32_t> sequences) {
+  const auto& memory = self->storage.view().keys.buffer();
+  if (const auto& device = encoder.device(); device && !memory->isOf(*device)) {
+    return Error{.op = std::string(kCacheName),
+                 .what = "the cache is of another device than the encoder",
+                 .got = fmt::format("a cache on {}", memory->device() ? memory->device()->name() : "no device"),
+                 .expected = fmt::format("a cache on the encoder's device object, {}", device->name()),
+                 .fix = "Make the cache on the device whose encoder uses it."};
+  }
+  return CacheCursors::join({self, &self->cursors}, encoder, sequences);
+}
+
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
   const auto again = [&]() -> CommandEncoder::Call {
@@ -137,13 +152,19 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
       encoder, kAppend, again,
       [&]() -> Result<void> {
         MNK_TRY(const uint32_t number, state_->cursors.numberOf(sequence));
-        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&number, 1}));
+        MNK_TRY(auto recording, State::join(state_, encoder, {&number, 1}));
         MNK_TRY(auto cursor, recording->toAppend(number));
         MNK_TRY(checkOneSequence(keys));
         const uint64_t end = cursor.next + keys.resolved().totalTokens();
         if (auto counted = checkPositions(number, end); !counted) {
           MNK_TRY(state_->storage.planAppend(keys, values, number, cursor.next));
           return counted;
+        }
+        if (encoder.rotatedRows()) {
+          const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
+          MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
+          const PlacedRows placed{.sequence = number, .rows = end - cursor.next, .position = cursor.next};
+          MNK_TRY(checkRotatedKeys(kAppend, encoder, *recording, keys, {&placed, 1}));
         }
         MNK_TRY(std::visit([&](const auto& op) { return encoder.encode(op); },
                            state_->storage.append(keys, values, number, cursor.next)));
@@ -189,7 +210,7 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
           MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
           sequences = {&only, 1};
         }
-        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+        MNK_TRY(auto recording, State::join(state_, encoder, sequences));
         std::map<uint32_t, uint64_t> next;
         for (const uint32_t sequence : sequences) {
           if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
@@ -201,6 +222,7 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
         MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
         MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
         if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
+        MNK_TRY(checkRotatedKeys(kAppend, encoder, *recording, keys, placedRows(entries, next)));
         MNK_TRY(auto rows, state_->rowSlots(entries, next));
         MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
         MNK_TRY(encoder.encode(planned));
@@ -222,7 +244,7 @@ Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::opti
   };
   return cacheCall(encoder, kDequantize, again, [&]() -> Result<void> {
     MNK_TRY(const uint32_t sequence, state_->cursors.numberOf(given));
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
+    MNK_TRY(auto recording, State::join(state_, encoder, {&sequence, 1}));
     MNK_TRY(auto planned, state_->storage.planDequantize(keys, values, sequence, position, domain));
     const HeadsView target(keys ? *keys : *values);
     MNK_TRY(checkOneSequence(target));

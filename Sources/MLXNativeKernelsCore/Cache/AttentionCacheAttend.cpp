@@ -5,6 +5,7 @@
 
 #include "Cache/AttendedRows.hpp"
 #include "Cache/AttentionCacheState.hpp"
+#include "Cache/RotatedTokens.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/Overlap.hpp"
 #include "Ops/FlashDecode/AttentionResultRules.hpp"
@@ -141,6 +142,21 @@ Result<std::vector<AttendedSequence>> attendedSequences(
   return attended;
 }
 
+Result<void> checkRotated(std::string_view call, const CommandEncoder& encoder, CacheCursors::Recording& recording,
+                          const HeadsView& queries, std::span<const SequenceRows> entries,
+                          std::span<const AttendedSequence> attended, const AttentionOptions& options,
+                          bool isAfterPrefixes) {
+  if (!encoder.rotatedRows() || !options.isCausal) return {};  // rows have no positions if all see all
+  MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, call));
+  std::vector<PlacedRows> placed;
+  uint64_t first = 0;
+  for (size_t i = 0; i < entries.size(); first += entries[i++].rows) {
+    const auto [sequence, rows] = entries[i];
+    if (rows <= attended[i].length) placed.push_back({sequence, first, rows, attended[i].length - rows});
+  }
+  return checkRotatedQueries(call, encoder, recording, queries, placed, isAfterPrefixes);
+}
+
 Error tooFewPositions(uint64_t rows, uint32_t sequence, const CacheCursor& cursor) {
   return {.op = std::string(kAttend),
           .what = "a sequence has fewer positions than queries",
@@ -224,6 +240,31 @@ Result<Plan> AttentionCache::State::planAttendRows(const std::shared_ptr<Device>
   return planAttend(device, runsOf(queries, 0, rows, count), shaped, options, std::move(listed), rotated);
 }
 
+std::optional<Error> AttentionCache::State::lostRows(std::span<const SequenceRows> entries,
+                                                     std::span<const AttendedSequence> attended,
+                                                     const AttentionOptions& options) const {
+  const CacheSlots& slots = cursors.slots();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const auto [sequence, rows] = entries[i];
+    const CacheCursor cursor{.next = attended[i].length, .highest = attended[i].written()};
+    if (rows == 0) continue;
+    if (cursor.next == 0) return tooFewPositions(rows, sequence, cursor);
+    const uint64_t first = cursor.next - std::min(cursor.next, rows), oldest = slots.oldestKept(cursor);
+    const bool isLost =
+        options.isCausal ? std::max(first, slots.pinned) < std::min(oldest, cursor.next) : slots.count(cursor) == 0;
+    if (!isLost) continue;
+    return Error{
+        .op = std::string(kAttend),
+        .what = "rows are of tokens that the ring has overwritten",
+        .got = fmt::format("{} up to position {} of sequence {}", countText(rows, "row"), cursor.next - 1, sequence),
+        .expected = slots.heldText(cursor),
+        .fix =
+            "Append keys and values of the queries' tokens first, and attend to no more rows than the ring "
+            "holds."};
+  }
+  return std::nullopt;
+}
+
 void AttentionCache::State::noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended,
                                      uint64_t rows, const AttentionOptions& options) const {
   const CacheCursor cursor{.next = attended.length, .highest = std::max(attended.highest, attended.length)};
@@ -245,17 +286,18 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       [&]() -> Result<void> {
         MNK_TRY(checkTarget(kAttend, results));
         MNK_TRY(const uint32_t number, state_->cursors.numberOf(sequence));
-        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&number, 1}));
+        MNK_TRY(auto recording, State::join(state_, encoder, {&number, 1}));
         MNK_TRY(auto cursor, recording->known(number));
         const AttendedSequence attended = attendedBy(number, cursor);
-        const uint64_t rows = queries.resolved().tokens;
+        const SequenceRows entry{number, queries.resolved().tokens};
         const FlashDecode op = state_->attention(queries, results, options, {attended});
-        if (cursor.next == 0 && rows != 0) {
+        if (const auto lost = state_->lostRows({&entry, 1}, {&attended, 1}, options)) {
           MNK_TRY(plan(op));  // its rules come first
-          return tooFewPositions(rows, number, cursor);
+          return *lost;
         }
+        MNK_TRY(checkRotated(kAttend, encoder, *recording, queries, {&entry, 1}, {&attended, 1}, options));
         MNK_TRY(encoder.encode(op));
-        state_->noteRead(*recording, attended, rows, options);
+        state_->noteRead(*recording, attended, entry.rows, options);
         return {};
       },
       true);
@@ -281,17 +323,19 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
           MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
           sequences = {&only, 1};
         }
-        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+        MNK_TRY(auto recording, State::join(state_, encoder, sequences));
         // All of the queries, before they are divided.
         MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
         MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
         MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
                                                  [&](uint32_t sequence) { return recording->known(sequence); }));
+        MNK_TRY(checkRotated(kAttend, encoder, *recording, queries, entries, attended, options));
         MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
         const CallRows call = CallRows::of(entries);
         MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
         MNK_TRY(auto whole,
                 state_->planAttendRows(encoder.device(), queries, results, options, call, entries, attended));
+        if (const auto lost = state_->lostRows(entries, attended, options)) return *lost;
         MNK_TRY(encoder.encode(whole));
         for (size_t i = 0; i < entries.size(); ++i) {
           state_->noteRead(*recording, attended[i], entries[i].rows, options);

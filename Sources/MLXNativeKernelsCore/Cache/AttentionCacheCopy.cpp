@@ -99,8 +99,8 @@ std::string shapeText(const AttentionCacheDescriptor& d) {
 Result<void> AttentionCache::State::copyFrom(CommandEncoder& encoder, const std::shared_ptr<State>& self,
                                              const std::shared_ptr<State>& from, std::span<const uint32_t> sources,
                                              std::span<const uint32_t> targets) {
-  MNK_TRY(auto reading, CacheCursors::join({from, &from->cursors}, encoder, sources));
-  MNK_TRY(auto writing, CacheCursors::join({self, &self->cursors}, encoder, targets));
+  MNK_TRY(auto reading, join(from, encoder, sources));
+  MNK_TRY(auto writing, join(self, encoder, targets));
   const CacheSlots &fromSlots = from->cursors.slots(), &slots = self->cursors.slots();
   std::vector<CacheCursor> cursors, copied;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -153,8 +153,23 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, Atte
   });
 }
 
+Result<AttentionCache> AttentionCache::State::makeFrom(const State& source,
+                                                       const AttentionCacheDescriptor& descriptor) {
+  MNK_TRY(auto cache, make(source.storage.view().keys.buffer()->device(), descriptor));
+  // Nothing is known of it unless the encoder is committed.
+  cache.state_->cursors.restore({descriptor.sequences, CacheCursor{.suspectFrom = 0}});
+  return cache;
+}
+
 Result<AttentionCache> AttentionCache::grown(CommandEncoder& encoder, uint32_t capacity) const {
   return guardedAs(kGrown, [&]() -> Result<AttentionCache> {
+    if (encoder.isRecording()) {
+      return Error{.op = std::string(kCacheName),
+                   .what = "a recording cannot grow a cache",
+                   .got = "a larger cache, which every run would fill again from the old one",
+                   .expected = "a step that runs once",
+                   .fix = "Grow the cache in a step that is not recorded, then record steps over the larger one."};
+    }
     AttentionCacheDescriptor descriptor = state_->descriptor;
     if (capacity < descriptor.capacity) {
       return Error{.op = std::string(kCacheName),
@@ -164,7 +179,7 @@ Result<AttentionCache> AttentionCache::grown(CommandEncoder& encoder, uint32_t c
                    .fix = "Pass a larger capacity, or copy the sequences to a smaller cache."};
     }
     descriptor.capacity = capacity;
-    MNK_TRY(auto larger, make(state_->storage.view().keys.buffer()->device(), descriptor));
+    MNK_TRY(auto larger, State::makeFrom(*state_, descriptor));
     MNK_TRY(larger.growFrom(encoder, *this));
     return larger;
   });
@@ -191,7 +206,7 @@ Result<AttentionCache> AttentionCache::quantized(CommandEncoder& encoder, const 
                    .fix = "Dequantize its positions, and append them to a cache of the other storage."};
     }
     descriptor.quantized = storage;
-    MNK_TRY(auto quantized, make(state_->storage.view().keys.buffer()->device(), descriptor));
+    MNK_TRY(auto quantized, State::makeFrom(*state_, descriptor));
     MNK_TRY(quantized.quantizeFrom(encoder, *this));
     return quantized;
   });
@@ -203,8 +218,8 @@ Result<void> AttentionCache::quantizeFrom(CommandEncoder& encoder, const Attenti
   };
   return cacheCall(encoder, kQuantized, again, [&]() -> Result<void> {
     const std::vector<uint32_t> sequences = state_->allSequences();
-    MNK_TRY(auto from, CacheCursors::join({source.state_, &source.state_->cursors}, encoder, sequences));
-    MNK_TRY(auto into, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+    MNK_TRY(auto from, State::join(source.state_, encoder, sequences));
+    MNK_TRY(auto into, State::join(state_, encoder, sequences));
     const CacheSlots& slots = state_->cursors.slots();
     std::vector<CacheCursor> cursors;
     for (const uint32_t sequence : sequences) {

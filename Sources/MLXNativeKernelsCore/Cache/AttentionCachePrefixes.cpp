@@ -77,7 +77,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
       sequences = {&only, 1};
     }
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+    MNK_TRY(auto recording, State::join(state_, encoder, sequences));
     MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kPrefixedAttend));
     MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
     MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
@@ -86,6 +86,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       const auto [sequence, rows] = entries[i];
       if (rows > attended[i].length) return tooFewPositions(rows, sequence, {.next = attended[i].length});
     }
+    MNK_TRY(checkRotated(kPrefixedAttend, encoder, *recording, queries, entries, attended, options, true));
     const CallRows call = CallRows::of(entries);
     const uint64_t heads = queries.resolved().heads;
     MNK_TRY(checkResults(kPrefixedAttend, results, call, heads, state_->descriptor.valueHeadDim));
@@ -103,6 +104,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
             state_->planAttendRows(encoder.device(), queries, part, prefixed.partOptions(), call, entries, attended));
     whole.append(std::move(own));
     MNK_TRY(prefixed.finish(whole));
+    if (const auto lost = state_->lostRows(entries, attended, options)) return *lost;
     MNK_TRY(encoder.encode(whole));
     for (size_t i = 0; i < entries.size(); ++i) {
       state_->noteRead(*recording, attended[i], entries[i].rows, options);

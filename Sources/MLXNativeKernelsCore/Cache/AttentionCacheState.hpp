@@ -22,6 +22,12 @@ struct AttentionCache::State {
   State(AttentionCacheDescriptor of, CacheStorage with, CacheSlots slots)
       : descriptor(std::move(of)), storage(std::move(with)), cursors(slots, descriptor.sequences, windowOf({})) {}
 
+  // What this encoder records for the cache. All listed sequences are known.
+  static Result<CacheCursors::Recording*> join(const std::shared_ptr<State>& self, CommandEncoder& encoder,
+                                               std::span<const uint32_t> sequences);
+  // A cache that a call fills from `source`. Its sequences are suspect until the encoder is committed.
+  static Result<AttentionCache> makeFrom(const State& source, const AttentionCacheDescriptor& descriptor);
+
   // The window of rows that attend with these options.
   uint32_t windowOf(const AttentionOptions& options) const {
     return options.window == 0 && descriptor.slidingWindow ? descriptor.slidingWindow->window : options.window;
@@ -37,6 +43,9 @@ struct AttentionCache::State {
                               const AttentionResults& results, const AttentionOptions& options, const CallRows& call,
                               std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended,
                               const std::optional<ScratchQueries>& rotated = {}) const;
+  // The error of rows that would not see their own tokens, because there are none or the ring has overwritten them.
+  std::optional<Error> lostRows(std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended,
+                                const AttentionOptions& options) const;
   // Slots for the tokens of a list. Advances the next position of each sequence past them.
   struct RowSlots {
     std::vector<uint32_t> sequences;

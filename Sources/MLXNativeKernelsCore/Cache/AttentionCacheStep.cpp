@@ -7,6 +7,7 @@
 
 #include "Cache/AttendedRows.hpp"
 #include "Cache/AttentionCacheState.hpp"
+#include "Cache/RotatedTokens.hpp"
 #include "Cache/StepRotation.hpp"
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
@@ -37,10 +38,10 @@ Error ringTooSmallError(const CacheSlots& slots, const CacheCursor& cursor, uint
   // A larger ring would not bring back what this one has overwritten.
   if (window <= slots.capacity - slots.pinned) {
     return {.op = std::string(kCall),
-            .what = "the sequence was rolled back too far for the window",
-            .got = fmt::format("{}, after a rollback of {} to position {}", got,
-                               countText(cursor.highest - cursor.next, "token"), cursor.next),
-            .expected = fmt::format("a rollback to position {} or later", slots.oldestKept(cursor) + window - 1),
+            .what = "the window reaches positions that the sequence has lost",
+            .got = fmt::format("{}; it is at position {} and holds {}", got, cursor.next, slots.heldText(cursor)),
+            .expected = fmt::format("a window of at most {}, or position {} or later",
+                                    cursor.next + 1 - slots.oldestKept(cursor), slots.oldestKept(cursor) + window - 1),
             .fix = std::string(kAfterLongRollback)};
   }
   // A capacity at which nothing is overwritten.
@@ -304,7 +305,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           MNK_TRY(only, state_->cursors.numberOf(step.sequence));
         }
         const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(step.sequences);
-        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
+        MNK_TRY(auto recording, State::join(state_, encoder, listed));
         Cursors cursors;
         const auto look = [&]() -> Result<void> {
           for (const uint32_t sequence : listed) {
@@ -314,9 +315,23 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           }
           return {};
         };
+        const bool mayBeRotated = source || encoder.rotatedRows();
+        const auto checkRotations = [&](const Cursors& at) -> Result<void> {
+          MNK_TRY(const auto entries, state_->checkedEntries(step, at));
+          std::map<uint32_t, uint64_t> next;
+          for (const auto& [sequence, cursor] : at) next.emplace(sequence, cursor.next);
+          const auto placed = placedRows(entries, std::move(next));
+          if (source) MNK_TRY(checkFollowed(kCall, *recording, *step.rotary->positions, placed));
+          if (step.rotary) {
+            MNK_TRY(checkUnrotated(kCall, encoder, step.queries, placed));
+            return checkUnrotated(kCall, encoder, step.keys, placed);
+          }
+          MNK_TRY(checkRotatedKeys(kCall, encoder, *recording, step.keys, placed));
+          return checkRotatedQueries(kCall, encoder, *recording, step.queries, placed, !step.after.empty());
+        };
         const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
         const auto recorded = [&]() -> Result<void> {
-          if (source) source->recorded(encoder);
+          if (source) source->recorded(encoder, nullptr);
           const bool hasTensor =
               step.rotary && step.rotary->offsets && std::holds_alternative<Tensor>(*step.rotary->offsets);
           if (!source && step.rotary && step.rotary->positions && step.rotary->positions->areNumbers() && !hasTensor) {
@@ -331,6 +346,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           const bool isWhole = tokens < kMaxKVExtent && cursor.next + tokens < kMaxKVExtent &&
                                state_->cursors.slots().exactChunk(cursor, tokens, window) == tokens;
           if (isWhole) {
+            if (mayBeRotated) MNK_TRY(checkRotations({{only, cursor}}));
             const auto fresh = [&]() -> Result<Plan> {
               cursors.emplace(only, cursor);
               return planned();
@@ -341,6 +357,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           }
         }
         MNK_TRY(look());
+        if (mayBeRotated) MNK_TRY(checkRotations(cursors));
         MNK_TRY(step.after.empty() ? encoder.encode(planned()) : state_->encodeStepAfter(encoder, step, cursors));
         for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
         return recorded();

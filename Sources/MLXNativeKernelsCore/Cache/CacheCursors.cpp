@@ -20,7 +20,7 @@ constexpr uint64_t kMaxPositions = uint64_t{1} << 62;  // out of reach in practi
 
 Error suspectError(uint32_t sequence, const CacheCursor& cursor) {
   return {.op = std::string(kCacheName),
-          .what = "the sequence is suspect because earlier work on it failed",
+          .what = "the sequence is suspect because earlier work on it failed or was not committed",
           .got = fmt::format("sequence {}, unknown from position {}", sequence, *cursor.suspectFrom),
           .expected = "a sequence whose contents are known",
           .fix = fmt::format("Truncate it to position {} or less, or reset it.", *cursor.suspectFrom)};
@@ -297,6 +297,12 @@ void CacheCursors::Recording::rotate(uint64_t begin, uint64_t end, uint32_t sequ
   rotations_.push_back({begin, end, sequence});
 }
 
+bool CacheCursors::Recording::isOvertaken(uint32_t sequence) {
+  std::lock_guard lock(mutex());
+  const Change& change = this->change(sequence);
+  return !change.isReplaced && (change.rotatedBegin < change.before.next || change.cutAt < change.readEnd);
+}
+
 void CacheCursors::Recording::keepRotations() noexcept {
   std::lock_guard lock(mutex());
   for (const auto& [begin, end, sequence] : rotations_) {
@@ -329,6 +335,11 @@ void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) 
   change.rotatedBegin = UINT64_MAX, change.rotatedEnd = 0;  // what was rotated has been appended and is replaced
 }
 
+Result<void> CacheCursors::Recording::checkComplete() {
+  for (const Change& change : changes_) MNK_TRY(checkRotated(change));
+  return {};
+}
+
 Result<void> CacheCursors::Recording::check() {
   for (const Change& change : changes_) MNK_TRY(check(change));
   return {};
@@ -353,12 +364,13 @@ Result<void> CacheCursors::Recording::check(const Change& change) const {
   const bool hasMoved = change.isWritten() && (now != change.before || isRotatedElsewhere);
   if (now.suspectFrom && (hasMoved || change.readEnd > *now.suspectFrom)) return suspectError(sequence, now);
   const auto changed = [&](std::string got, std::string expected) {
-    return Error{.op = std::string(kCacheName),
-                 .what = "the cache was changed while this encoder recorded",
-                 .got = std::move(got),
-                 .expected = std::move(expected),
-                 .fix = "Encode this step again, with a new encoder.",
-                 .retryable = true};
+    return Error{
+        .op = std::string(kCacheName),
+        .what = "the cache was changed while this encoder recorded",
+        .got = std::move(got),
+        .expected = std::move(expected),
+        .fix = "Encode this step again, with a new encoder. Truncate and run other steps before it or after it.",
+        .retryable = true};
   };
   if (hasMoved) {
     const bool isBack = now.next == change.before.next && now != change.before;

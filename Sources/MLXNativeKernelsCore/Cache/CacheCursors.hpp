@@ -122,12 +122,23 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   void read(uint64_t begin, uint64_t end, uint32_t sequence, bool isCausalAttention = false);
   // An op that is being recorded rotates by these positions, which this encoder must append.
   void rotate(uint64_t begin, uint64_t end, uint32_t sequence);
+  struct Rotation {
+    uint64_t begin, end;
+    uint32_t sequence;
+  };
+  const std::vector<Rotation>& rotations() const { return rotations_; }  // of the op that is being recorded
   // The op asks again, or has been recorded.
   void forgetRotations() noexcept { rotations_.clear(); }
   void keepRotations() noexcept;
+  // Whether others have changed the sequence since this encoder rotated by its positions, so that the commit is
+  // refused.
+  bool isOvertaken(uint32_t sequence);
+  // The end of the positions of a known sequence by which this encoder has rotated tokens.
+  uint64_t rotatedEnd(uint32_t sequence) { return change(sequence).rotatedEnd; }
   // All that the sequence held is replaced.
   void replace(const CacheCursor& by, uint32_t sequence);
 
+  Result<void> checkComplete() override;
   Result<void> check() override;
   void advance() noexcept override;
   void finished(const Result<void>& outcome) noexcept override;
@@ -159,11 +170,7 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
 
   std::shared_ptr<CacheCursors> cursors_;
   std::vector<Change> changes_;  // sorted by sequence
-  struct Rotation {
-    uint64_t begin, end;
-    uint32_t sequence;
-  };
-  std::vector<Rotation> rotations_;  // of the op that is being recorded
+  std::vector<Rotation> rotations_;
   Recording* previous_ = nullptr;
   Recording* next_ = nullptr;
   bool isListed_ = false;

@@ -4,6 +4,7 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/SequenceRows.hpp"
+#include "Runtime/RotatedRows.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -29,6 +30,7 @@ class NextPositions final : public PositionSource {
       MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
       MNK_TRY(auto recording, CacheCursors::join(cursors_, encoder, listed));
       recording->forgetRotations();
+      encoder.makeRotatedRows().reserve(2 * entries.size());
       std::map<uint32_t, uint64_t> next;
       std::vector<int32_t> numbers;
       for (const auto& [sequence, rows] : entries) {
@@ -47,10 +49,21 @@ class NextPositions final : public PositionSource {
     });
   }
 
-  void recorded(CommandEncoder& encoder) const noexcept override {
-    if (auto* recording = encoder.participant(cursors_.get())) {
-      static_cast<CacheCursors::Recording*>(recording)->keepRotations();
+  void recorded(CommandEncoder& encoder, const MultiRoPE* rotation) const noexcept override {
+    auto* const recording = static_cast<CacheCursors::Recording*>(encoder.participant(cursors_.get()));
+    if (!recording) return;
+    if (rotation) {
+      const auto note = [&](const HeadsView& rotated) {
+        uint64_t row = 0;
+        for (const auto& [begin, end, sequence] : recording->rotations()) {
+          encoder.makeRotatedRows().add(rotated, row, end - begin, begin, rotation->offsets.has_value());
+          row += end - begin;
+        }
+      };
+      note(rotation->rotatedQueries.value_or(rotation->queries));
+      if (rotation->keys) note(rotation->rotatedKeys.value_or(*rotation->keys));
     }
+    recording->keepRotations();
   }
 
  private:

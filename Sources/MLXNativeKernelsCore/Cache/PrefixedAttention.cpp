@@ -131,7 +131,7 @@ auto AttentionCache::State::PrefixedAttention::make(std::string_view call, Comma
                                      isOwn ? "as a sequence of the rows" : "again as a prefix"),
                          "each sequence once", "Leave out the prefix, or pass another sequence.");
     }
-    MNK_TRY(auto recording, CacheCursors::join({other, &other->cursors}, encoder, {&sequence, 1}));
+    MNK_TRY(auto recording, State::join(other, encoder, {&sequence, 1}));
     MNK_TRY(auto cursor, recording->known(sequence));
     if (cursor.next == 0) {
       return prefixError(call, "a prefix holds no tokens", fmt::format("sequence {} at position 0", sequence),
@@ -219,9 +219,14 @@ Result<Plan> AttentionCache::State::PrefixedAttention::planPrefixes(const std::s
       // Rows of later entries only seem to be further away.
       if (options.window != 0) options.window = static_cast<uint32_t>(prefix.attended.length + rows_.total);
     }
-    MNK_TRY(auto planned, prefix.state->planAttendRows(device, call.entries == 1 && together ? *together : queries,
-                                                       part(index), options, call, entries, attended));
-    whole.append(std::move(planned));
+    auto planned = prefix.state->planAttendRows(device, call.entries == 1 && together ? *together : queries,
+                                                part(index), options, call, entries, attended);
+    if (!planned) {
+      Error error = std::move(planned).error();
+      error.got = fmt::format("in prefix {}: {}", index, error.got);
+      return error;
+    }
+    whole.append(*std::move(planned));
     before -= prefix.attended.length;
   }
   return whole;

@@ -11,6 +11,7 @@
 #include "Runtime/HazardTracker.hpp"
 #include "Runtime/MemoryTracker.hpp"
 #include "Runtime/RepeatedOp.hpp"
+#include "Runtime/RotatedRows.hpp"
 #include "Runtime/Signposts.hpp"
 
 namespace mnk {
@@ -62,6 +63,7 @@ struct CommandEncoder::Impl {
   bool isCommitted = false;
   bool hasFixedPositions = false;
   bool hasAppend = false;
+  std::unique_ptr<RotatedRows> rotated;
   bool isMidway = false;         // a dispatch was added to the submission but not yet to the records above
   std::optional<Error> failure;  // set if the submission contains only part of a call and must not run
 

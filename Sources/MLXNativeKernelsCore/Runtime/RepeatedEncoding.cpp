@@ -187,10 +187,19 @@ void CommandEncoder::noteAppend() noexcept {
   impl_->hasAppend = true;
 }
 
+const RotatedRows* CommandEncoder::rotatedRows() const {
+  return impl_->rotated.get();
+}
+
+RotatedRows& CommandEncoder::makeRotatedRows() {
+  if (!impl_->rotated) impl_->rotated = std::make_unique<RotatedRows>(impl_->touched);
+  return *impl_->rotated;
+}
+
 Result<void> CommandEncoder::checkRecorded() const {
   if (impl_->hasFixedPositions && impl_->hasAppend) return fixedPositions();
   std::lock_guard lock(EncodingParticipant::mutex());
-  for (const auto& joined : impl_->participants) MNK_TRY(joined.participant->check());
+  for (const auto& joined : impl_->participants) MNK_TRY(joined.participant->checkComplete());
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "Cache/NextPositions.cpp"
 #include "Cache/PrefixedAttention.cpp"
 #include "Cache/QuantizedStorageRules.cpp"
+#include "Cache/RotatedTokens.cpp"
 #include "Cache/SequenceRows.cpp"
 #include "Cache/StepRotation.cpp"
 #include "Prepare/Prepare.cpp"

@@ -12,6 +12,7 @@
 #include "Runtime/MemoryTracker.cpp"
 #include "Runtime/RecordedStep.cpp"
 #include "Runtime/RegionSet.cpp"
+#include "Runtime/RotatedRows.cpp"
 #include "Runtime/ScratchPool.cpp"
 #include "Runtime/Shape.cpp"
 #include "Runtime/ThreadgroupShape.cpp"

@@ -192,18 +192,35 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
         EXPECT(largestDifference(fixture.attendNow(queries, masked), fixture.expected(queries, rows, held())) <
                kF32Sums);
       };
-      expectHeld(10);          // the first rows see nothing, or only pinned positions
+      const auto expectLost = [&](uint64_t rows, std::string_view got, std::string_view expected) {
+        const Tensor queries = fixture.someQueries(rows), out = fixture.someQueries(rows);
+        const ExpectedError error{.op = "AttentionCache.attend",
+                                  .what = "rows are of tokens that the ring has overwritten",
+                                  .got = got,
+                                  .expected = expected,
+                                  .fix = "Append keys and values of the queries' tokens first"};
+        CommandEncoder encoder(device);
+        EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 0), (error));
+        const uint32_t rowCounts[] = {static_cast<uint32_t>(rows)};
+        EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, {{0}}, rowCounts), (error));
+      };
+      expectHeld(10 - oldest);
+      expectLost(11 - oldest, pinned == 0 ? "7 rows up to position 9 of sequence 0" : "5 rows up to position 9",
+                 pinned == 0 ? "positions 4 to 9" : "positions 6 to 9 and the first 2");
       fixture.truncate(8, 0);  // tokens overwritten by the truncated ones stay lost
       EXPECT_EQ(*fixture.cache.count(0), held().size());
       expectHeld(1);
-      expectHeld(4);
+      expectHeld(2);
       fixture.appendNow(1);
       expectHeld(3);
-      if (pinned == 0) fixture.truncate(4, 0);  // no position of the ring is left
-      if (pinned != 0) fixture.truncate(1, 0);  // at a pinned position the ring is empty again
+      if (pinned == 0) {
+        fixture.truncate(4, 0);  // no position of the ring is left
+        expectLost(1, "1 row up to position 3", "");
+        continue;
+      }
+      fixture.truncate(1, 0);  // at a pinned position the ring is empty again
       const Tensor one = fixture.someQueries(1);
-      EXPECT(largestDifference(fixture.attendNow(one), fixture.expected(one, 1, positions(0, pinned == 0 ? 0 : 1))) <
-             kF32Sums);
+      EXPECT(largestDifference(fixture.attendNow(one), fixture.expected(one, 1, positions(0, 1))) < kF32Sums);
     }
   });
 }

@@ -133,18 +133,45 @@ TEST(AttentionCacheGrow, RefusesWhatCannotGrow) {
   EXPECT_ERROR(failed.grown(again, 8), {.op = "AttentionCache.grown", .what = "the sequence is suspect"});
 }
 
-TEST(AttentionCacheGrow, ARecordedStepGrowsAgain) {
+// Every run would fill the larger cache from the old one, without the tokens that were appended to it since.
+TEST(AttentionCacheGrow, ARecordingCannotGrow) {
   const auto device = FakeDevice::make();
   AttentionFixture fixture(device, attendedDescriptor(6));
-  std::optional<AttentionCache> larger;
-  const RecordedStep step = REQUIRE(RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
-    larger = REQUIRE(fixture.cache.grown(encoder, 8));
-    return {};
-  }));
-  for (const uint64_t tokens : {2, 4}) {
-    fixture.appendNow(2, 0);
-    REQUIRE(step.run());
-    EXPECT_EQ(*larger->nextPosition(0), tokens);
+  EXPECT_ERROR(RecordedStep::record(device,
+                                    [&](CommandEncoder& encoder) -> Result<void> {
+                                      auto larger = fixture.cache.grown(encoder, 8);
+                                      if (!larger) return larger.error();
+                                      return {};
+                                    }),
+               {.op = "AttentionCache.grown",
+                .what = "a recording cannot grow a cache",
+                .got = "a larger cache, which every run would fill again from the old one",
+                .expected = "a step that runs once",
+                .fix = "Grow the cache in a step that is not recorded, then record steps over the larger one."});
+}
+
+// A cache that was to be filled by a step that never ran is not an empty one.
+TEST(AttentionCacheGrow, WithoutACommitNothingIsKnown) {
+  const auto device = FakeDevice::make();
+  AttentionFixture fixture(device, attendedDescriptor(6));
+  fixture.appendNow(2, 0);
+  std::vector<AttentionCache> made;
+  {
+    CommandEncoder encoder(device);
+    made.push_back(REQUIRE(fixture.cache.grown(encoder, 8)));
+    made.push_back(REQUIRE(fixture.cache.quantized(encoder, {})));
+    const Tensor keys = fixture.zeros({1, kAttendedHeads, kAttendedDim});
+    REQUIRE(made[0].append(encoder, keys, keys, 0));  // the step itself can use it
+  }
+  for (AttentionCache& cache : made) {
+    EXPECT(cache.isSuspect(0));
+    const Tensor keys = fixture.zeros({1, kAttendedHeads, kAttendedDim});
+    CommandEncoder encoder(device);
+    EXPECT_ERROR(cache.append(encoder, keys, keys, 0),
+                 {.what = "the sequence is suspect because earlier work on it failed or was not committed",
+                  .got = "sequence 0, unknown from position 0"});
+    cache.reset();
+    REQUIRE(cache.append(encoder, keys, keys, 0));
   }
 }
 

@@ -107,7 +107,7 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
 
   CommandEncoder next(device);
   const ExpectedError suspect{.op = "AttentionCache",
-                              .what = "the sequence is suspect because earlier work on it failed",
+                              .what = "the sequence is suspect because earlier work on it failed or was not committed",
                               .got = "sequence 1, unknown from position 2",
                               .expected = "a sequence whose contents are known",
                               .fix = "Truncate it to position 2 or less, or reset it."};

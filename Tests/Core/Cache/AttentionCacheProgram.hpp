@@ -239,7 +239,7 @@ class AttentionCacheProgram {
     return slot != held.positionInSlot.end() && slot->second == position;
   }
 
-  // Collects the positions a row sees. Returns false if its window includes a lost position.
+  // Collects the positions a row sees. Returns false if its own or one in its window is lost.
   bool see(const HeldPositions& held, uint64_t row, RowOptions options, std::vector<uint64_t>& seen) const {
     if (options.window == 0 && descriptor_.slidingWindow) options.window = descriptor_.slidingWindow->window;
     bool isHeld = true;
@@ -249,7 +249,7 @@ class AttentionCacheProgram {
       if (keeps(held, position)) {
         seen.push_back(position);
       } else {
-        isHeld = isHeld && options.window == 0;
+        isHeld = isHeld && options.window == 0 && position != row;
       }
     }
     return isHeld;

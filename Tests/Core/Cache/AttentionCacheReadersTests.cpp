@@ -250,7 +250,8 @@ TEST(AttentionCacheReaders, OfFailedOutputsAreRefused) {
   REQUIRE(failing.commit());
   Reader reader(fixture, 1);
   EXPECT(device->finishNext(fakeFailure()));
-  EXPECT_ERROR(reader.encoder.commit(), {.what = "the sequence is suspect because earlier work on it failed"});
+  EXPECT_ERROR(reader.encoder.commit(),
+               {.what = "the sequence is suspect because earlier work on it failed or was not committed"});
 }
 
 // One encoder appends to many caches, the last of which has already advanced; meanwhile another thread appends to the

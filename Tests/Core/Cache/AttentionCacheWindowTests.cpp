@@ -21,13 +21,13 @@ TEST(AttentionCacheWindow, ALongRollbackIsNamed) {
                                                        .options = {.window = 4},
                                                        .sequence = 0}),
                {.op = "AttentionCache.appendAndAttend",
-                .what = "the sequence was rolled back too far for the window",
-                .got = "token 0 of 1, whose window of 4 reaches positions that a ring of 8 has overwritten, after a "
-                       "rollback of 5 tokens to position 15",
-                .expected = "a rollback to position 16 or later",
+                .what = "the window reaches positions that the sequence has lost",
+                .got = "token 0 of 1, whose window of 4 reaches positions that a ring of 8 has overwritten; it is at "
+                       "position 15 and holds positions 13 to 14 and the first 1",
+                .expected = "a window of at most 3, or position 16 or later",
                 .fix = "Reset the sequence and append its tokens again"});
   EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.window = 4}, 0),
-               {.got = "after a rollback of 5 tokens", .fix = "reset the sequence and store its tokens again"});
+               {.got = "after a rollback, growth or copy", .fix = "reset the sequence and store its tokens again"});
 }
 
 // A sliding-window cache refuses a rollback after which no step could attend.

@@ -272,9 +272,10 @@ TEST(CacheFile, AFailedSaveKeepsTheOldFile) {
   REQUIRE(append(cache, encoder, 1, 2));
   REQUIRE(encoder.commit());
   EXPECT(device->finishNext(fakeFailure()));
-  EXPECT_ERROR(cache.save(folder.path()), {.op = "AttentionCache",
-                                           .what = "the sequence is suspect because earlier work on it failed",
-                                           .got = "sequence 2, unknown from position 0"});
+  EXPECT_ERROR(cache.save(folder.path()),
+               {.op = "AttentionCache",
+                .what = "the sequence is suspect because earlier work on it failed or was not committed",
+                .got = "sequence 2, unknown from position 0"});
   EXPECT(readFile(folder.path()) == before);
   EXPECT_EQ(folder.fileCount(), 1u);
   REQUIRE(cache.reset(2));

@@ -161,7 +161,7 @@ TEST(RecordedStep, RotaryPositionsFollowTheCache) {
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done)
       return done;
-    return s.cache.append(encoder, s.token, s.token, 0);
+    return s.cache.append(encoder, rows, rows, 0);
   });
   const auto expectPosition = [&](int32_t expected) {
     REQUIRE(step.run());
@@ -268,7 +268,7 @@ TEST(RecordedStep, JoinsOtherWork) {
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done)
       return done;
-    return s.cache.append(encoder, s.token, s.token, 0);
+    return s.cache.append(encoder, rows, rows, 0);
   });
   const RecordedStep twice = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto done = step.encode(encoder); !done) return done;

@@ -139,7 +139,7 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
       if (reachesLost(cursor, cursor.next - 1, options)) {
         return windowOf(options) > cache_.capacity - cache_.pinned
                    ? "the ring is too small for the window"
-                   : "the sequence was rolled back too far for the window";
+                   : "the window reaches positions that the sequence has lost";
       }
       if (isDivided && options.isBidirectional) return "attention that is not causal cannot be divided into chunks";
       if (cache_.isStorageOnly) return kNoKernelHere;

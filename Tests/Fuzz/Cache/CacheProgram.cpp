@@ -256,7 +256,7 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "attention that is not causal cannot be divided into chunks",
           "a window reaches positions that the ring has overwritten",
           "the ring is too small for the window",
-          "the sequence was rolled back too far for the window",
+          "the window reaches positions that the sequence has lost",
           "attention has no target, or two",
           "a result does not match the queries",
           "the scale cannot be used",

@@ -177,11 +177,11 @@ std::optional<LostPosition> firstLost(const Op& op) {
 }
 
 std::string lostText(const LostPosition& lost, uint64_t window) {
-  const uint64_t rolledBack = lost.sequence.written() - lost.sequence.length;
+  const bool hasLostMore = lost.sequence.written() != lost.sequence.length;
   return fmt::format("row {} of sequence {}, whose window of {} reaches position {}, over a ring that holds {}{}",
                      lost.row, lost.sequence.sequence, window, lost.position,
                      heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length),
-                     rolledBack == 0 ? "" : fmt::format(" after a rollback of {}", countText(rolledBack, "token")));
+                     hasLostMore ? " after a rollback, growth or copy" : "");
 }
 
 // The axes that results may have before their last.
@@ -353,8 +353,8 @@ constexpr Rule<Op> kWindowRules[] = {
         firstLost(op), "a window reaches positions that the ring has overwritten",
         lostText(*firstLost(op), op.options.window),
         fmt::format("a capacity of at least {}", firstLost(op)->neededCapacity()),
-        "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window. After a "
-        "rollback, reset the sequence and store its tokens again."),
+        "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window. For what the "
+        "ring has overwritten already, reset the sequence and store its tokens again."),
 };
 
 constexpr Rule<Op> kOperandRules[] = {

@@ -125,7 +125,7 @@ Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op) {
     MNK_TRY(resolved.positions, source->resolve(encoder, op.queries, false));
     RepeatedRotation repeated(resolved);
     MNK_TRY(encoder.repeat(repeated));
-    source->recorded(encoder);
+    source->recorded(encoder, &op);
     return {};
   });
 }

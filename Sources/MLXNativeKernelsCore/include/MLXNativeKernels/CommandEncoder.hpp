@@ -57,6 +57,8 @@ class Completion {
 class EncodingParticipant {
  public:
   virtual ~EncodingParticipant() = default;
+  // All that the encoder is to do is recorded. Returns whether it is complete in itself, whatever others do meanwhile.
+  virtual Result<void> checkComplete() { return {}; }
   // The encoder is being committed. Returns whether it may be. If one participant refuses, nothing is submitted and
   // none advances.
   virtual Result<void> check() = 0;
@@ -74,6 +76,7 @@ class EncodingParticipant {
 class CallMemo;
 class OpPositions;
 class RepeatedOp;
+class RotatedRows;
 
 class CommandEncoder {
  public:
@@ -143,9 +146,13 @@ class CommandEncoder {
   Result<void> remembering(const Make& make, const Body& body, bool hasOneForm = false) {
     return calls_ ? remember(std::cref(make), std::cref(body), hasOneForm) : body();
   }
+  bool isRecording() const { return calls_ != nullptr; }  // between its calls
   // What a recording cannot combine, because caches advance with every run: rotary positions that stay, and appends.
   void noteFixedPositions() noexcept;
   void noteAppend() noexcept;
+  // The rows that were rotated by positions that follow a cache; null before the first.
+  const RotatedRows* rotatedRows() const;
+  RotatedRows& makeRotatedRows();
 
  private:
   friend class RecordedStep;

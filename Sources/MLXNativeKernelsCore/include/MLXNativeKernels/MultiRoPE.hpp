@@ -22,17 +22,18 @@
 namespace mnk {
 
 class CommandEncoder;
+struct MultiRoPE;
 struct RotaryPositions;
 
 // Where positions come from that are known only when an op is encoded, such as the next ones of a cache.
 class PositionSource {
  public:
   virtual ~PositionSource() = default;
-  // The positions of these tokens: a number, a list or a tensor. A number
-  // would count from the start of every entry of a step; `asList` asks for a list of all tokens instead.
+  // The positions of these tokens: a number, a list or a tensor. A number would count from the start of every entry of
+  // a step; `asList` asks for a list of all tokens instead.
   virtual Result<RotaryPositions> resolve(CommandEncoder& encoder, const HeadsView& tokens, bool asList) const = 0;
-  // The op that asked for them last has been recorded.
-  virtual void recorded(CommandEncoder& encoder) const noexcept = 0;
+  // The op that asked for them last has been recorded: `rotation`, or another one that keeps what it rotates to itself.
+  virtual void recorded(CommandEncoder& encoder, const MultiRoPE* rotation) const noexcept = 0;
 };
 
 // The position of each token, from -2^31 to 2^31 - 1, on 1 to 4 axes. One axis is used for all of them, as for text.
