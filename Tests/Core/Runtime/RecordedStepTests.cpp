@@ -157,11 +157,10 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
 // Also after the cache was truncated or reset, and if the encoder has appended to it before.
 TEST(RecordedStep, RotaryPositionsFollowTheCache) {
   Fixture s;
-  const Tensor rows = tokens(s.device, 1, 2, 64);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done)
+    if (auto done = encoder.encode(MultiRoPE{.queries = s.token, .positions = s.cache.nextPositions({0})}); !done)
       return done;
-    return s.cache.append(encoder, rows, rows, 0);
+    return s.cache.append(encoder, s.token, s.token, 0);
   });
   const auto expectPosition = [&](int32_t expected) {
     REQUIRE(step.run());
@@ -264,11 +263,10 @@ TEST(RecordedStep, PositionsOfNumbersStay) {
 // A step can be encoded beside other work, more than once, and as part of another step.
 TEST(RecordedStep, JoinsOtherWork) {
   Fixture s;
-  const Tensor rows = tokens(s.device, 1, 2, 64);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = s.cache.nextPositions({0})}); !done)
+    if (auto done = encoder.encode(MultiRoPE{.queries = s.token, .positions = s.cache.nextPositions({0})}); !done)
       return done;
-    return s.cache.append(encoder, rows, rows, 0);
+    return s.cache.append(encoder, s.token, s.token, 0);
   });
   const RecordedStep twice = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto done = step.encode(encoder); !done) return done;
