@@ -97,17 +97,18 @@ extension KernelEncoder {
 
     /// Makes a new cache of a larger capacity with the contents of this one: the same sequences at the same positions.
     ///
-    /// The new cache is empty until the step is submitted. The old one does not change, and recorded steps keep using it:
-    /// record them again. A ring's overwritten positions stay lost. All sequences that stand at the same position are
-    /// copied in one dispatch for keys and values, and one for their scales; a ring with pinned positions that has wrapped
-    /// takes two of each.
+    /// Only this step can use the new cache until it is submitted: to others, its sequences are suspect. The old cache
+    /// does not change, and recorded steps keep using it: record them again. A ring's overwritten positions stay lost.
+    /// All sequences that stand at the same position are copied in one dispatch for keys and values, and one for their
+    /// scales; a ring with pinned positions that has wrapped takes two of each.
     ///
     /// ```swift
     /// var larger: AttentionCache?
     /// try device.encode { step in larger = try step.grow(cache, toCapacity: 8192) }
     /// ```
     ///
-    /// - Throws: ``KernelError`` if the capacity is smaller than the cache's, a sequence is suspect, or memory runs out.
+    /// - Throws: ``KernelError`` if the capacity is smaller than the cache's, a sequence is suspect, the step is being
+    ///   recorded, or memory runs out.
     public func grow(_ cache: AttentionCache, toCapacity capacity: Int) throws(KernelError) -> AttentionCache {
         let capacity = try UInt32(capacity, "capacity", op: "AttentionCache.grown")
         return try made { mnk_encoder_make_grown_cache($0, cache.handle.pointer, capacity, $1) }
@@ -116,9 +117,9 @@ extension KernelEncoder {
     /// Makes a new, quantized cache with the contents of a dense one: the same sequences, positions, slots, ring and
     /// pinned positions.
     ///
-    /// The new cache is empty until the step is committed. Sequences of the same length are quantized in one dispatch,
-    /// keys and values together; with means or channel scales there is one for each sequence. A storage that quantizes
-    /// only keys or only values keeps the others in their element type.
+    /// Only this step can use the new cache until it is submitted: to others, its sequences are suspect. Sequences of
+    /// the same length are quantized in one dispatch, keys and values together; with means or channel scales there is
+    /// one for each sequence. A storage that quantizes only keys or only values keeps the others in their element type.
     ///
     /// ```swift
     /// let small = try encoder.quantize(cache, as: .quantizedValues(.turbo, .bits4, keys: .float16))

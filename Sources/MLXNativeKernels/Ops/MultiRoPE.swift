@@ -33,9 +33,10 @@ public struct MultiRoPE: Sendable {
         case tensor(Tensor)
         /// The positions that the next tokens of a cache get, after what the step has appended.
         ///
-        /// They follow the cache: a ``RecordedStep`` asks for them with every run. The same step must append as many
-        /// tokens, after the rotation; otherwise it throws when it is submitted. The step does not compare what was
-        /// rotated with what is appended: append the rotated keys, right after their rotation and with the same lists.
+        /// They follow the cache: a ``RecordedStep`` asks for them with every run. The same step must append the
+        /// rotated keys; otherwise it throws when it is submitted. An append of other keys, or of rotated ones at other
+        /// positions, throws, and so does attention of rotated queries at other positions. The step knows tokens by
+        /// their memory: if a kernel of yours moves rotated keys to another tensor, pass positions in a tensor instead.
         /// ``MultiRoPE/plan()`` throws for these positions, because a plan would not follow the cache.
         ///
         /// Lists mean what they mean in ``KernelEncoder/append(keys:values:to:sequences:rowCounts:)``. `nil` means the

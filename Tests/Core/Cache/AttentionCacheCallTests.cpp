@@ -160,7 +160,10 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
   EXPECT_ERROR(encode({&append, &rotate}), (expected));
   EXPECT_ERROR(encode({&rotate, &append, &rotate}), (expected));
   expected.got = "rotation up to position 1, and 0 positions of sequence 1";
-  EXPECT_ERROR(encode({&rotateBoth, &append}), (expected));
+  const Body appendFirst = [&](auto& e) {
+    return cache.append(e, REQUIRE(two.slice(0, 1)), REQUIRE(two.slice(0, 1)), 0);
+  };
+  EXPECT_ERROR(encode({&rotateBoth, &appendFirst}), (expected));
   // Before a copy that moves where they go.
   const Body copy = [&](auto& e) { return cache.copy(e, 1, 0); };
   expected.op = "AttentionCache.copy";
@@ -193,6 +196,18 @@ TEST(AttentionCacheCall, NextPositionsAreThoseOfTheAppend) {
                          .got = "sequence 1 at position 2",
                          .expected = "position 0, where the encoder began"});
   EXPECT(!refused && refused.error().retryable);
+  // A reset in between makes other positions, whenever the tokens are appended.
+  for (const bool appendsFirst : {true, false}) {
+    REQUIRE(commit(device, [&](CommandEncoder& encoder) { return cache.append(encoder, two, two, 0); }));
+    CommandEncoder again(device);
+    REQUIRE(again.encode(MultiRoPE{.queries = two, .positions = cache.nextPositions({0})}));
+    if (appendsFirst) REQUIRE(cache.append(again, two, two, 0));
+    REQUIRE(cache.reset(0));
+    if (!appendsFirst) REQUIRE(cache.append(again, two, two, 0));
+    const auto moved = again.commit();
+    EXPECT_ERROR(moved, {.what = "the cache was changed while this encoder recorded"});
+    EXPECT(!moved && moved.error().retryable);
+  }
   // Too many tokens of several sequences for a list; views of other sequences than listed.
   CommandEncoder encoder(device);
   EXPECT_ERROR(

@@ -85,6 +85,18 @@ TEST(OpenStep, EndsIfItIsDiscarded) {
   EXPECT_EQ(s.device->committed().size(), 1u);
 }
 
+// An encoder that holds part of a plan never runs.
+TEST(OpenStep, EndsIfTheEncoderFailsMidway) {
+  const Fixture s;
+  CommandEncoder encoder(s.device);
+  s.encode(encoder);
+  s.device->failAt(FakeDevice::Call::dispatch, 1);
+  EXPECT(!encoder.encode(
+      Plan{.op = "both", .dispatches = {fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.b}, {s.other})}}));
+  for (const Tensor& tensor : {s.a, s.b, s.other}) Fixture::expectFree(tensor);
+  EXPECT(!encoder.commit());
+}
+
 TEST(OpenStep, EndsWithARefusedCommit) {
   const Fixture s;
   AttentionCache cache = REQUIRE(AttentionCache::make(

@@ -60,4 +60,5 @@
 #include "Cache/CacheFileTests.cpp"
 #include "Cache/MixedCacheTests.cpp"
 #include "Cache/QuantizedCopyTests.cpp"
+#include "Cache/RotatedTokensTests.cpp"
 #include "Runtime/KernelRegistryTests.cpp"

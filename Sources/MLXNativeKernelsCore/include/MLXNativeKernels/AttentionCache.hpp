@@ -120,7 +120,8 @@ class AttentionCache {
 
   // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have
   // the meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by
-  // them must then append these tokens, or it cannot be committed.
+  // them must then append these tokens, or it cannot be committed. It knows tokens by their memory, and refuses to use
+  // them at positions for which they were not rotated.
   RotaryPositions nextPositions(std::vector<uint32_t> sequences = {kOnlySequence},
                                 std::vector<uint32_t> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
@@ -174,16 +175,17 @@ class AttentionCache {
   // only a ring with as many pinned positions.
   Result<void> copy(CommandEncoder& encoder, uint32_t source, AttentionCache& into, uint32_t target) const;
 
-  // A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. It is
-  // empty until the encoder is committed. This one stays as it is, and so do recorded steps that use it. Positions that
-  // a ring has overwritten stay lost. Neighboring sequences that stand at the same position take one dispatch for keys
-  // and values, and one for their scales; a ring that has pinned positions and has wrapped takes two of each.
+  // A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. Only
+  // the encoder can use it until it is committed: to others, its sequences are suspect. A recording cannot grow a
+  // cache. This one stays as it is, and so do recorded steps that use it. Positions that a ring has overwritten stay
+  // lost. Neighboring sequences that stand at the same position take one dispatch for keys and values, and one for
+  // their scales; a ring that has pinned positions and has wrapped takes two of each.
   Result<AttentionCache> grown(CommandEncoder& encoder, uint32_t capacity) const;
 
   // A new, quantized cache with the contents of this dense one: the same sequences, positions, slots, ring and pinned
-  // positions. It is empty until the encoder is committed. Sequences of the same length are quantized in one dispatch,
-  // keys and values together; with means or channel scales there is one for each sequence. A storage that quantizes
-  // only keys or only values keeps the others unchanged.
+  // positions. Only the encoder can use it until it is committed. Sequences of the same length are quantized in one
+  // dispatch, keys and values together; with means or channel scales there is one for each sequence. A storage that
+  // quantizes only keys or only values keeps the others unchanged.
   Result<AttentionCache> quantized(CommandEncoder& encoder, const KVQuantizedStorage& storage) const;
 
   // Dequantizes positions of a quantized cache from `position` on: as many as the tensors hold, which have the shapes

@@ -188,8 +188,9 @@ __attribute__((objc_subclassing_restricted))
           toSequence:(NSUInteger)target
              ofCache:(MNKAttentionCache *)other
                error:(NSError **)error NS_SWIFT_NAME(copySequence(_:of:to:of:));
-/// A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. It is
-/// empty until the encoder is committed; this one stays as it is. Positions that a ring has overwritten stay lost.
+/// A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. Only the
+/// encoder can use it until it is committed: to others, its sequences are suspect. A recording cannot grow a cache.
+/// This one stays as it is. Positions that a ring has overwritten stay lost.
 - (nullable MNKAttentionCache *)growCache:(MNKAttentionCache *)cache
                                toCapacity:(NSUInteger)capacity
                                     error:(NSError **)error NS_SWIFT_NAME(grow(_:toCapacity:));
@@ -202,9 +203,9 @@ __attribute__((objc_subclassing_restricted))
                rotary:(MNKRotaryEmbedding *)rotary
                 error:(NSError **)error NS_SWIFT_NAME(rotate(_:_:positions:rotary:));
 
-/// A new, quantized cache with the contents of a dense one: the same sequences, positions and slots. It is empty until
-/// the encoder is committed. Sequences of the same length are quantized in one dispatch, keys and values together; with
-/// means or channel scales there is one for each sequence.
+/// A new, quantized cache with the contents of a dense one: the same sequences, positions and slots. Only the encoder
+/// can use it until it is committed. Sequences of the same length are quantized in one dispatch, keys and values
+/// together; with means or channel scales there is one for each sequence.
 - (nullable MNKAttentionCache *)quantizeCache:(MNKAttentionCache *)cache
                                     asStorage:(MNKQuantizedStorage *)storage
                                         error:(NSError **)error NS_SWIFT_NAME(quantize(_:as:));

@@ -73,7 +73,8 @@ NS_ASSUME_NONNULL_BEGIN
 + (instancetype)positionsWithTensor:(MNKTensor *)tensor;
 
 /// The positions that the next tokens of a cache get, after what the encoder has appended. The tokens are of the only
-/// sequence of the cache. The encoder must then append them, or it cannot be committed.
+/// sequence of the cache. The encoder must then append them, or it cannot be committed. It knows tokens by their
+/// memory, and refuses to use them at positions for which they were not rotated.
 + (instancetype)nextPositionsOfCache:(MNKAttentionCache *)cache NS_SWIFT_NAME(next(of:));
 /// The same for tokens of several sequences: lists mean what they mean in an append.
 + (instancetype)nextPositionsOfCache:(MNKAttentionCache *)cache

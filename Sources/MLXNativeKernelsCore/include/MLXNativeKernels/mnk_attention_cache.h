@@ -171,13 +171,14 @@ bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t 
 // in part fits only a ring with as many pinned positions.
 bool mnk_encoder_copy_sequence_to_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t source, mnk_cache* into,
                                         uint32_t target, mnk_error_out error);
-// A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. It is empty
-// until the encoder is committed; this one stays as it is. Positions that a ring has overwritten stay lost.
+// A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. Only the
+// encoder can use it until it is committed: to others, its sequences are suspect. A recording cannot grow a cache. This
+// one stays as it is. Positions that a ring has overwritten stay lost.
 mnk_cache* MNK_NULLABLE mnk_encoder_make_grown_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t capacity,
                                                      mnk_error_out error);
-// A new, quantized cache with the contents of a dense one: the same sequences, positions and slots. It is empty until
-// the encoder is committed. Sequences of the same length are quantized in one dispatch, keys and values together; with
-// means or channel scales there is one for each sequence.
+// A new, quantized cache with the contents of a dense one: the same sequences, positions and slots. Only the encoder
+// can use it until it is committed. Sequences of the same length are quantized in one dispatch, keys and values
+// together; with means or channel scales there is one for each sequence.
 mnk_cache* MNK_NULLABLE mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,
                                                          const mnk_cache_quantization* quantization,
                                                          mnk_error_out error);

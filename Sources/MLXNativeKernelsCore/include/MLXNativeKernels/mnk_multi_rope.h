@@ -59,7 +59,8 @@ typedef struct mnk_rotary_numbers {
 typedef struct mnk_cache mnk_cache;
 
 // The positions that the next tokens of a cache get, after what the encoder has appended. Lists have the meaning that
-// they have in mnk_cache_step. The encoder must then append the rotated tokens, or it cannot be committed.
+// they have in mnk_cache_step. The encoder must then append the rotated tokens, or it cannot be committed. It knows
+// tokens by their memory, and refuses to use them at positions for which they were not rotated.
 typedef struct mnk_next_positions {
   const mnk_cache* MNK_NULLABLE cache;      // NULL: none
   const uint32_t* MNK_NULLABLE sequences;   // NULL: the only sequence of the cache
