@@ -195,13 +195,11 @@ TEST(Prepare, AFileThatIsNoTuningFileIsLeftAlone) {
     writeFile(file, std::as_bytes(std::span(text)));
     EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).tuningFile, file);
   }
-  // What cannot be opened may be anything: a link that leads nowhere, or to itself.
-  for (const std::string& target : {folder.path("missing"), file}) {
-    std::filesystem::remove(file);
-    std::filesystem::create_symlink(target, file);
-    EXPECT_ERROR(prepare(timed.device, preparation), {.op = "prepare"});
-    EXPECT(std::filesystem::is_symlink(file));
-  }
+  // What cannot be opened may be anything, such as a link to itself.
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink(file, file);
+  EXPECT_ERROR(prepare(timed.device, preparation), {.op = "prepare"});
+  EXPECT(std::filesystem::is_symlink(file));
 }
 
 TEST(Prepare, ServesStorageAloneAndMasks) {
