@@ -89,13 +89,22 @@ using namespace mnk::objc_test;
     return into;
   };
   MNKRotaryPositions *next = [MNKRotaryPositions nextPositionsOfCache:cache sequences:sequences rowCounts:counts];
+  NSError *refusal = nil;
   for (const NSInteger runs : {0, 1}) {
     MNKCommandEncoder *step = [self.device commandEncoder];
     NSArray<NSNumber *> *numbers = runs == 0 ? @[ @0, @1, @0 ] : @[ @2, @3, @1 ];
     MNKTensor *followed = rotated(step, next),
               *numbered = rotated(step, [MNKRotaryPositions positionsPerAxis:@[ numbers ]]);
-    XCTAssertTrue([step appendKeysView:view
-                            valuesView:view
+    MNKHeadsView *keys = [[MNKHeadsView alloc] initWithTensor:followed];
+    XCTAssertFalse([step appendKeysView:view
+                             valuesView:view
+                                toCache:cache
+                              sequences:sequences
+                              rowCounts:counts
+                                  error:&refusal]);
+    XCTAssertNil(wrongIn(refusal, MNKErrorInvalidArgument, @"AttentionCache.append", @"and appends others"));
+    XCTAssertTrue([step appendKeysView:keys
+                            valuesView:keys
                                toCache:cache
                              sequences:sequences
                              rowCounts:counts

@@ -295,7 +295,8 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         if (source && !given.after.empty()) return followedAfterPrefixes();
         if (source) {
           resolved = given;
-          MNK_TRY(resolved->rotary->positions, source->resolve(encoder, given.queries, given.sequences.size() > 1));
+          MNK_TRY(resolved->rotary->positions,
+                  source->resolve(encoder, given.queries, nullptr, given.sequences.size() > 1));
         }
         const AppendAndAttend& step = resolved ? *resolved : given;
         MNK_TRY(checkTarget(kCall, step.results));
@@ -323,8 +324,8 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           const auto placed = placedRows(entries, std::move(next));
           if (source) MNK_TRY(checkFollowed(kCall, *recording, *step.rotary->positions, placed));
           if (step.rotary) {
-            MNK_TRY(checkUnrotated(kCall, encoder, step.queries, placed));
-            return checkUnrotated(kCall, encoder, step.keys, placed);
+            MNK_TRY(checkUnrotated(kCall, encoder, state_->cursors, step.queries, placed));
+            return checkUnrotated(kCall, encoder, state_->cursors, step.keys, placed);
           }
           MNK_TRY(checkRotatedKeys(kCall, encoder, *recording, step.keys, placed));
           return checkRotatedQueries(kCall, encoder, *recording, step.queries, placed, !step.after.empty());

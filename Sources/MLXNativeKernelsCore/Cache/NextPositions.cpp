@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "Cache/AttentionCacheState.hpp"
+#include "Cache/RotatedTokens.hpp"
 #include "Cache/SequenceRows.hpp"
 #include "Runtime/RotatedRows.hpp"
 #include "Support/Format.hpp"
@@ -19,7 +20,8 @@ class NextPositions final : public PositionSource {
   NextPositions(std::shared_ptr<CacheCursors> cursors, std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts)
       : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
 
-  Result<RotaryPositions> resolve(CommandEncoder& encoder, const HeadsView& tokens, bool asList) const override {
+  Result<RotaryPositions> resolve(CommandEncoder& encoder, const HeadsView& tokens, const MultiRoPE* rotation,
+                                  bool asList) const override {
     return guardedAs(kNextPositions, [&]() -> Result<RotaryPositions> {
       const bool isOne = sequences_.size() == 1;
       uint32_t only = 0;
@@ -32,12 +34,18 @@ class NextPositions final : public PositionSource {
       recording->forgetRotations();
       encoder.makeRotatedRows().reserve(2 * entries.size());
       std::map<uint32_t, uint64_t> next;
+      for (const uint32_t sequence : listed) {
+        if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
+        MNK_TRY(const auto cursor, recording->known(sequence));
+        next.emplace(sequence, cursor.next);
+      }
+      if (rotation && !rotation->rotary.isInverse) {
+        const auto placed = placedRows(entries, next);
+        MNK_TRY(checkUnrotated(kNextPositions, encoder, *cursors_, tokens, placed));
+        if (rotation->keys) MNK_TRY(checkUnrotated(kNextPositions, encoder, *cursors_, *rotation->keys, placed));
+      }
       std::vector<int32_t> numbers;
       for (const auto& [sequence, rows] : entries) {
-        if (!next.contains(sequence)) {
-          MNK_TRY(const auto cursor, recording->known(sequence));
-          next.emplace(sequence, cursor.next);
-        }
         uint64_t& position = next[sequence];
         MNK_TRY(checkPositions(sequence, position + rows));
         recording->rotate(position, position + rows, sequence);
@@ -56,7 +64,8 @@ class NextPositions final : public PositionSource {
       const auto note = [&](const HeadsView& rotated) {
         uint64_t row = 0;
         for (const auto& [begin, end, sequence] : recording->rotations()) {
-          encoder.makeRotatedRows().add(rotated, row, end - begin, begin, rotation->offsets.has_value());
+          encoder.makeRotatedRows().add(rotated, row, end - begin, cursors_.get(), begin,
+                                        rotation->offsets.has_value());
           row += end - begin;
         }
       };

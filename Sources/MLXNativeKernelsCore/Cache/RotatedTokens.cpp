@@ -83,19 +83,20 @@ Result<void> checkRotatedQueries(std::string_view call, const CommandEncoder& en
   return {};
 }
 
-Result<void> checkUnrotated(std::string_view call, const CommandEncoder& encoder, const HeadsView& tokens,
-                            std::span<const PlacedRows> placed) {
+Result<void> checkUnrotated(std::string_view call, const CommandEncoder& encoder, const CacheCursors& cache,
+                            const HeadsView& tokens, std::span<const PlacedRows> placed) {
   const RotatedRows* const rotated = encoder.rotatedRows();
   if (!rotated) return {};
   for (const PlacedRows& each : placed) {
-    const auto wrong = rotated->firstWrong(tokens, each.first, each.rows, each.position,
-                                           [](const auto& row) { return row.rotatedFor == row.place; });
+    const auto wrong = rotated->firstWrong(tokens, each.first, each.rows, each.position, [&](const auto& row) {
+      return row.rotatedFor == row.place && row.cache == &cache;
+    });
     if (!wrong) continue;
     return Error{.op = std::string(call),
                  .what = "tokens are rotated twice",
-                 .got = fmt::format("`rotary`, and tokens that the step has rotated for position {}", wrong->place),
+                 .got = fmt::format("tokens that the step has rotated for position {} before", wrong->place),
                  .expected = "tokens that are not rotated",
-                 .fix = "Leave `rotary` out, or leave out the rotation before."};
+                 .fix = "Rotate queries and keys once, before the append or with it."};
   }
   return {};
 }

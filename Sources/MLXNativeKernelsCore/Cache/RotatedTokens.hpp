@@ -30,9 +30,9 @@ Result<void> checkRotatedKeys(std::string_view call, const CommandEncoder& encod
 Result<void> checkRotatedQueries(std::string_view call, const CommandEncoder& encoder,
                                  CacheCursors::Recording& recording, const HeadsView& queries,
                                  std::span<const PlacedRows> placed, bool isAfterPrefixes = false);
-// Tokens that a call rotates have not been rotated for the same positions before.
-Result<void> checkUnrotated(std::string_view call, const CommandEncoder& encoder, const HeadsView& tokens,
-                            std::span<const PlacedRows> placed);
+// Tokens that a call rotates by positions of this cache have not been rotated for them before.
+Result<void> checkUnrotated(std::string_view call, const CommandEncoder& encoder, const CacheCursors& cache,
+                            const HeadsView& tokens, std::span<const PlacedRows> placed);
 // Positions that follow a cache are those at which the rows are appended.
 Result<void> checkFollowed(std::string_view call, CacheCursors::Recording& recording, const RotaryPositions& positions,
                            std::span<const PlacedRows> placed);

@@ -21,13 +21,14 @@ void RotatedRows::reserve(size_t runs) {
   if (needed > runs_.capacity()) runs_.reserve(std::max(needed, 2 * runs_.capacity()));
 }
 
-void RotatedRows::add(const HeadsView& view, uint64_t first, uint64_t rows, uint64_t position,
+void RotatedRows::add(const HeadsView& view, uint64_t first, uint64_t rows, const void* cache, uint64_t position,
                       bool hasOffsets) noexcept {
   const Places places(view);
   runs_.push_back({.space = places.space,
                    .first = places.at(first),
                    .stride = places.tokenStride,
                    .rows = rows,
+                   .cache = cache,
                    .position = position,
                    .hasOffsets = hasOffsets,
                    .recorded = recorded_.size()});

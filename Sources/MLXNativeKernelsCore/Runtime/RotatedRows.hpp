@@ -16,14 +16,16 @@ class RotatedRows {
 
   // Makes room, so that `add` cannot fail for as many runs.
   void reserve(size_t runs);
-  // Rows of `view`, from row `first` on, were rotated for `position` and the positions after it. Rows of several
-  // sequences count through all of them; those of one call are of one sequence.
-  void add(const HeadsView& view, uint64_t first, uint64_t rows, uint64_t position, bool hasOffsets) noexcept;
+  // Rows of `view`, from row `first` on, were rotated for `position` of a cache and the positions after it. Rows of
+  // several sequences count through all of them; those of one call are of one sequence.
+  void add(const HeadsView& view, uint64_t first, uint64_t rows, const void* cache, uint64_t position,
+           bool hasOffsets) noexcept;
 
   struct Row {
     uint64_t index = 0;  // in the view
     uint64_t place = 0;  // the position at which it is used
     std::optional<uint64_t> rotatedFor = {};
+    const void* cache = nullptr;
     bool hasOffsets = false;
   };
   // The first of `rows` rows, from row `first` on and used at `position` and those after it, for which `isWrong` holds.
@@ -34,7 +36,7 @@ class RotatedRows {
     for (uint64_t row = first; row < first + rows;) {
       Row found{.index = row, .place = position + (row - first)};
       const auto [run, index, alike] = latest(places, row, found.place);
-      if (run) found.rotatedFor = run->position + index, found.hasOffsets = run->hasOffsets;
+      if (run) found.rotatedFor = run->position + index, found.cache = run->cache, found.hasOffsets = run->hasOffsets;
       if (isWrong(found)) return found;
       row += alike;
     }
@@ -47,6 +49,7 @@ class RotatedRows {
     uint64_t first;   // address of the first vector
     uint64_t stride;  // in bytes
     uint64_t rows;
+    const void* cache;
     uint64_t position;
     bool hasOffsets;
     size_t recorded;  // how much the encoder had recorded then

@@ -121,7 +121,7 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
   // Slices in another order, and twice.
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(second, 0), f.append(first, 0)}), (misplaced("keys", at(3, 2, 0))));
   EXPECT_ERROR(f.run({f.rotate(first, {0}), f.append(first, 0), f.append(first, 0)}), (misplaced("keys", at(2, 3, 0))));
-  // A slice that is rotated again.
+  // A slice that is rotated again, with the position of the row before it.
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.rotate(second, {0}), f.append(f.keys, 0)}),
                (misplaced("keys", at(2, 3, 0))));
   // Lists in another order.
@@ -175,14 +175,29 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
 
 TEST(RotatedTokens, AreNotRotatedTwice) {
   Fixture f;
-  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.step(RotaryStep{}, {0})}),
-               {.op = "AttentionCache.appendAndAttend",
-                .what = "tokens are rotated twice",
-                .got = "`rotary`, and tokens that the step has rotated for position 2",
-                .expected = "tokens that are not rotated",
-                .fix = "Leave `rotary` out, or leave out the rotation before."});
+  ExpectedError expected{.op = "AttentionCache.appendAndAttend",
+                         .what = "tokens are rotated twice",
+                         .got = "tokens that the step has rotated for position 2 before",
+                         .expected = "tokens that are not rotated",
+                         .fix = "Rotate queries and keys once, before the append or with it."};
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.step(RotaryStep{}, {0})}), (expected));
+  expected.op = "AttentionCache.nextPositions";
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.rotate(f.keys, {0}), f.append(f.keys, 0)}), (expected));
+  EXPECT_ERROR(f.run({f.rotate(f.keys, {0}), f.rotateBoth({0}), f.append(f.keys, 0)}), (expected));
   REQUIRE(f.run({f.rotateBoth({0}), f.step({}, {0})}));
   REQUIRE(f.run({f.step(RotaryStep{}, {0})}));
+  // Back, and in the next layer, which projects its keys into the same memory.
+  const Body back = [&](auto& e) {
+    return e.encode(MultiRoPE{
+        .queries = f.queries, .keys = f.keys, .positions = f.cache.nextPositions({0}), .rotary = {.isInverse = true}});
+  };
+  REQUIRE(f.run({f.rotateBoth({0}), back, f.append(f.keys, 0)}));
+  REQUIRE(f.run({[&](auto& e) { return f.cache.copy(e, 0, f.other, 0); }}));
+  const Body other = [&](auto& e) {
+    return e.encode(MultiRoPE{.queries = f.queries, .keys = f.keys, .positions = f.other.nextPositions({0})});
+  };
+  REQUIRE(f.run(
+      {f.rotateBoth({0}), f.append(f.keys, 0), other, [&](auto& e) { return f.other.append(e, f.keys, f.keys, 0); }}));
 }
 
 // Memory that the step writes again, as the keys of the next layer or conversation, holds other tokens.

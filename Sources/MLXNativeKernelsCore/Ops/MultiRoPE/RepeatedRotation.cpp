@@ -122,7 +122,7 @@ Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op) {
   }
   return guarded(MultiRoPE::name, [&]() -> Result<void> {
     MultiRoPE resolved = op;
-    MNK_TRY(resolved.positions, source->resolve(encoder, op.queries, false));
+    MNK_TRY(resolved.positions, source->resolve(encoder, op.queries, &op, false));
     RepeatedRotation repeated(resolved);
     MNK_TRY(encoder.repeat(repeated));
     source->recorded(encoder, &op);

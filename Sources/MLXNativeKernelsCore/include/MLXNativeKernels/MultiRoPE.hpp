@@ -31,8 +31,10 @@ class PositionSource {
   virtual ~PositionSource() = default;
   // The positions of these tokens: a number, a list or a tensor. A number would count from the start of every entry of
   // a step; `asList` asks for a list of all tokens instead.
-  virtual Result<RotaryPositions> resolve(CommandEncoder& encoder, const HeadsView& tokens, bool asList) const = 0;
-  // The op that asked for them last has been recorded: `rotation`, or another one that keeps what it rotates to itself.
+  // `rotation` is the op that asks, or null for one that keeps what it rotates to itself.
+  virtual Result<RotaryPositions> resolve(CommandEncoder& encoder, const HeadsView& tokens, const MultiRoPE* rotation,
+                                          bool asList) const = 0;
+  // The op that asked for them last has been recorded.
   virtual void recorded(CommandEncoder& encoder, const MultiRoPE* rotation) const noexcept = 0;
 };
 
