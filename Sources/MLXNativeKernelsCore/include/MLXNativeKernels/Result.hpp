@@ -110,7 +110,7 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
+  Result() noexcept {}  // not defaulted: `return {}` would clear the memory of the error first
   Result(const Error& error) : error_(error) {}
   Result(Error&& error) : error_(std::move(error)) {}
 
