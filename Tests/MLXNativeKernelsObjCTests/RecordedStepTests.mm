@@ -102,7 +102,7 @@ using namespace mnk::objc_test;
                               sequences:sequences
                               rowCounts:counts
                                   error:&refusal]);
-    XCTAssertNil(wrongIn(refusal, MNKErrorInvalidArgument, @"AttentionCache.append", @"and appends others"));
+    XCTAssertNil(wrongIn(refusal, MNKErrorInvalidArgument, @"AttentionCache.append", @"and uses other keys"));
     XCTAssertTrue([step appendKeysView:keys
                             valuesView:keys
                                toCache:cache

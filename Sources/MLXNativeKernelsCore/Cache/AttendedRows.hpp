@@ -42,12 +42,6 @@ Result<std::vector<AttendedSequence>> attendedSequences(
     std::span<const SequenceRows> entries, bool isCausal,
     const std::function<Result<CacheCursor>(uint32_t sequence)>& cursorOf);
 
-// Queries that this step rotated by the next positions of a cache attend at these positions.
-Result<void> checkRotated(std::string_view call, const CommandEncoder& encoder, CacheCursors::Recording& recording,
-                          const HeadsView& queries, std::span<const SequenceRows> entries,
-                          std::span<const AttendedSequence> attended, const AttentionOptions& options,
-                          bool isAfterPrefixes = false);
-
 Error tooFewPositions(uint64_t rows, uint32_t sequence, const CacheCursor& cursor);
 Error listedAgain(uint32_t sequence);
 Error unevenMask();

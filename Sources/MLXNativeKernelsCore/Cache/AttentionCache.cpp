@@ -164,7 +164,8 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
           const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
           MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
           const PlacedRows placed{.sequence = number, .rows = end - cursor.next, .position = cursor.next};
-          MNK_TRY(checkRotatedKeys(kAppend, encoder, *recording, keys, {&placed, 1}));
+          const UsedRows uses{kAppend, encoder, *recording, state_->cursors, {placed}};
+          MNK_TRY(uses.checkKeys(keys));
         }
         MNK_TRY(std::visit([&](const auto& op) { return encoder.encode(op); },
                            state_->storage.append(keys, values, number, cursor.next)));
@@ -222,7 +223,10 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
         MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
         MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
         if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
-        MNK_TRY(checkRotatedKeys(kAppend, encoder, *recording, keys, placedRows(entries, next)));
+        if (encoder.rotatedRows()) {
+          const UsedRows uses{kAppend, encoder, *recording, state_->cursors, placedRows(entries, next)};
+          MNK_TRY(uses.checkKeys(keys));
+        }
         MNK_TRY(auto rows, state_->rowSlots(entries, next));
         MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
         MNK_TRY(encoder.encode(planned));

@@ -142,21 +142,6 @@ Result<std::vector<AttendedSequence>> attendedSequences(
   return attended;
 }
 
-Result<void> checkRotated(std::string_view call, const CommandEncoder& encoder, CacheCursors::Recording& recording,
-                          const HeadsView& queries, std::span<const SequenceRows> entries,
-                          std::span<const AttendedSequence> attended, const AttentionOptions& options,
-                          bool isAfterPrefixes) {
-  if (!encoder.rotatedRows() || !options.isCausal) return {};  // rows have no positions if all see all
-  MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, call));
-  std::vector<PlacedRows> placed;
-  uint64_t first = 0;
-  for (size_t i = 0; i < entries.size(); first += entries[i++].rows) {
-    const auto [sequence, rows] = entries[i];
-    if (rows <= attended[i].length) placed.push_back({sequence, first, rows, attended[i].length - rows});
-  }
-  return checkRotatedQueries(call, encoder, recording, queries, placed, isAfterPrefixes);
-}
-
 Error tooFewPositions(uint64_t rows, uint32_t sequence, const CacheCursor& cursor) {
   return {.op = std::string(kAttend),
           .what = "a sequence has fewer positions than queries",
@@ -240,6 +225,24 @@ Result<Plan> AttentionCache::State::planAttendRows(const std::shared_ptr<Device>
   return planAttend(device, runsOf(queries, 0, rows, count), shaped, options, std::move(listed), rotated);
 }
 
+Result<void> AttentionCache::State::checkRotated(std::string_view call, const CommandEncoder& encoder,
+                                                 CacheCursors::Recording& recording, const HeadsView& queries,
+                                                 std::span<const SequenceRows> entries,
+                                                 std::span<const AttendedSequence> attended,
+                                                 const AttentionOptions& options,
+                                                 std::optional<uint64_t> prefixTokens) const {
+  if (!options.isCausal || (!encoder.rotatedRows() && !prefixTokens)) return {};  // others have no positions
+  MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, call));
+  UsedRows uses{call, encoder, recording, cursors, {}};
+  uint64_t first = 0;
+  for (size_t i = 0; i < entries.size(); first += entries[i++].rows) {
+    const auto [sequence, rows] = entries[i];
+    if (rows <= attended[i].length) uses.placed.push_back({sequence, first, rows, attended[i].length - rows});
+  }
+  if (prefixTokens) MNK_TRY(uses.checkOffsets(*prefixTokens));
+  return uses.checkQueries(queries);
+}
+
 std::optional<Error> AttentionCache::State::lostRows(std::span<const SequenceRows> entries,
                                                      std::span<const AttendedSequence> attended,
                                                      const AttentionOptions& options) const {
@@ -295,7 +298,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
           MNK_TRY(plan(op));  // its rules come first
           return *lost;
         }
-        MNK_TRY(checkRotated(kAttend, encoder, *recording, queries, {&entry, 1}, {&attended, 1}, options));
+        MNK_TRY(state_->checkRotated(kAttend, encoder, *recording, queries, {&entry, 1}, {&attended, 1}, options));
         MNK_TRY(encoder.encode(op));
         state_->noteRead(*recording, attended, entry.rows, options);
         return {};
@@ -329,7 +332,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
         MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
         MNK_TRY(auto attended, attendedSequences(entries, options.isCausal,
                                                  [&](uint32_t sequence) { return recording->known(sequence); }));
-        MNK_TRY(checkRotated(kAttend, encoder, *recording, queries, entries, attended, options));
+        MNK_TRY(state_->checkRotated(kAttend, encoder, *recording, queries, entries, attended, options));
         MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
         const CallRows call = CallRows::of(entries);
         MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "Cache/PrefixedAttention.hpp"
+#include "Cache/RotatedTokens.hpp"
 #include "Cache/StepRotation.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
@@ -86,12 +87,13 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       const auto [sequence, rows] = entries[i];
       if (rows > attended[i].length) return tooFewPositions(rows, sequence, {.next = attended[i].length});
     }
-    MNK_TRY(checkRotated(kPrefixedAttend, encoder, *recording, queries, entries, attended, options, true));
     const CallRows call = CallRows::of(entries);
     const uint64_t heads = queries.resolved().heads;
     MNK_TRY(checkResults(kPrefixedAttend, results, call, heads, state_->descriptor.valueHeadDim));
     MNK_TRY(auto prefixed,
             State::PrefixedAttention::make(kPrefixedAttend, encoder, *state_, after, entries, results, options));
+    MNK_TRY(state_->checkRotated(kPrefixedAttend, encoder, *recording, queries, entries, attended, options,
+                                 prefixed.length()));
     MNK_TRY(prefixed.checkMemory({{"queries", rangeOf(queries)}}));
     if (call.total == 0) return {};
     std::vector<uint64_t> starts;
@@ -114,7 +116,8 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
   });
 }
 
-Result<void> AttentionCache::State::encodeStepAfter(CommandEncoder& encoder, const AppendAndAttend& step,
+Result<void> AttentionCache::State::encodeStepAfter(CommandEncoder& encoder, CacheCursors::Recording& recording,
+                                                    const AppendAndAttend& step,
                                                     std::map<uint32_t, CacheCursor>& cursors) const {
   MNK_TRY(const auto entries, checkedEntries(step, cursors));
   const CallRows call = CallRows::of(entries);
@@ -132,6 +135,12 @@ Result<void> AttentionCache::State::encodeStepAfter(CommandEncoder& encoder, con
   own.options = prefixed.partOptions();
   MNK_TRY(auto part, prefixed.makeParts(heads));
   own.results = std::move(part);
+  if (!step.rotary) {
+    std::vector<PlacedRows> placed;
+    for (const auto& [sequence, rows] : entries) placed.push_back({.sequence = sequence, .rows = rows});
+    const UsedRows uses{kStep, encoder, recording, this->cursors, std::move(placed)};
+    MNK_TRY(uses.checkOffsets(prefixed.length()));
+  }
   std::map<uint32_t, CacheCursor> next = cursors;
   std::vector<uint64_t> starts;
   for (const auto& [sequence, rows] : entries) {

@@ -43,6 +43,12 @@ struct AttentionCache::State {
                               const AttentionResults& results, const AttentionOptions& options, const CallRows& call,
                               std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended,
                               const std::optional<ScratchQueries>& rotated = {}) const;
+  // Queries that this step rotated by the next positions of a cache attend at these positions, and after prefixes of as
+  // many tokens as the rotation counted.
+  Result<void> checkRotated(std::string_view call, const CommandEncoder& encoder, CacheCursors::Recording& recording,
+                            const HeadsView& queries, std::span<const SequenceRows> entries,
+                            std::span<const AttendedSequence> attended, const AttentionOptions& options,
+                            std::optional<uint64_t> prefixTokens = {}) const;
   // The error of rows that would not see their own tokens, because there are none or the ring has overwritten them.
   std::optional<Error> lostRows(std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended,
                                 const AttentionOptions& options) const;
@@ -70,7 +76,7 @@ struct AttentionCache::State {
                                                    const std::map<uint32_t, CacheCursor>& cursors) const;
   // appendAndAttend after prefixes. Advances the cursors past what is encoded.
   class PrefixedAttention;
-  Result<void> encodeStepAfter(CommandEncoder& encoder, const AppendAndAttend& step,
+  Result<void> encodeStepAfter(CommandEncoder& encoder, CacheCursors::Recording& recording, const AppendAndAttend& step,
                                std::map<uint32_t, CacheCursor>& cursors) const;
   std::vector<uint32_t> allSequences() const;
   static Result<void> copyFrom(CommandEncoder& encoder, const std::shared_ptr<State>& self,

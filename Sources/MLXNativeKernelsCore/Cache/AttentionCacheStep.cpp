@@ -321,14 +321,14 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           MNK_TRY(const auto entries, state_->checkedEntries(step, at));
           std::map<uint32_t, uint64_t> next;
           for (const auto& [sequence, cursor] : at) next.emplace(sequence, cursor.next);
-          const auto placed = placedRows(entries, std::move(next));
-          if (source) MNK_TRY(checkFollowed(kCall, *recording, *step.rotary->positions, placed));
+          const UsedRows uses{kCall, encoder, *recording, state_->cursors, placedRows(entries, std::move(next))};
+          if (source) MNK_TRY(uses.checkFollowed(*step.rotary->positions));
           if (step.rotary) {
-            MNK_TRY(checkUnrotated(kCall, encoder, state_->cursors, step.queries, placed));
-            return checkUnrotated(kCall, encoder, state_->cursors, step.keys, placed);
+            MNK_TRY(uses.checkUnrotated(step.queries));
+            return uses.checkUnrotated(step.keys);
           }
-          MNK_TRY(checkRotatedKeys(kCall, encoder, *recording, step.keys, placed));
-          return checkRotatedQueries(kCall, encoder, *recording, step.queries, placed, !step.after.empty());
+          MNK_TRY(uses.checkKeys(step.keys));
+          return uses.checkQueries(step.queries);
         };
         const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
         const auto recorded = [&]() -> Result<void> {
@@ -359,7 +359,8 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         }
         MNK_TRY(look());
         if (mayBeRotated) MNK_TRY(checkRotations(cursors));
-        MNK_TRY(step.after.empty() ? encoder.encode(planned()) : state_->encodeStepAfter(encoder, step, cursors));
+        MNK_TRY(step.after.empty() ? encoder.encode(planned())
+                                   : state_->encodeStepAfter(encoder, *recording, step, cursors));
         for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
         return recorded();
       },

@@ -16,6 +16,15 @@ namespace {
 
 constexpr uint64_t kMaxPositions = uint64_t{1} << 62;  // out of reach in practice, and sums do not overflow
 
+Error changedError(std::string got, std::string expected) {
+  return {.op = std::string(kCacheName),
+          .what = "the cache was changed while this encoder recorded",
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = "Encode this step again, with a new encoder. Truncate and run other steps before it or after it.",
+          .retryable = true};
+}
+
 }  // namespace
 
 Error suspectError(uint32_t sequence, const CacheCursor& cursor) {
@@ -23,7 +32,9 @@ Error suspectError(uint32_t sequence, const CacheCursor& cursor) {
           .what = "the sequence is suspect because earlier work on it failed or was not committed",
           .got = fmt::format("sequence {}, unknown from position {}", sequence, *cursor.suspectFrom),
           .expected = "a sequence whose contents are known",
-          .fix = fmt::format("Truncate it to position {} or less, or reset it.", *cursor.suspectFrom)};
+          .fix = *cursor.suspectFrom == 0
+                     ? "Commit the encoder that fills the cache, if there is one; otherwise reset the sequence."
+                     : fmt::format("Truncate it to position {} or less, or reset it.", *cursor.suspectFrom)};
 }
 
 uint64_t CacheSlots::oldestKept(const CacheCursor& cursor) const {
@@ -303,15 +314,30 @@ bool CacheCursors::Recording::isOvertaken(uint32_t sequence) {
   return !change.isReplaced && (change.rotatedBegin < change.before.next || change.cutAt < change.readEnd);
 }
 
-void CacheCursors::Recording::keepRotations() noexcept {
+Error CacheCursors::Recording::overtakenError(uint32_t sequence, uint64_t rotatedFor) {
+  return changedError(fmt::format("sequence {} at position {}", sequence, after(sequence).next),
+                      fmt::format("position {}, for which tokens are rotated", rotatedFor));
+}
+
+void CacheCursors::Recording::keepRotations(const RotationOffsets& offsets) noexcept {
   std::lock_guard lock(mutex());
   for (const auto& [begin, end, sequence] : rotations_) {
     Change& change = this->change(sequence);
+    RotationOffsets& all = change.rotationOffsets;
+    if (change.rotatedEnd == 0) all = offsets;
+    all.areGiven = all.areGiven && offsets.areGiven;
+    if (all.number != offsets.number) all.number.reset();
     change.rotatedBegin = std::min(change.rotatedBegin, begin);
     change.rotatedEnd = std::max(change.rotatedEnd, end);
     if (!change.isWritten()) change.readEnd = std::max(change.readEnd, begin);  // a truncation would move the tokens
   }
   rotations_.clear();
+}
+
+std::optional<RotationOffsets> CacheCursors::Recording::offsetsOf(uint32_t sequence) {
+  const Change& change = this->change(sequence);
+  if (change.rotatedEnd == 0) return std::nullopt;
+  return change.rotationOffsets;
 }
 
 void CacheCursors::Recording::read(uint64_t begin, uint64_t end, uint32_t sequence, bool isCausalAttention) {
@@ -374,19 +400,19 @@ Result<void> CacheCursors::Recording::check(const Change& change) const {
   };
   if (hasMoved) {
     const bool isBack = now.next == change.before.next && now != change.before;
-    return changed(
+    return changedError(
         fmt::format("sequence {}{} at position {}", sequence, isBack ? ", appended to and cut," : "", now.next),
         fmt::format("position {}, where the encoder began", std::min(change.before.next, change.rotatedBegin)));
   }
   const uint64_t used = std::max(change.readEnd, change.isWritten() ? change.before.next : 0);
   if (change.cutAt < used) {
-    return changed(fmt::format("sequence {}, cut at position {}", sequence, change.cutAt),
-                   fmt::format("positions before {} as they were when they were encoded", used));
+    return changedError(fmt::format("sequence {}, cut at position {}", sequence, change.cutAt),
+                        fmt::format("positions before {} as they were when they were encoded", used));
   }
   const uint64_t oldest = cursors_->slots_.oldestKept(now);
   if (change.readInRing < oldest) {
-    return changed(fmt::format("sequence {}, whose ring has overwritten positions before {}", sequence, oldest),
-                   fmt::format("positions from {}, which the encoder reads", change.readInRing));
+    return changedError(fmt::format("sequence {}, whose ring has overwritten positions before {}", sequence, oldest),
+                        fmt::format("positions from {}, which the encoder reads", change.readInRing));
   }
   return checkRotated(change);
 }

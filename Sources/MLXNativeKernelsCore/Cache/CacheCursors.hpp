@@ -98,6 +98,12 @@ class CacheCursors {
   std::vector<std::shared_ptr<Recording>> idle_;  // recordings of finished work, for reuse
 };
 
+// What rotations add to positions.
+struct RotationOffsets {
+  bool areGiven = false;               // to all of them
+  std::optional<int32_t> number = {};  // if it is known, and the same for all tokens
+};
+
 // What one encoder appends to and reads from a cache. A recording starts from the cache's cursors and replaces them
 // when the encoder is committed. The commit fails if other encoders have changed what this one reads or appends to.
 class CacheCursors::Recording final : public EncodingParticipant, public std::enable_shared_from_this<Recording> {
@@ -127,14 +133,15 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     uint32_t sequence;
   };
   const std::vector<Rotation>& rotations() const { return rotations_; }  // of the op that is being recorded
-  // The op asks again, or has been recorded.
+  // The op asks again, or has been recorded, with these offsets.
   void forgetRotations() noexcept { rotations_.clear(); }
-  void keepRotations() noexcept;
+  void keepRotations(const RotationOffsets& offsets) noexcept;
+  // What this encoder's rotations add to positions of the sequence; nothing if it has rotated none of its tokens.
+  std::optional<RotationOffsets> offsetsOf(uint32_t sequence);
   // Whether others have changed the sequence since this encoder rotated by its positions, so that the commit is
   // refused.
   bool isOvertaken(uint32_t sequence);
-  // The end of the positions of a known sequence by which this encoder has rotated tokens.
-  uint64_t rotatedEnd(uint32_t sequence) { return change(sequence).rotatedEnd; }
+  Error overtakenError(uint32_t sequence, uint64_t rotatedFor);
   // All that the sequence held is replaced.
   void replace(const CacheCursor& by, uint32_t sequence);
 
@@ -157,6 +164,7 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     bool isAttendedFirst = false;        // causal attention read it before anything was appended
     uint64_t rotatedBegin = UINT64_MAX;  // positions by which tokens were rotated
     uint64_t rotatedEnd = 0;
+    RotationOffsets rotationOffsets;
 
     bool isWritten() const { return before != after || isReplaced; }
   };

@@ -1,4 +1,5 @@
 // The next positions of a cache, as rotary positions.
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -32,7 +33,7 @@ class NextPositions final : public PositionSource {
       MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
       MNK_TRY(auto recording, CacheCursors::join(cursors_, encoder, listed));
       recording->forgetRotations();
-      encoder.makeRotatedRows().reserve(2 * entries.size());
+      if (RotatedRows* const rotated = encoder.makeRotatedRows()) rotated->reserve(4 * entries.size());
       std::map<uint32_t, uint64_t> next;
       for (const uint32_t sequence : listed) {
         if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
@@ -40,9 +41,9 @@ class NextPositions final : public PositionSource {
         next.emplace(sequence, cursor.next);
       }
       if (rotation && !rotation->rotary.isInverse) {
-        const auto placed = placedRows(entries, next);
-        MNK_TRY(checkUnrotated(kNextPositions, encoder, *cursors_, tokens, placed));
-        if (rotation->keys) MNK_TRY(checkUnrotated(kNextPositions, encoder, *cursors_, *rotation->keys, placed));
+        const UsedRows uses{kNextPositions, encoder, *recording, *cursors_, placedRows(entries, next)};
+        MNK_TRY(uses.checkUnrotated(tokens));
+        if (rotation->keys) MNK_TRY(uses.checkUnrotated(*rotation->keys));
       }
       std::vector<int32_t> numbers;
       for (const auto& [sequence, rows] : entries) {
@@ -60,22 +61,37 @@ class NextPositions final : public PositionSource {
   void recorded(CommandEncoder& encoder, const MultiRoPE* rotation) const noexcept override {
     auto* const recording = static_cast<CacheCursors::Recording*>(encoder.participant(cursors_.get()));
     if (!recording) return;
-    if (rotation) {
-      const auto note = [&](const HeadsView& rotated) {
-        uint64_t row = 0;
-        for (const auto& [begin, end, sequence] : recording->rotations()) {
-          encoder.makeRotatedRows().add(rotated, row, end - begin, cursors_.get(), begin,
-                                        rotation->offsets.has_value());
-          row += end - begin;
-        }
-      };
-      note(rotation->rotatedQueries.value_or(rotation->queries));
-      if (rotation->keys) note(rotation->rotatedKeys.value_or(*rotation->keys));
+    if (RotatedRows* const rotated = encoder.makeRotatedRows(); rotated && rotation) {
+      note(*rotated, *recording, *rotation, rotation->queries, rotation->rotatedQueries);
+      if (rotation->keys) note(*rotated, *recording, *rotation, *rotation->keys, rotation->rotatedKeys);
     }
-    recording->keepRotations();
+    recording->keepRotations(rotation ? offsetsOf(*rotation) : RotationOffsets{});
   }
 
  private:
+  void note(RotatedRows& rotated, const CacheCursors::Recording& recording, const MultiRoPE& rotation,
+            const HeadsView& from, const std::optional<HeadsView>& into) const noexcept {
+    uint64_t row = 0;
+    for (const auto& [begin, end, sequence] : recording.rotations()) {
+      const RotatedRows::Token first{cursors_.get(), sequence, begin};
+      const RotatedRows::Block source(from, row, end - begin);
+      if (into) rotated.add(source, std::nullopt);
+      const auto token = rotation.rotary.isInverse ? std::nullopt : std::optional(first);
+      rotated.add(into ? RotatedRows::Block(*into, row, end - begin) : source, token);
+      row += end - begin;
+    }
+  }
+
+  static RotationOffsets offsetsOf(const MultiRoPE& rotation) noexcept {
+    RotationOffsets offsets{.areGiven = rotation.offsets.has_value()};
+    const auto* list = rotation.offsets ? std::get_if<std::vector<int32_t>>(&*rotation.offsets) : nullptr;
+    if (!list || list->empty()) return offsets;
+    if (std::ranges::all_of(*list, [&](int32_t number) { return number == list->front(); })) {
+      offsets.number = list->front();
+    }
+    return offsets;
+  }
+
   static Error tooMany(std::span<const SequenceRows> entries) {
     uint64_t tokens = 0;
     for (const SequenceRows& entry : entries) tokens += entry.rows;

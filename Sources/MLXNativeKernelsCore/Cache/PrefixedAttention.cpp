@@ -243,8 +243,9 @@ void AttentionCache::State::PrefixedAttention::noteReads() const {
   for (const Prefix& prefix : prefixes_) {
     const AttendedSequence& attended = prefix.attended;
     const CacheCursor cursor{.next = attended.length, .highest = attended.written()};
+    // What is appended to a prefix later comes before the rows, which do not see it: that is not a matter of order.
     prefix.recording->read(prefix.state->cursors.slots().oldestKept(cursor), attended.length,
-                           static_cast<uint32_t>(attended.sequence), options_.isCausal);
+                           static_cast<uint32_t>(attended.sequence));
   }
 }
 

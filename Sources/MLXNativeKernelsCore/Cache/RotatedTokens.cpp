@@ -1,7 +1,8 @@
 #include "Cache/RotatedTokens.hpp"
 
-#include <vector>
+#include <algorithm>
 
+#include "Ops/Common/HeadsMemory.hpp"
 #include "Runtime/RotatedRows.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -10,32 +11,78 @@ namespace mnk {
 
 namespace {
 
-Error misplaced(std::string_view call, std::string_view tokens, uint64_t rotatedFor, uint64_t position,
-                uint32_t sequence) {
-  return {
-      .op = std::string(call),
-      .what = fmt::format("{} were rotated for another position", tokens),
-      .got = fmt::format("a rotation for position {}, and position {} of sequence {}", rotatedFor, position, sequence),
-      .expected = fmt::format("{} that were rotated for position {}", tokens, position),
-      .fix =
-          "Rotate, append and attend with the same rows in the same order, and append before the next tokens are "
-          "rotated."};
+using Token = RotatedRows::Token;
+using Vector = RotatedRows::Vector;
+
+std::string tokenText(uint64_t position, uint32_t sequence) {
+  return fmt::format("position {} of sequence {}", position, sequence);
 }
 
-Error unrotated(std::string_view call, uint64_t position, uint32_t sequence) {
+Error misplaced(std::string_view call, std::string_view rows, const std::string& rotatedFor, const std::string& used) {
   return {.op = std::string(call),
-          .what = "the step rotates tokens by the cache's next positions and appends others",
-          .got = fmt::format("keys that were not rotated, at position {} of sequence {}", position, sequence),
-          .expected = fmt::format("the keys that were rotated for position {}", position),
-          .fix = "Append the tensor that the rotation wrote, all of its rows and no others."};
+          .what = fmt::format("{} were rotated for another position", rows),
+          .got = fmt::format("a rotation for {}, and a use for {}", rotatedFor, used),
+          .expected = fmt::format("{} that were rotated for {}", rows, used),
+          .fix =
+              "Rotate, append and attend with the same rows in the same order, and append before the next tokens are "
+              "rotated."};
 }
 
-Error withoutOffsets(std::string_view call) {
+Error unrotated(std::string_view call, std::string_view rows, const std::string& used) {
   return {.op = std::string(call),
-          .what = "rotary positions that follow a cache do not count prefixes",
-          .got = "queries that were rotated by the next positions of the cache, without offsets",
-          .expected = "positions that count the tokens of prefixes",
-          .fix = "Rotate with offsets, the number of tokens in all prefixes; or pass `rotary` to appendAndAttend."};
+          .what = fmt::format("the step rotates tokens by the cache's next positions and uses other {}", rows),
+          .got = fmt::format("{} that were not rotated, for {}", rows, used),
+          .expected = fmt::format("the {} that were rotated for {}", rows, used),
+          .fix = fmt::format("Pass the {} that the rotation wrote, all heads of them; or rotate queries and keys by "
+                             "positions in a tensor.",
+                             rows)};
+}
+
+// Calls `check` for each part of the rows whose memory can be known.
+template <typename Check>
+Result<void> forEach(const UsedRows& uses, const HeadsView& view, Check check) {
+  const RotatedRows* const rotated = uses.encoder.rotatedRows();
+  if (!rotated || !liesInside(view)) return {};  // the rules refuse what lies outside
+  for (const PlacedRows& each : uses.placed) {
+    if (each.rows == 0) continue;
+    MNK_TRY(check(*rotated, each, RotatedRows::Block(view, each.first, each.rows)));
+  }
+  return {};
+}
+
+// Whether the vector was rotated for another token. In another cache, such as that of the next layer, only the position
+// counts.
+bool isOf(const Vector& vector, const Token& token) {
+  const bool isSameCache = vector.token->cache == token.cache;
+  return vector.token->position == token.position && (!isSameCache || vector.token->sequence == token.sequence);
+}
+
+// Whether the vector is not rotated for certain, while the step rotates rows for this token.
+bool isMissing(const RotatedRows& rotated, const Vector& vector, const Token& token, const RotatedRows::Block& block) {
+  if (!rotated.isAnyFor(token)) return false;
+  if (vector.token && isOf(vector, token)) return vector.isReplacedSince;
+  if (vector.isKnown && !vector.isWrittenSince) return true;
+  return vector.isKnown ? !rotated.isWrittenAfter(token, block, vector) : !rotated.isWritten(block, vector);
+}
+
+Result<void> checkUse(const UsedRows& uses, const HeadsView& view, std::string_view rows) {
+  return forEach(uses, view,
+                 [&](const RotatedRows& rotated, const PlacedRows& each, const auto& block) -> Result<void> {
+                   const auto tokenOf = [&](const Vector& vector) {
+                     return Token{&uses.cache, each.sequence, each.position + vector.row};
+                   };
+                   const auto isMisplaced = [&](const Vector& vector) {
+                     return vector.token && !vector.isWrittenSince && !isOf(vector, tokenOf(vector));
+                   };
+                   const auto wrong = rotated.firstWrong(block, [&](const Vector& vector) {
+                     return isMisplaced(vector) || isMissing(rotated, vector, tokenOf(vector), block);
+                   });
+                   if (!wrong) return {};
+                   if (uses.recording.isOvertaken(each.sequence)) return {};
+                   const std::string used = tokenText(tokenOf(*wrong).position, each.sequence);
+                   if (!isMisplaced(*wrong)) return unrotated(uses.call, rows, used);
+                   return misplaced(uses.call, rows, tokenText(wrong->token->position, wrong->token->sequence), used);
+                 });
 }
 
 }  // namespace
@@ -51,69 +98,62 @@ std::vector<PlacedRows> placedRows(std::span<const SequenceRows> entries, std::m
   return placed;
 }
 
-Result<void> checkRotatedKeys(std::string_view call, const CommandEncoder& encoder, CacheCursors::Recording& recording,
-                              const HeadsView& keys, std::span<const PlacedRows> placed) {
-  const RotatedRows* const rotated = encoder.rotatedRows();
-  if (!rotated) return {};
-  for (const PlacedRows& each : placed) {
-    const bool mustBeRotated = each.position < recording.rotatedEnd(each.sequence);
-    const auto wrong = rotated->firstWrong(keys, each.first, each.rows, each.position, [&](const auto& row) {
-      return row.rotatedFor ? *row.rotatedFor != row.place : mustBeRotated;
-    });
-    if (wrong && recording.isOvertaken(each.sequence)) return {};
-    if (wrong && wrong->rotatedFor) return misplaced(call, "keys", *wrong->rotatedFor, wrong->place, each.sequence);
-    if (wrong) return unrotated(call, wrong->place, each.sequence);
-  }
-  return {};
+Result<void> UsedRows::checkKeys(const HeadsView& keys) const {
+  return checkUse(*this, keys, "keys");
 }
 
-Result<void> checkRotatedQueries(std::string_view call, const CommandEncoder& encoder,
-                                 CacheCursors::Recording& recording, const HeadsView& queries,
-                                 std::span<const PlacedRows> placed, bool isAfterPrefixes) {
-  const RotatedRows* const rotated = encoder.rotatedRows();
-  if (!rotated) return {};
-  for (const PlacedRows& each : placed) {
-    const auto wrong = rotated->firstWrong(queries, each.first, each.rows, each.position, [&](const auto& row) {
-      return row.rotatedFor && (*row.rotatedFor != row.place || (isAfterPrefixes && !row.hasOffsets));
-    });
-    if (wrong && recording.isOvertaken(each.sequence)) return {};
-    if (wrong && *wrong->rotatedFor == wrong->place) return withoutOffsets(call);
-    if (wrong) return misplaced(call, "queries", *wrong->rotatedFor, wrong->place, each.sequence);
-  }
-  return {};
+Result<void> UsedRows::checkQueries(const HeadsView& queries) const {
+  return checkUse(*this, queries, "queries");
 }
 
-Result<void> checkUnrotated(std::string_view call, const CommandEncoder& encoder, const CacheCursors& cache,
-                            const HeadsView& tokens, std::span<const PlacedRows> placed) {
-  const RotatedRows* const rotated = encoder.rotatedRows();
-  if (!rotated) return {};
-  for (const PlacedRows& each : placed) {
-    const auto wrong = rotated->firstWrong(tokens, each.first, each.rows, each.position, [&](const auto& row) {
-      return row.rotatedFor == row.place && row.cache == &cache;
-    });
-    if (!wrong) continue;
+Result<void> UsedRows::checkUnrotated(const HeadsView& tokens) const {
+  return forEach(*this, tokens, [&](const RotatedRows& rotated, const PlacedRows&, const auto& block) -> Result<void> {
+    const auto twice =
+        rotated.firstWrong(block, [](const Vector& vector) { return vector.token && !vector.isWrittenSince; });
+    if (!twice) return {};
     return Error{.op = std::string(call),
                  .what = "tokens are rotated twice",
-                 .got = fmt::format("tokens that the step has rotated for position {} before", wrong->place),
+                 .got = fmt::format("tokens that the step has rotated for {}, and has not written since",
+                                    tokenText(twice->token->position, twice->token->sequence)),
                  .expected = "tokens that are not rotated",
                  .fix = "Rotate queries and keys once, before the append or with it."};
-  }
-  return {};
+  });
 }
 
-Result<void> checkFollowed(std::string_view call, CacheCursors::Recording& recording, const RotaryPositions& positions,
-                           std::span<const PlacedRows> placed) {
+Result<void> UsedRows::checkFollowed(const RotaryPositions& positions) const {
   const auto* number = std::get_if<int64_t>(&positions.source);
   const auto* list = std::get_if<RotaryPositions::List>(&positions.source);
   for (const PlacedRows& each : placed) {
     for (uint64_t row = 0; row < (number ? std::min<uint64_t>(each.rows, 1) : each.rows); ++row) {
-      const auto rotatedFor =
-          number ? static_cast<uint64_t>(*number) : static_cast<uint64_t>(list->numbers.at(each.first + row));
-      if (rotatedFor != each.position + row && recording.isOvertaken(each.sequence)) return {};
-      if (rotatedFor != each.position + row) {
-        return misplaced(call, "tokens", rotatedFor, each.position + row, each.sequence);
+      const auto rotatedFor = static_cast<uint64_t>(number ? *number : list->numbers.at(each.first + row));
+      if (rotatedFor == each.position + row) continue;
+      // Others may have changed the cache between the look at its next positions and the look at where to append.
+      for (const auto& [begin, end, sequence] : recording.rotations()) {
+        if (sequence == each.sequence && begin != recording.after(sequence).next) {
+          return recording.overtakenError(sequence, begin);
+        }
+        if (sequence == each.sequence) break;
       }
+      return misplaced(call, "tokens", fmt::format("position {}", rotatedFor),
+                       tokenText(each.position + row, each.sequence));
     }
+  }
+  return {};
+}
+
+Result<void> UsedRows::checkOffsets(uint64_t prefixTokens) const {
+  for (const PlacedRows& each : placed) {
+    const auto offsets = each.rows == 0 ? std::nullopt : recording.offsetsOf(each.sequence);
+    if (!offsets || (offsets->areGiven && offsets->number.value_or(prefixTokens) == prefixTokens)) continue;
+    return Error{
+        .op = std::string(call),
+        .what = "rotary positions that follow a cache do not count prefixes",
+        .got = offsets->areGiven
+                   ? fmt::format("offsets of {}, and prefixes of {}", offsets->number.value_or(0),
+                                 countText(prefixTokens, "token"))
+                   : fmt::format("rotation by the next positions of sequence {}, without offsets", each.sequence),
+        .expected = fmt::format("offsets of {}, or offsets in a tensor", prefixTokens),
+        .fix = "Rotate with offsets, the number of tokens in all prefixes; or pass `rotary` to appendAndAttend."};
   }
   return {};
 }

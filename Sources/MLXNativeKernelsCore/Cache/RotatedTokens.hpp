@@ -1,9 +1,10 @@
-// Checks that tokens which a step rotated by the next positions of a cache are used at these positions.
+// Checks that tokens which a step rotated by the next positions of a cache are used for what they were rotated for.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "Cache/CacheCursors.hpp"
 #include "Cache/SequenceRows.hpp"
@@ -23,18 +24,25 @@ struct PlacedRows {
 // The rows of entries that are appended to sequences at `next`.
 std::vector<PlacedRows> placedRows(std::span<const SequenceRows> entries, std::map<uint32_t, uint64_t> next);
 
-// Keys that are appended were rotated for their positions, if the step rotates tokens for these positions at all.
-Result<void> checkRotatedKeys(std::string_view call, const CommandEncoder& encoder, CacheCursors::Recording& recording,
-                              const HeadsView& keys, std::span<const PlacedRows> placed);
-// Queries that the step rotated are rotated for the positions at which they attend; with offsets if prefixes precede.
-Result<void> checkRotatedQueries(std::string_view call, const CommandEncoder& encoder,
-                                 CacheCursors::Recording& recording, const HeadsView& queries,
-                                 std::span<const PlacedRows> placed, bool isAfterPrefixes = false);
-// Tokens that a call rotates by positions of this cache have not been rotated for them before.
-Result<void> checkUnrotated(std::string_view call, const CommandEncoder& encoder, const CacheCursors& cache,
-                            const HeadsView& tokens, std::span<const PlacedRows> placed);
-// Positions that follow a cache are those at which the rows are appended.
-Result<void> checkFollowed(std::string_view call, CacheCursors::Recording& recording, const RotaryPositions& positions,
-                           std::span<const PlacedRows> placed);
+// The rows of a call of a cache. Only what is known to be wrong is an error: memory that the step writes after a
+// rotation may hold rotated tokens or others.
+struct UsedRows {
+  std::string_view call;
+  const CommandEncoder& encoder;
+  CacheCursors::Recording& recording;
+  const CacheCursors& cache;
+  std::vector<PlacedRows> placed;
+
+  // Keys that are appended were rotated for these tokens, if the step rotates rows for them at all.
+  Result<void> checkKeys(const HeadsView& keys) const;
+  // So were queries that attend.
+  Result<void> checkQueries(const HeadsView& queries) const;
+  // The step has not rotated them yet.
+  Result<void> checkUnrotated(const HeadsView& tokens) const;
+  // Positions that follow a cache are those at which the rows are appended.
+  Result<void> checkFollowed(const RotaryPositions& positions) const;
+  // What the step rotated for these sequences counts the tokens of prefixes.
+  Result<void> checkOffsets(uint64_t prefixTokens) const;
+};
 
 }  // namespace mnk

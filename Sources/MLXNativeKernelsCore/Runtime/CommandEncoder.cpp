@@ -241,6 +241,7 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::string label
 CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<Submission> into)
     : CommandEncoder(std::move(device)) {
   impl_->submission = std::move(into);
+  impl_->isShared = true;
 }
 CommandEncoder::~CommandEncoder() = default;
 

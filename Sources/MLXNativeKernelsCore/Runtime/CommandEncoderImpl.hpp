@@ -63,6 +63,7 @@ struct CommandEncoder::Impl {
   bool isCommitted = false;
   bool hasFixedPositions = false;
   bool hasAppend = false;
+  bool isShared = false;  // the app has the submission too
   std::unique_ptr<RotatedRows> rotated;
   bool isMidway = false;         // a dispatch was added to the submission but not yet to the records above
   std::optional<Error> failure;  // set if the submission contains only part of a call and must not run

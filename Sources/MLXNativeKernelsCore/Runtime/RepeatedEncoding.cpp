@@ -191,9 +191,9 @@ const RotatedRows* CommandEncoder::rotatedRows() const {
   return impl_->rotated.get();
 }
 
-RotatedRows& CommandEncoder::makeRotatedRows() {
-  if (!impl_->rotated) impl_->rotated = std::make_unique<RotatedRows>(impl_->touched);
-  return *impl_->rotated;
+RotatedRows* CommandEncoder::makeRotatedRows() {
+  if (!impl_->rotated && !impl_->isShared) impl_->rotated = std::make_unique<RotatedRows>(impl_->touched);
+  return impl_->rotated.get();
 }
 
 Result<void> CommandEncoder::checkRecorded() const {

@@ -1,4 +1,5 @@
-// Which rows an encoder has rotated by positions that follow a cache, so that they are used at these positions only.
+// What an encoder knows of memory whose rows it has rotated by positions that follow a cache, so that the rows are used
+// at these positions only.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,67 +12,81 @@ namespace mnk {
 
 class RotatedRows {
  public:
+  // Rows of one sequence, with a vector for each head.
+  struct Block {
+    Block(const HeadsView& view, uint64_t firstRow, uint64_t rowCount);
+    uint64_t vectorAt(uint64_t row, uint64_t head) const { return first + row * rowStride + head * headStride; }
+    uint64_t end() const { return vectorAt(rows - 1, heads - 1) + vectorBytes; }
+    bool operator==(const Block&) const = default;
+
+    const void* space;
+    uint64_t first, rowStride, headStride, vectorBytes, rows, heads;
+  };
+  // The token for which a row was rotated.
+  struct Token {
+    const void* cache = nullptr;
+    uint32_t sequence = 0;
+    uint64_t position = 0;
+  };
+  // A vector of a block, and what the encoder did to it last.
+  struct Vector {
+    uint64_t row = 0, head = 0;
+    std::optional<Token> token;  // none: it was not rotated
+    bool isKnown = false;        // a rotation wrote it, or left it as it was and wrote elsewhere
+    bool isWrittenSince = false;
+    bool isReplacedSince = false;  // without being read
+  };
+
   // `recorded` is what the encoder's dispatches touch, in their order.
   explicit RotatedRows(const std::vector<Touched>& recorded) : recorded_(recorded) {}
 
-  // Makes room, so that `add` cannot fail for as many runs.
-  void reserve(size_t runs);
-  // Rows of `view`, from row `first` on, were rotated for `position` of a cache and the positions after it. Rows of
-  // several sequences count through all of them; those of one call are of one sequence.
-  void add(const HeadsView& view, uint64_t first, uint64_t rows, const void* cache, uint64_t position,
-           bool hasOffsets) noexcept;
+  // Makes room, so that `add` cannot fail for as many blocks.
+  void reserve(size_t blocks);
+  // The first row is rotated for this token, the others for those after it; without a token, rows are not rotated.
+  void add(const Block& block, const std::optional<Token>& token) noexcept;
 
-  struct Row {
-    uint64_t index = 0;  // in the view
-    uint64_t place = 0;  // the position at which it is used
-    std::optional<uint64_t> rotatedFor = {};
-    const void* cache = nullptr;
-    bool hasOffsets = false;
-  };
-  // The first of `rows` rows, from row `first` on and used at `position` and those after it, for which `isWrong` holds.
+  // Whether a row was rotated for this token.
+  bool isAnyFor(const Token& token) const;
+  // Whether a dispatch wrote a byte of the vector, at any time or after the first rotation for this token.
+  bool isWritten(const Block& block, const Vector& vector) const;
+  bool isWrittenAfter(const Token& token, const Block& block, const Vector& vector) const;
+
+  // The first vector of the block for which `isWrong` holds. The block lies within its tensor.
   template <typename IsWrong>
-  std::optional<Row> firstWrong(const HeadsView& view, uint64_t first, uint64_t rows, uint64_t position,
-                                IsWrong isWrong) const {
-    const Places places(view);
-    for (uint64_t row = first; row < first + rows;) {
-      Row found{.index = row, .place = position + (row - first)};
-      const auto [run, index, alike] = latest(places, row, found.place);
-      if (run) found.rotatedFor = run->position + index, found.cache = run->cache, found.hasOffsets = run->hasOffsets;
-      if (isWrong(found)) return found;
-      row += alike;
+  std::optional<Vector> firstWrong(const Block& block, IsWrong isWrong) const {
+    if (block.rows == 0 || block.heads == 0) return std::nullopt;
+    // Most blocks were rotated as a whole, or are of other memory.
+    if (const auto first = ofAll(block)) return isWrong(*first) ? first : std::nullopt;
+    for (uint64_t row = 0; row < block.rows; ++row) {
+      for (uint64_t head = 0; head < block.heads; ++head) {
+        const Vector vector = at(block, row, head);
+        if (isWrong(vector)) return vector;
+      }
+      if (block.rowStride == 0 && row == 1) break;  // the others are the same
     }
     return std::nullopt;
   }
 
  private:
   struct Run {
-    const void* space;
-    uint64_t first;   // address of the first vector
-    uint64_t stride;  // in bytes
-    uint64_t rows;
-    const void* cache;
-    uint64_t position;
-    bool hasOffsets;
+    Block block;
+    std::optional<Token> token;
     size_t recorded;  // how much the encoder had recorded then
   };
-  // Where the first vectors of rows are.
-  struct Places {
-    explicit Places(const HeadsView& view);
-    uint64_t at(uint64_t row) const { return first + row / tokens * sequenceStride + row % tokens * tokenStride; }
-    const void* space;
-    uint64_t first, tokens, sequenceStride, tokenStride, vectorBytes;
+  struct Place {
+    uint64_t row, head;
   };
-  struct Found {
-    const Run* run = nullptr;
-    uint64_t row = 0;    // in the run
-    uint64_t alike = 1;  // how many rows of the view, from this one on, this run rotated last
-  };
-  // The last rotation of this row, or none if the row was written since and is used at another position.
-  Found latest(const Places& places, uint64_t row, uint64_t position) const;
-  bool isWrittenSince(const Run& run, const Region& vector) const;
+  static std::optional<Place> placeIn(const Block& block, const void* space, uint64_t begin, uint64_t end);
+  static bool includes(const Run& run, const Token& token);
+  static std::optional<Token> tokenAt(const Run& run, uint64_t row);
+  bool isWrittenFrom(size_t recorded, const Region& bytes, const void* space) const;
+  bool isReplacedFrom(size_t recorded, const Region& bytes, const void* space) const;
+  // What holds for the first row, if the same holds for all rows and the tokens after it.
+  std::optional<Vector> ofAll(const Block& block) const;
+  Vector at(const Block& block, uint64_t row, uint64_t head) const;
 
   const std::vector<Touched>& recorded_;
-  std::vector<Run> runs_;
+  std::vector<Run> runs_;  // in the order of the rotations
 };
 
 }  // namespace mnk

@@ -140,6 +140,7 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
   const Body rotateBoth = [&](auto& e) {
     return e.encode(MultiRoPE{.queries = two, .positions = cache.nextPositions({0, 1})});
   };
+  const Body project = [&](auto& e) { return e.dispatch(fakeDispatch("project", {out}, {two})); };
   const Body append = [&](auto& e) { return cache.append(e, two, two, 0); };
   const Body appendBoth = [&](auto& e) { return cache.append(e, two, two, {{0, 1}}); };
   const auto encode = [&](std::initializer_list<const Body*> calls) {
@@ -158,7 +159,7 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
   EXPECT_ERROR(encode({&rotate}), (expected));
   expected.got = "rotation up to position 4, and 2 positions of sequence 0";
   EXPECT_ERROR(encode({&append, &rotate}), (expected));
-  EXPECT_ERROR(encode({&rotate, &append, &rotate}), (expected));
+  EXPECT_ERROR(encode({&rotate, &append, &project, &rotate}), (expected));
   expected.got = "rotation up to position 1, and 0 positions of sequence 1";
   const Body appendFirst = [&](auto& e) {
     return cache.append(e, REQUIRE(two.slice(0, 1)), REQUIRE(two.slice(0, 1)), 0);
@@ -171,7 +172,7 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
   EXPECT_ERROR(encode({&rotate, &copy, &append}), (expected));
   REQUIRE(encode({&rotate, &append, &copy}));
   EXPECT_EQ(*cache.nextPosition(0), 0u);
-  REQUIRE(encode({&rotate, &append, &rotate, &append}));
+  REQUIRE(encode({&rotate, &append, &project, &rotate, &append}));
   REQUIRE(encode({&rotateBoth, &appendBoth}));
   EXPECT_EQ(*cache.nextPosition(0), 5u);
   EXPECT_EQ(*cache.nextPosition(1), 1u);

@@ -76,10 +76,16 @@ ExpectedError misplaced(std::string_view tokens, std::string_view got) {
 }
 
 const ExpectedError kUnrotated{.op = "AttentionCache.append",
-                               .what = "the step rotates tokens by the cache's next positions and appends others",
-                               .got = "keys that were not rotated, at position 2 of sequence 0",
-                               .expected = "the keys that were rotated for position 2",
-                               .fix = "Append the tensor that the rotation wrote, all of its rows and no others."};
+                               .what = "the step rotates tokens by the cache's next positions and uses other keys",
+                               .got = "keys that were not rotated, for position 2 of sequence 0",
+                               .expected = "the keys that were rotated for position 2 of sequence 0",
+                               .fix =
+                                   "Pass the keys that the rotation wrote, all heads of them; or rotate queries and "
+                                   "keys by positions in a tensor."};
+const ExpectedError kUnrotatedQueries{
+    .op = "AttentionCache.attend",
+    .what = "the step rotates tokens by the cache's next positions and uses other queries"};
+const ExpectedError kTwice{.what = "tokens are rotated twice"};
 
 }  // namespace
 
@@ -91,9 +97,8 @@ TEST(RotatedTokens, AnAppendTakesThem) {
   // Only some of the appended ones were rotated.
   const Tensor three = g.rows(3);
   ExpectedError expected = kUnrotated;
-  expected.got = "keys that were not rotated, at position 4 of sequence 0";
-  expected.expected = "the keys that were rotated for position 4";
-  EXPECT_ERROR(g.run({g.rotate(REQUIRE(three.slice(0, 2)), {0}), g.append(three, 0)}), (expected));
+  expected.got = "keys that were not rotated, for position 2 of sequence 0";
+  EXPECT_ERROR(g.run({g.rotate(REQUIRE(three.slice(1, 2)), {0}), g.append(three, 0)}), (expected));
   // Out of place, the source stays as it was.
   const Tensor into = g.rows(2);
   const Body apart = [&](auto& e) {
@@ -106,40 +111,85 @@ TEST(RotatedTokens, AnAppendTakesThem) {
                                       if (auto done = apart(encoder); !done) return done;
                                       return g.cache.append(encoder, g.keys, g.keys, 0);
                                     }),
-               {.what = kUnrotated.what, .got = "keys that were not rotated, at position 4 of sequence 0"});
+               {.what = kUnrotated.what, .got = "keys that were not rotated, for position 4 of sequence 0"});
+}
+
+// Every head counts, wherever it lies.
+TEST(RotatedTokens, AllHeadsAreRotated) {
+  Fixture f;
+  const auto view = [](const Tensor& of, uint64_t firstHead, uint64_t heads, uint64_t tokens = 2) {
+    return HeadsView(of, {.tokens = tokens,
+                          .heads = heads,
+                          .headDim = 64,
+                          .offset = firstHead * 64,
+                          .tokenStride = 128,
+                          .headStride = 64});
+  };
+  const auto rotate = [&](const HeadsView& rows) -> Body {
+    return [=, &f](auto& e) { return e.encode(MultiRoPE{.queries = rows, .positions = f.cache.nextPositions({0})}); };
+  };
+  EXPECT_ERROR(f.run({rotate(view(f.keys, 0, 1)), f.append(f.keys, 0)}), (kUnrotated));
+  EXPECT_ERROR(f.run({rotate(view(f.keys, 1, 1)), f.append(f.keys, 0)}), (kUnrotated));
+  EXPECT_ERROR(f.run({rotate(view(f.keys, 1, 1)), rotate(view(f.keys, 0, 2)), f.append(f.keys, 0)}), (kTwice));
+  REQUIRE(f.run({rotate(view(f.keys, 0, 1)), rotate(view(f.keys, 1, 1)), f.append(f.keys, 0)}));
+  // As [heads, tokens] of a tensor that is [tokens, heads].
+  const HeadsView transposed(f.keys, {.tokens = 2, .heads = 2, .headDim = 64, .tokenStride = 64, .headStride = 128});
+  EXPECT_ERROR(f.run({rotate(transposed), f.append(f.keys, 0)}), {.what = "keys were rotated for another position"});
+  // Queries and keys of a fused projection as one view.
+  const Tensor fused = tokens(f.device, 2, 4, 64);
+  const auto columns = [&](uint64_t firstHead) {
+    return HeadsView(
+        fused,
+        {.tokens = 2, .heads = 2, .headDim = 64, .offset = firstHead * 64, .tokenStride = 256, .headStride = 64});
+  };
+  const auto appendColumns = [&](uint64_t firstHead) -> Body {
+    return [=, &f](auto& e) { return f.cache.append(e, columns(firstHead), columns(firstHead), 0); };
+  };
+  const auto attendColumns = [&](uint64_t firstHead) -> Body {
+    return [=, &f](auto& e) { return f.cache.attend(e, columns(firstHead), {.into = f.out}, {}, 0); };
+  };
+  REQUIRE(f.run({rotate(HeadsView(fused)), appendColumns(2), attendColumns(0)}));
+  REQUIRE(f.run({rotate(columns(0)), rotate(columns(2)), appendColumns(2), attendColumns(0)}));
 }
 
 TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
   Fixture f;
   const Tensor first = f.row(f.keys, 0), second = f.row(f.keys, 1);
-  const auto at = [](int rotated, int used, int sequence) {
-    return fmt::format("a rotation for position {}, and position {} of sequence {}", rotated, used, sequence);
+  const auto at = [](int rotated, int sequence, int used, int of) {
+    return fmt::format("a rotation for position {} of sequence {}, and a use for position {} of sequence {}", rotated,
+                       sequence, used, of);
   };
   // Two tokens are rotated before the first is appended.
   EXPECT_ERROR(f.run({f.rotate(first, {0}), f.rotate(second, {0}), f.append(first, 0), f.append(second, 0)}),
-               (misplaced("keys", at(2, 3, 0))));
+               (misplaced("keys", at(2, 0, 3, 0))));
   // Slices in another order, and twice.
-  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(second, 0), f.append(first, 0)}), (misplaced("keys", at(3, 2, 0))));
-  EXPECT_ERROR(f.run({f.rotate(first, {0}), f.append(first, 0), f.append(first, 0)}), (misplaced("keys", at(2, 3, 0))));
-  // A slice that is rotated again, with the position of the row before it.
-  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.rotate(second, {0}), f.append(f.keys, 0)}),
-               (misplaced("keys", at(2, 3, 0))));
-  // Lists in another order.
-  EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {1, 0})}), (misplaced("keys", at(2, 1, 1))));
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(second, 0), f.append(first, 0)}),
+               (misplaced("keys", at(3, 0, 2, 0))));
+  EXPECT_ERROR(f.run({f.rotate(first, {0}), f.append(first, 0), f.append(first, 0)}),
+               (misplaced("keys", at(2, 0, 3, 0))));
+  // Lists in another order, also where sequences are at the same position.
+  EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {1, 0})}), (misplaced("keys", at(2, 0, 1, 1))));
+  EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {0, 1}),
+                      [&](auto& e) {
+                        return f.cache.attend(e, f.queries, {.into = f.out}, {}, {{1, 0}});
+                      }}),
+               (misplaced("queries", at(2, 0, 1, 1))));
   EXPECT_ERROR(f.run({f.step(RotaryStep{.positions = f.cache.nextPositions({0, 1})}, {1, 0})}),
-               (misplaced("tokens", at(2, 1, 1))));
+               (misplaced("tokens", "a rotation for position 2, and a use for position 1 of sequence 1")));
   EXPECT_ERROR(f.run({f.step(RotaryStep{.positions = f.other.nextPositions({0, 1})}, {0, 1})}),
-               (misplaced("tokens", at(0, 2, 0))));
-  // In another cache, which has other positions.
+               (misplaced("tokens", "a rotation for position 0, and a use for position 2 of sequence 0")));
   const Body elsewhere = [&](auto& e) { return f.other.append(e, f.keys, f.keys, 0); };
-  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), elsewhere}), (misplaced("keys", at(2, 0, 0))));
+  // In another cache, which has other positions.
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), elsewhere}), (misplaced("keys", at(2, 0, 0, 0))));
   EXPECT_EQ(*f.cache.nextPosition(0), 2u);
   REQUIRE(f.run({f.rotateBoth({0}), f.append(first, 0), f.append(second, 0)}));
-  REQUIRE(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {0, 1}), f.rotateBoth({1, 0}), f.append(f.keys, {1, 0})}));
+  REQUIRE(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {0, 1})}));
   REQUIRE(f.run({f.step(RotaryStep{.positions = f.cache.nextPositions({1, 0})}, {1, 0})}));
   // A cache at the same positions, such as that of the next layer, can have them too.
   REQUIRE(f.run({[&](auto& e) { return f.cache.copy(e, 0, f.other, 0); }}));
   REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), elsewhere}));
+  f.cache.reset();
+  EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {1, 0})}), (misplaced("keys", at(0, 0, 0, 1))));
 }
 
 TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
@@ -147,10 +197,21 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
   const Tensor three = f.rows(3), one = f.row(f.queries, 0);
   // One query beside three keys would be that of the first, and attends as that of the last.
   EXPECT_ERROR(f.run({f.rotate(one, {0}), f.rotate(three, {0}), f.append(three, 0), f.attend(one, 0)}),
-               (misplaced("queries", "a rotation for position 2, and position 4 of sequence 0")));
+               {.what = "queries were rotated for another position"});
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), f.attend(one, 0)}),
-               (misplaced("queries", "a rotation for position 2, and position 3 of sequence 0")));
+               {.what = "queries were rotated for another position"});
   REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), f.attend(f.row(f.queries, 1), 0)}));
+  // Queries that were not rotated beside keys that were, unless a dispatch of the step wrote them.
+  EXPECT_ERROR(f.run({f.rotate(f.keys, {0}), f.append(f.keys, 0), f.attend(f.queries, 0)}), (kUnrotatedQueries));
+  EXPECT_ERROR(f.run({f.rotate(f.keys, {0}), f.step({}, {0})}), {.what = kUnrotatedQueries.what});
+  const Body byNumber = [&](auto& e) { return e.encode(MultiRoPE{.queries = f.queries, .positions = 4}); };
+  REQUIRE(f.run({byNumber, f.rotate(f.keys, {0}), f.append(f.keys, 0), f.attend(f.queries, 0)}));
+  const Body apart = [&](auto& e) {
+    return e.encode(MultiRoPE{
+        .queries = f.queries, .keys = f.keys, .rotatedQueries = f.out, .positions = f.cache.nextPositions({1})});
+  };
+  const Body attendSource = [&](auto& e) { return f.cache.attend(e, f.queries, {.into = f.rows(2)}, {}, 1); };
+  EXPECT_ERROR(f.run({apart, f.append(f.keys, 1), attendSource}), (kUnrotatedQueries));
   // Rows that all see all tokens have no positions.
   REQUIRE(f.run({f.rotate(one, {1}), f.append(one, 1), f.append(f.rows(1), 1), f.attend(one, 1, {.isCausal = false})}));
   // The last part of the queries of a latent cache.
@@ -158,54 +219,76 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
       makeCache(f.device, {.kvHeads = 1, .headDim = 64, .capacity = 8, .dtype = DType::f32, .latentDim = 512});
   const Tensor wide = tokens(f.device, 2, 2, 576), results = tokens(f.device, 1, 2, 512);
   const Tensor parts = tokens(f.device, 2, 1, 64), latents = tokens(f.device, 2, 1, 512);
-  const HeadsView last(wide,
-                       {.tokens = 2, .heads = 2, .headDim = 64, .offset = 512, .tokenStride = 1152, .headStride = 576});
-  for (const uint64_t row : {0, 1}) {
+  for (const auto& [heads, row, what] : {std::tuple{2, 0, "queries were rotated for another position"},
+                                         std::tuple{1, 1, kUnrotatedQueries.what.data()}, std::tuple{2, 1, ""}}) {
+    const HeadsView last(wide, {.tokens = 2,
+                                .heads = static_cast<uint64_t>(heads),
+                                .headDim = 64,
+                                .offset = 512,
+                                .tokenStride = 1152,
+                                .headStride = 576});
     CommandEncoder encoder(f.device);
     REQUIRE(encoder.encode(MultiRoPE{.queries = last, .keys = parts, .positions = latent.nextPositions()}));
     REQUIRE(latent.append(encoder, parts, latents));
-    const auto attended = latent.attend(encoder, f.row(wide, row), {.into = results}, {.scale = 0.1f});
-    if (row == 0) {
-      EXPECT_ERROR(attended, (misplaced("queries", "a rotation for position 0, and position 1 of sequence 0")));
-    } else {
+    const auto attended =
+        latent.attend(encoder, f.row(wide, static_cast<uint64_t>(row)), {.into = results}, {.scale = 0.1f});
+    if (*what == 0) {
       REQUIRE(attended);
+    } else {
+      EXPECT_ERROR(attended, {.what = what});
     }
   }
 }
 
 TEST(RotatedTokens, AreNotRotatedTwice) {
   Fixture f;
-  ExpectedError expected{.op = "AttentionCache.appendAndAttend",
-                         .what = "tokens are rotated twice",
-                         .got = "tokens that the step has rotated for position 2 before",
-                         .expected = "tokens that are not rotated",
-                         .fix = "Rotate queries and keys once, before the append or with it."};
+  ExpectedError expected{
+      .op = "AttentionCache.appendAndAttend",
+      .what = "tokens are rotated twice",
+      .got = "tokens that the step has rotated for position 2 of sequence 0, and has not written since",
+      .expected = "tokens that are not rotated",
+      .fix = "Rotate queries and keys once, before the append or with it."};
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.step(RotaryStep{}, {0})}), (expected));
   expected.op = "AttentionCache.nextPositions";
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.rotate(f.keys, {0}), f.append(f.keys, 0)}), (expected));
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.rotate(f.row(f.keys, 1), {0}), f.append(f.keys, 0)}), (kTwice));
   EXPECT_ERROR(f.run({f.rotate(f.keys, {0}), f.rotateBoth({0}), f.append(f.keys, 0)}), (expected));
+  EXPECT_ERROR(f.run({f.rotate(f.keys, {0}), f.append(f.keys, 0), f.rotate(f.keys, {0}), f.append(f.keys, 0)}),
+               (expected));
   REQUIRE(f.run({f.rotateBoth({0}), f.step({}, {0})}));
   REQUIRE(f.run({f.step(RotaryStep{}, {0})}));
-  // Back, and in the next layer, which projects its keys into the same memory.
+  // Back and forth.
   const Body back = [&](auto& e) {
     return e.encode(MultiRoPE{
-        .queries = f.queries, .keys = f.keys, .positions = f.cache.nextPositions({0}), .rotary = {.isInverse = true}});
+        .queries = f.queries, .keys = f.keys, .positions = f.cache.nextPositions({1}), .rotary = {.isInverse = true}});
   };
-  REQUIRE(f.run({f.rotateBoth({0}), back, f.append(f.keys, 0)}));
-  REQUIRE(f.run({[&](auto& e) { return f.cache.copy(e, 0, f.other, 0); }}));
-  const Body other = [&](auto& e) {
-    return e.encode(MultiRoPE{.queries = f.queries, .keys = f.keys, .positions = f.other.nextPositions({0})});
-  };
-  REQUIRE(f.run(
-      {f.rotateBoth({0}), f.append(f.keys, 0), other, [&](auto& e) { return f.other.append(e, f.keys, f.keys, 0); }}));
+  REQUIRE(f.run({f.rotateBoth({1}), back, f.rotateBoth({1}), f.append(f.keys, 1)}));
+  EXPECT_ERROR(f.run({f.rotateBoth({1}), back, f.append(f.keys, 1)}), {.what = kUnrotated.what});
 }
 
 // Memory that the step writes again, as the keys of the next layer or conversation, holds other tokens.
 TEST(RotatedTokens, OtherTokensInTheSameMemoryAreFree) {
   Fixture f;
-  const Body rewrite = [&](auto& e) { return e.encode(MultiRoPE{.queries = f.keys, .positions = 40}); };
-  REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), rewrite, f.append(f.keys, 1)}));
+  const Tensor raw = f.rows(2);
+  // Writes keys, and reads others or the same.
+  const Body project = [&](auto& e) { return e.dispatch(fakeDispatch("project", {raw}, {f.keys, f.queries})); };
+  const Body normalize = [&](auto& e) { return e.dispatch(fakeDispatch("normalize", {f.keys}, {f.keys})); };
+  REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), project, f.append(f.keys, 1)}));
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), f.append(f.keys, 1)}), {.what = "keys were rotated"});
+  for (const uint32_t sequence : {0u, 1u}) {
+    REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), f.attend(f.queries, 0), project, f.rotateBoth({sequence}),
+                   f.append(f.keys, sequence), f.attend(f.queries, sequence)}));
+  }
+  REQUIRE(f.run({f.rotateBoth({0}), normalize, f.append(f.keys, 0)}));
+  // A projection after the rotation leaves nothing of it.
+  EXPECT_ERROR(f.run({f.rotateBoth({1}), project, f.append(f.keys, 1)}), {.what = kUnrotated.what});
+  // Keys that a kernel puts together from rotated and other parts.
+  const Tensor whole = f.rows(2);
+  REQUIRE(f.run({f.rotateBoth({1}),
+                 [&](auto& e) {
+                   return e.dispatch(fakeDispatch("join", {f.keys, raw}, {whole}));
+                 },
+                 f.append(whole, 1)}));
 }
 
 TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
@@ -213,23 +296,27 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
   const std::vector<CachePrefix> after{{f.other, 0}};
   REQUIRE(f.run({[&](auto& e) { return f.other.append(e, f.keys, f.keys, 0); }}));
   const Body attend = [&](auto& e) { return f.cache.attend(e, f.queries, {.into = f.out}, {}, {{0}}, {}, after); };
-  const Body withOffsets = [&](auto& e) {
-    return e.encode(MultiRoPE{.queries = f.queries,
-                              .keys = f.keys,
-                              .positions = f.cache.nextPositions({0}),
-                              .offsets = std::vector<int32_t>{2}});
+  const auto rotate = [&](int32_t offset) -> Body {
+    return [=, &f](auto& e) {
+      return e.encode(MultiRoPE{.queries = f.queries,
+                                .keys = f.keys,
+                                .positions = f.cache.nextPositions({0}),
+                                .offsets = std::vector<int32_t>{offset}});
+    };
   };
   ExpectedError expected{
       .op = "AttentionCache.attend",
       .what = "rotary positions that follow a cache do not count prefixes",
-      .got = "queries that were rotated by the next positions of the cache, without offsets",
-      .expected = "positions that count the tokens of prefixes",
+      .got = "rotation by the next positions of sequence 0, without offsets",
+      .expected = "offsets of 2, or offsets in a tensor",
       .fix = "Rotate with offsets, the number of tokens in all prefixes; or pass `rotary` to appendAndAttend."};
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), attend}), (expected));
   expected.op = "AttentionCache.appendAndAttend";
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.step({}, {0}, after)}), (expected));
-  REQUIRE(f.run({withOffsets, f.append(f.keys, 0), attend}));
-  REQUIRE(f.run({withOffsets, f.step({}, {0}, after)}));
+  expected.got = "offsets of 3, and prefixes of 2 tokens";
+  EXPECT_ERROR(f.run({rotate(3), f.step({}, {0}, after)}), (expected));
+  REQUIRE(f.run({rotate(2), f.append(f.keys, 0), attend}));
+  REQUIRE(f.run({rotate(2), f.step({}, {0}, after)}));
   REQUIRE(f.run({f.step(RotaryStep{}, {0}, after)}));
 }
 

@@ -24,7 +24,7 @@ RecordedStep record(const std::shared_ptr<Device>& device, const Body& body) {
 struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   AttentionCache cache = make(), other = make();
-  Tensor token = tokens(device, 1);
+  Tensor token = tokens(device, 1), source = tokens(device, 1);
 
   AttentionCache make() const {
     AttentionCacheDescriptor descriptor = kDescriptor;
@@ -158,13 +158,14 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
 TEST(RecordedStep, RotaryPositionsFollowTheCache) {
   Fixture s;
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    if (auto done = encoder.dispatch(fakeDispatch("project", {s.source}, {s.token})); !done) return done;
     if (auto done = encoder.encode(MultiRoPE{.queries = s.token, .positions = s.cache.nextPositions({0})}); !done)
       return done;
     return s.cache.append(encoder, s.token, s.token, 0);
   });
   const auto expectPosition = [&](int32_t expected) {
     REQUIRE(step.run());
-    EXPECT_EQ(firstPosition(s.device->committed().back()), expected);
+    EXPECT_EQ(firstPosition(s.device->committed().back(), 1), expected);
   };
   for (const int32_t position : {0, 1, 2}) expectPosition(position);
   REQUIRE(s.cache.truncate(1, 0));
@@ -176,8 +177,8 @@ TEST(RecordedStep, RotaryPositionsFollowTheCache) {
   REQUIRE(step.encode(encoder));
   REQUIRE(step.encode(encoder));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(firstPosition(s.device->committed().back(), 1), 2);
-  EXPECT_EQ(firstPosition(s.device->committed().back(), 3), 3);
+  EXPECT_EQ(firstPosition(s.device->committed().back(), 2), 2);
+  EXPECT_EQ(firstPosition(s.device->committed().back(), 5), 3);
   EXPECT_ERROR(step.run(), (kFull));
 }
 
@@ -264,6 +265,7 @@ TEST(RecordedStep, PositionsOfNumbersStay) {
 TEST(RecordedStep, JoinsOtherWork) {
   Fixture s;
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    if (auto done = encoder.dispatch(fakeDispatch("project", {s.source}, {s.token})); !done) return done;
     if (auto done = encoder.encode(MultiRoPE{.queries = s.token, .positions = s.cache.nextPositions({0})}); !done)
       return done;
     return s.cache.append(encoder, s.token, s.token, 0);
@@ -283,9 +285,9 @@ TEST(RecordedStep, JoinsOtherWork) {
   REQUIRE(encoder.commit());
   EXPECT_EQ(*s.cache.nextPosition(0), 3u);
   EXPECT_EQ(*s.other.nextPosition(0), 1u);
-  EXPECT_EQ(firstPosition(s.device->committed()[0], 0), 0);
-  EXPECT_EQ(firstPosition(s.device->committed()[0], 2), 1);
-  EXPECT_EQ(firstPosition(s.device->committed()[1], 1), 2);
+  EXPECT_EQ(firstPosition(s.device->committed()[0], 1), 0);
+  EXPECT_EQ(firstPosition(s.device->committed()[0], 4), 1);
+  EXPECT_EQ(firstPosition(s.device->committed()[1], 2), 2);
 }
 
 TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {

@@ -150,9 +150,10 @@ class CommandEncoder {
   // What a recording cannot combine, because caches advance with every run: rotary positions that stay, and appends.
   void noteFixedPositions() noexcept;
   void noteAppend() noexcept;
-  // The rows that were rotated by positions that follow a cache; null before the first.
+  // The rows that were rotated by positions that follow a cache; null before the first, and always if other work may
+  // run between what this encoder records.
   const RotatedRows* rotatedRows() const;
-  RotatedRows& makeRotatedRows();
+  RotatedRows* makeRotatedRows();
 
  private:
   friend class RecordedStep;
