@@ -25,7 +25,7 @@ public struct RotaryEmbedding: Sendable, Hashable {
         /// otherwise.
         case halfSplit
         /// The given number of pairs of each axis, one axis after another, and again from the first in rounds of their
-        /// sum.
+        /// sum. Pairs beyond the rotated part are not used, as in ggml: check that the sum is half the rotated part.
         case mrope(Int, Int, Int, Int = 0)
         /// Axes take turns: p mod 3 is the axis while p is less than three times its section; other pairs go to
         /// ``RotaryEmbedding/otherAxis``. The fourth number only lengthens a round.
@@ -86,7 +86,7 @@ public struct RotaryEmbedding: Sendable, Hashable {
     public struct YaRN: Sendable, Hashable {
         /// Tokens of the context that the model was trained with.
         public var originalContext: Int
-        /// Share of the blend; 0 scales every pair and omits the logarithm.
+        /// Share of the blend, from 0 to 1; 0 scales every pair and omits the logarithm.
         public var extensionFactor: Float
         /// A factor of the result.
         public var attentionFactor: Float

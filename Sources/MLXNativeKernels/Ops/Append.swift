@@ -117,9 +117,10 @@ extension KernelEncoder {
     /// Makes a new, quantized cache with the contents of a dense one: the same sequences, positions, slots, ring and
     /// pinned positions.
     ///
-    /// Only this step can use the new cache until it is submitted: to others, its sequences are suspect. Sequences of
-    /// the same length are quantized in one dispatch, keys and values together; with means or channel scales there is
-    /// one for each sequence. A storage that quantizes only keys or only values keeps the others in their element type.
+    /// Only this step can use the new cache until it is submitted: to others, its sequences are suspect. A recorded step
+    /// quantizes again with every run, and replaces what the new cache holds. Sequences of the same length are quantized
+    /// in one dispatch, keys and values together; with means or channel scales there is one for each sequence. A storage
+    /// that quantizes only keys or only values keeps the others in their element type.
     ///
     /// ```swift
     /// let small = try encoder.quantize(cache, as: .quantizedValues(.turbo, .bits4, keys: .float16))

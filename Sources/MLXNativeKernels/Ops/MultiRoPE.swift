@@ -34,9 +34,10 @@ public struct MultiRoPE: Sendable {
         /// The positions that the next tokens of a cache get, after what the step has appended.
         ///
         /// They follow the cache: a ``RecordedStep`` asks for them with every run. The same step must append the
-        /// rotated keys; otherwise it throws when it is submitted. An append of other keys, or of rotated ones at other
-        /// positions, throws, and so does attention of rotated queries at other positions. The step knows tokens by
-        /// their memory: if a kernel of yours moves rotated keys to another tensor, pass positions in a tensor instead.
+        /// rotated keys; otherwise it throws when it is submitted. The step knows tokens by their memory, head by head.
+        /// It throws if it appends or attends with rows that were rotated for another token or not at all, and if it
+        /// rotates rows twice, unless a kernel that it encodes has written them since. In an encoder over your own
+        /// command buffer, where other kernels may write in between, only the number of tokens is checked.
         /// ``MultiRoPE/plan()`` throws for these positions, because a plan would not follow the cache.
         ///
         /// Lists mean what they mean in ``KernelEncoder/append(keys:values:to:sequences:rowCounts:)``. `nil` means the

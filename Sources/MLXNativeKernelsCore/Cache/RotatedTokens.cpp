@@ -24,7 +24,8 @@ Error misplaced(std::string_view call, std::string_view rows, const std::string&
           .got = fmt::format("a rotation for {}, and a use for {}", rotatedFor, used),
           .expected = fmt::format("{} that were rotated for {}", rows, used),
           .fix =
-              "Rotate, append and attend with the same rows in the same order, and append before the next tokens are "
+              "Rotate, append and attend with the same rows in the same order and layout, and append before the next "
+              "tokens are "
               "rotated."};
 }
 

@@ -71,7 +71,8 @@ ExpectedError misplaced(std::string_view tokens, std::string_view got) {
   return {.what = what,
           .got = got,
           .fix =
-              "Rotate, append and attend with the same rows in the same order, and append before the next tokens are "
+              "Rotate, append and attend with the same rows in the same order and layout, and append before the next "
+              "tokens are "
               "rotated."};
 }
 

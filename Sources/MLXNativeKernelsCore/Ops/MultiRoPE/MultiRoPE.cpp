@@ -88,11 +88,8 @@ uint32_t narrow(uint64_t value) {
 
 // Packs the rotation per position as a fraction of a turn, with the axis in the two lowest, insignificant bits.
 RotaryFrequency packed(double radians, uint32_t axis) {
-  const double turns = std::abs(radians) * (0.5 * std::numbers::inv_pi);
-  const auto distance = static_cast<uint64_t>((turns - std::floor(turns)) * 0x1p64);
-  // A YaRN blend may be negative. It is negated as an integer, because fractions of small negative doubles lose
-  // precision.
-  const uint64_t bits = radians < 0 ? 0 - distance : distance;
+  const double turns = radians * (0.5 * std::numbers::inv_pi);
+  const auto bits = static_cast<uint64_t>((turns - std::floor(turns)) * 0x1p64);
   return {.low = static_cast<uint32_t>(bits & ~uint64_t{3}) | axis, .high = static_cast<uint32_t>(bits >> 32)};
 }
 

@@ -50,7 +50,7 @@ bool blends(const Op& op) {
 // Context and betas are ignored if the extension factor is 0.
 bool isSoundYaRN(const Op& op) {
   const YaRN& yarn = *op.rotary.yarn;
-  return std::isfinite(yarn.extensionFactor) && isPositive(yarn.attentionFactor) &&
+  return yarn.extensionFactor >= 0 && yarn.extensionFactor <= 1 && isPositive(yarn.attentionFactor) &&
          (!blends(op) || (yarn.originalContext > 0 && isPositive(yarn.betaFast) && isPositive(yarn.betaSlow)));
 }
 
@@ -129,7 +129,7 @@ constexpr Rule<Op> kRules[] = {
                "a layout with one ladder of frequencies", "Leave YaRN out."),
 
     INVALID_IF(op.rotary.yarn && !isSoundYaRN(op), "a number of YaRN is out of range", yarnText(*op.rotary.yarn),
-               "a finite extension factor, and all others finite and greater than 0",
+               "an extension factor from 0 to 1, and all others finite and greater than 0",
                "Pass the numbers that YaRN's definition names; a configuration's attention_factor may mean another."),
 
     INVALID_IF(blends(op) && op.rotary.base <= 1, "YaRN needs a base above 1", fmt::format("{}", op.rotary.base),

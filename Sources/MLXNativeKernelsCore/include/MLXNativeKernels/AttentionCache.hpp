@@ -120,8 +120,8 @@ class AttentionCache {
 
   // The positions that the next tokens get, after what the encoder that asks has appended, for MultiRoPE. Lists have
   // the meaning that they have in append; without one, the tokens are of the only sequence. An encoder that rotates by
-  // them must then append these tokens, or it cannot be committed. It knows tokens by their memory, and refuses to use
-  // them at positions for which they were not rotated.
+  // them must then append these tokens, or it cannot be committed. It knows tokens by their memory, and refuses to
+  // append and attend with rows that were not rotated for these tokens, unless a dispatch of it has written them since.
   RotaryPositions nextPositions(std::vector<uint32_t> sequences = {kOnlySequence},
                                 std::vector<uint32_t> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
@@ -142,7 +142,7 @@ class AttentionCache {
   // append after causal attention over a sequence to which the encoder had not appended. Results may not overlap
   // queries, and cannot be partials: for keys in several caches, pass prefixes. With a window, a row that would see a
   // position that a ring has overwritten is an error. Without one a row sees what the ring holds up to its own
-  // position, which never fails; several rows in one step then see less than the same rows one at a time, because all
+  // position, which it must hold; several rows in one step then see less than the same rows one at a time, because all
   // of their keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;

@@ -73,8 +73,9 @@ NS_ASSUME_NONNULL_BEGIN
 + (instancetype)positionsWithTensor:(MNKTensor *)tensor;
 
 /// The positions that the next tokens of a cache get, after what the encoder has appended. The tokens are of the only
-/// sequence of the cache. The encoder must then append them, or it cannot be committed. It knows tokens by their
-/// memory, and refuses to use them at positions for which they were not rotated.
+/// sequence of the cache. The encoder must then append them, or it cannot be committed. It knows tokens by
+/// their memory, and refuses to append and attend with rows that were not rotated for these tokens, unless a dispatch
+/// of it has written them since.
 + (instancetype)nextPositionsOfCache:(MNKAttentionCache *)cache NS_SWIFT_NAME(next(of:));
 /// The same for tokens of several sequences: lists mean what they mean in an append.
 + (instancetype)nextPositionsOfCache:(MNKAttentionCache *)cache

@@ -51,7 +51,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryOtherAxis) {
 
 /// Tokens of the context that the model was trained with.
 @property(nonatomic) NSUInteger originalContext;
-/// Share of the blend, 1 by default; 0 scales every pair and omits the logarithm.
+/// Share of the blend, from 0 to 1; 1 by default. 0 scales every pair and omits the logarithm.
 @property(nonatomic) float extensionFactor;
 /// A factor of the result; 1 by default.
 @property(nonatomic) float attentionFactor;

@@ -48,7 +48,7 @@ enum class RotaryOtherAxis : uint32_t { axis0, axis3 };
 // required; what remains is the factor m, which is what LongRoPE has beside its frequency factors.
 struct YaRN {
   uint64_t originalContext = 0;
-  float extensionFactor = 1;  // share of the blend; 0 scales every pair and omits the logarithm
+  float extensionFactor = 1;  // share of the blend, from 0 to 1; 0 scales every pair and omits the logarithm
   float attentionFactor = 1;
   float betaFast = 32;  // greater than betaSlow
   float betaSlow = 1;

@@ -24,7 +24,7 @@ typedef enum MNK_CLOSED(mnk_rotary_other_axis) { MNK_OTHER_AXIS_0 = 0, MNK_OTHER
 
 typedef struct mnk_yarn {
   uint64_t original_context;
-  float extension_factor;
+  float extension_factor;  // from 0 to 1
   float attention_factor;
   float beta_fast;       // 32 for most models; greater than beta_slow unless extension_factor is 0
   float beta_slow;       // 1 for most models
@@ -60,7 +60,8 @@ typedef struct mnk_cache mnk_cache;
 
 // The positions that the next tokens of a cache get, after what the encoder has appended. Lists have the meaning that
 // they have in mnk_cache_step. The encoder must then append the rotated tokens, or it cannot be committed. It knows
-// tokens by their memory, and refuses to use them at positions for which they were not rotated.
+// tokens by their memory, and refuses to append and attend with rows that were not rotated for these tokens, unless a
+// dispatch of it has written them since.
 typedef struct mnk_next_positions {
   const mnk_cache* MNK_NULLABLE cache;      // NULL: none
   const uint32_t* MNK_NULLABLE sequences;   // NULL: the only sequence of the cache

@@ -80,7 +80,7 @@ void drawSections(RotaryEmbedding& rotary, Seeded& random, uint64_t pairs) {
 
 void drawYaRN(RotaryEmbedding& rotary, Seeded& random) {
   rotary.yarn = YaRN{.originalContext = 1 + random.below(1 << 17),
-                     .extensionFactor = oneOf<float>(random, {1, 1, 1, 0, 0.5f, 1.5f, -0.25f}),
+                     .extensionFactor = oneOf<float>(random, {1, 1, 1, 0, 0.5f, 0.25f, 0.9f}),
                      .attentionFactor = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.1, 3)),
                      .betaFast = coin(random, 1, 2) ? 32 : static_cast<float>(between(random, 0.01, 64)),
                      .betaSlow = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.01, 64)),

@@ -56,16 +56,16 @@ uint32_t axisOf(const RotaryEmbedding& rotary, uint64_t pair) {
   return rotary.otherAxis == RotaryOtherAxis::axis0 ? 0 : 3;
 }
 
-// By how many roundings of itself each pair's frequency may be wrong beside those that every frequency has. YaRN
-// subtracts one part of it from another where its extension factor is not between 0 and 1. Where the corners of its
-// blend are not rounded to whole pairs, what is wrong with them counts as often as the blend is steep.
+// By how many roundings of itself each pair's frequency may be wrong beside those that every frequency has. Where
+// the corners of YaRN's blend are not rounded to whole pairs, what is wrong with them counts as often as the blend is
+// steep.
 std::vector<double> conditionOf(const RotaryEmbedding& rotary, uint64_t headDim) {
   std::vector<double> conditions(rotary.ropeDim.value_or(headDim) / 2, 1);
   if (!rotary.yarn || rotary.yarn->extensionFactor == 0) return conditions;
   const YaRN& yarn = *rotary.yarn;
   RotaryEmbedding plain = rotary;
   plain.yarn.reset();
-  const long double dims = 2 * conditions.size(), share = std::abs(yarn.extensionFactor);
+  const long double dims = 2 * conditions.size(), share = yarn.extensionFactor;
   const auto corner = [&](long double turns) {
     const long double all = yarn.originalContext / (2 * std::numbers::pi_v<long double> * turns);
     return dims * std::log(all) / (2 * std::log(static_cast<long double>(rotary.base)));
@@ -75,10 +75,8 @@ std::vector<double> conditionOf(const RotaryEmbedding& rotary, uint64_t headDim)
   for (uint64_t pair = 0; pair < conditions.size(); ++pair) {
     const long double scaled = referenceFrequency(plain, headDim, pair);
     const long double kept = scaled / rotary.scale;
-    const bool isSum = yarn.extensionFactor > 0 && share <= 1;
-    long double parts = isSum ? 0 : scaled * (1 + share) + kept * share;
     const long double far = std::abs(fast) + std::abs(slow) + pair;
-    if (!yarn.roundsCorners) parts += (scaled + kept) * share * far / width;
+    const long double parts = yarn.roundsCorners ? 0 : (scaled + kept) * share * far / width;
     const long double sum = std::abs(referenceFrequency(rotary, headDim, pair));
     if (sum > 0) conditions[pair] = static_cast<double>(std::clamp(parts / sum, 1.0L, 0x1p60L));
   }

@@ -46,6 +46,8 @@ const Break<Op> kBroken[] = {
     [](Op& op) { setSections(op, RotaryLayout::vision, 4, 4, 0, 0), op.rotary.yarn = YaRN{.originalContext = 4096}; },
     [](Op& op) { op.rotary.yarn = YaRN{}; },
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = NAN}; },
+    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = -1}; },
+    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = 1.5f}; },
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 0}; },
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = INFINITY}; },
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaSlow = -1}; },
@@ -53,7 +55,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 1, .betaSlow = 32}; },
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 2, .betaSlow = 2}; },
     [](Op& op) { op.rotary.scale = 4, op.rotary.yarn = YaRN{.originalContext = 9}; },
-    [](Op& op) { op.rotary.scale = 1.5, op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = -0.25f}; },
+    [](Op& op) { op.rotary.scale = 1.5, op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = 0.25f}; },
     [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 1e-45f}; },
     [](Op& op) {
       op.rotary.scale = std::exp(-10.0), op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 2e38f};
