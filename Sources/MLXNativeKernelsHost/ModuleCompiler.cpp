@@ -141,11 +141,14 @@ Result<std::shared_ptr<HostLibrary>> load(const LibrarySource& source, const Mod
   const auto symbol = object.handle ? reinterpret_cast<ModuleSymbol>(dlsym(object.handle, kModuleSymbol)) : nullptr;
   const Module* module = symbol ? symbol() : nullptr;
   if (!module || module->version != kModuleVersion || module->bytes != sizeof(Module)) {
-    const char* reason = object.handle ? "another version of the executor" : dlerror();
-    return hostError(ErrorCode::shaderBuild,
-                     fmt::format("library {} was compiled but cannot be loaded", labelOf(source)),
-                     reason ? reason : "an unknown reason", "a shared object that this program can load",
-                     "Check that the compiler makes code for this machine.");
+    const char* const text = object.handle ? "another version of the executor" : dlerror();
+    const std::string reason = text ? text : "an unknown reason";
+    const bool lacksMemory = reason.find(std::strerror(ENOMEM)) != reason.npos;
+    return hostError(
+        lacksMemory ? ErrorCode::outOfMemory : ErrorCode::shaderBuild,
+        fmt::format("library {} was compiled but cannot be loaded", labelOf(source)), reason,
+        "a shared object that this program can load",
+        lacksMemory ? "Free memory and try again." : "Check that the compiler makes code for this machine.");
   }
   if (variant.checked) object.keep(std::move(directory));  // findings name lines
   return std::make_shared<HostLibrary>(labelOf(source), kModuleLabel, *module, std::move(object), source, variant);

@@ -1,5 +1,6 @@
 #include "TemporaryDirectory.hpp"
 
+#include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +31,12 @@ TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept : pa
 
 TemporaryDirectory::~TemporaryDirectory() {
   if (path_.empty()) return;
-  // std::filesystem::remove_all throws if memory runs out.
-  constexpr int kMaxOpen = 8;
+  // std::filesystem::remove_all throws if memory runs out. nftw fails; memory may be there again the next time.
+  constexpr int kMaxOpen = 8, kMaxTries = 8;
   const auto removeOne = [](const char* path, const struct stat*, int, struct FTW*) { return ::remove(path); };
-  (void)nftw(path_.c_str(), removeOne, kMaxOpen, FTW_DEPTH | FTW_PHYS);
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    if (nftw(path_.c_str(), removeOne, kMaxOpen, FTW_DEPTH | FTW_PHYS) == 0 || errno != ENOMEM) return;
+  }
 }
 
 bool TemporaryDirectory::write(const std::filesystem::path& relative, std::string_view text) const {

@@ -94,7 +94,7 @@ class Suite {
       session_->dropTensors();
       if (setting_.isCold) session_->dropDevice();
       for (const auto& entry : std::filesystem::directory_iterator(setting_.folder)) {
-        std::filesystem::remove(entry.path());
+        std::filesystem::remove_all(entry.path());
       }
     }
     ++runs;
