@@ -169,7 +169,8 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
     default:
       if (isQueries) return {};
       if (isKeys) {
-        if (model.cache().isQuantized) return {};
+        // Rows of wider elements may be those of a rotation, which is looked at first.
+        if (model.cache().isQuantized || !model.rotated().isEmpty()) return {};
         call.keys.tensor->dtype = MNK_U32;
         call.keys.tensor->offset = call.keys.tensor->offset / 4 * 4;
         if (call.keys.tensor->offset + call.keys.tensor->bytes() > Arena::kRegionBytes) call.keys.tensor->offset = 0;
@@ -207,8 +208,9 @@ std::string mutateAttention(CacheCall& call, Seeded& random) {
       return "the scale cannot be used";
     default:
       if (call.into->dtype != call.queries.tensor->dtype) return {};
+      // At the first vector, since the view may be of some rows of its tensor.
       call.into->region = call.queries.tensor->region;
-      call.into->offset = call.queries.tensor->offset;
+      call.into->offset = rowPlaces(call.queries)[0].byte;
       return call.into->bytes() + call.into->offset <= Arena::kRegionBytes ? "operands share memory" : "";
   }
 }
@@ -223,6 +225,13 @@ std::vector<StepEntry> CacheCall::entries() const {
     entries.push_back({sequences[i], hasRowCounts ? rowCounts[i] : total / sequences.size()});
   }
   return entries;
+}
+
+HeadsSpec CacheCall::queriesInto() const {
+  return isInPlace ? queries : HeadsSpec{into, {.size = sizeof(mnk_heads_view), .layout = MNK_TOKEN_MAJOR}};
+}
+HeadsSpec CacheCall::keysInto() const {
+  return isInPlace ? keys : HeadsSpec{rotatedKeys, {.size = sizeof(mnk_heads_view), .layout = MNK_TOKEN_MAJOR}};
 }
 
 std::string CacheCall::text() const {
@@ -240,6 +249,7 @@ std::string CacheCall::text() const {
   text += textOf("queries", queries) + textOf("keys", keys) + textOf("values", values);
   if (into) text += fmt::format("\n    into: {}", into->text());
   if (rotatedKeys) text += fmt::format("\n    rotated keys into: {}", rotatedKeys->text());
+  if (isInPlace) text += "\n    in place";
   if (rotation) text += rotation->text();
   if (hasOptions) {
     text += fmt::format("\n    window {}{}, {}, scale {}", options.window,
@@ -318,15 +328,12 @@ CacheStep::CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena
                  .options = call.hasOptions ? &options_ : nullptr,
                  .rotary = call.rotation ? &rotary_.value : nullptr};
   if (call.kind != Kind::rotate) return;
-  const auto rotated = [&](const TensorSpec& spec) {
-    return mnk_heads_view{
-        .size = sizeof(mnk_heads_view), .tensor = arena.make(spec, random), .layout = MNK_TOKEN_MAJOR};
-  };
+  const auto rotated = [&](const HeadsSpec& heads) { return call.isInPlace ? mnk_heads_view{} : made(heads); };
   rope_ = {.size = sizeof rope_,
            .queries = step_.value.queries,
            .keys = step_.value.keys,
-           .rotated_queries = rotated(*call.into),
-           .rotated_keys = rotated(*call.rotatedKeys),
+           .rotated_queries = rotated(call.queriesInto()),
+           .rotated_keys = rotated(call.keysInto()),
            .first_position = rotary_.value.first_position,
            .positions = rotary_.value.positions,
            .next = rotary_.value.next,

@@ -35,6 +35,7 @@ struct CacheCall {
   size_t resultsSize = sizeof(mnk_attention_results);
   std::optional<TensorSpec> into;         // attention, or rotated queries
   std::optional<TensorSpec> rotatedKeys;  // which have the axes of the rotated queries
+  bool isInPlace = false;                 // rotates queries and keys where they are
   mnk_attention_options options{};
   std::optional<CacheRotation> rotation;
   // From here on, calls are those of a step, which the commit makes and runs.
@@ -48,6 +49,9 @@ struct CacheCall {
   std::vector<ExpectedNumbers> results;       // of a commit or a run: all that it has attended to
 
   std::vector<StepEntry> entries() const;  // of a step without a mutation
+  // What a rotation writes.
+  HeadsSpec queriesInto() const;
+  HeadsSpec keysInto() const;
   std::string text() const;
 };
 

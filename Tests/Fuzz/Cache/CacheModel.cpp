@@ -16,6 +16,11 @@ constexpr std::string_view kNoKernelHere = "there is no kernel for these head di
 constexpr std::string_view kUnknown = "the sequence is not in the cache";
 constexpr std::string_view kUnnamed = "the call does not say which sequence of the cache it is for";
 constexpr std::string_view kRotated = "the step rotates tokens by the cache's next positions and does not append them";
+constexpr std::string_view kOthers = "the step rotates tokens by the cache's next positions and appends others";
+constexpr std::string_view kMovedKeys = "keys were rotated for another position";
+constexpr std::string_view kMovedQueries = "queries were rotated for another position";
+constexpr std::string_view kMovedTokens = "tokens were rotated for another position";
+constexpr std::string_view kTwice = "tokens are rotated twice";
 
 }  // namespace
 
@@ -55,8 +60,8 @@ std::string_view CacheModel::refusalOfOrder(const std::vector<StepEntry>& entrie
   return {};
 }
 
-std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entries) const {
-  if (const std::string_view refusal = refusalOfOrder(entries); !refusal.empty() || cache_.isRing) return refusal;
+std::string_view CacheModel::refusalOfFull(const std::vector<StepEntry>& entries) const {
+  if (cache_.isRing) return {};
   std::map<uint32_t, uint64_t> added;
   for (const auto& [sequence, rows] : entries) {
     uint64_t& rowsSoFar = added[sequence];
@@ -65,6 +70,44 @@ std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entri
     return entries.size() == 1 ? kPastEnd : "the sequence is full";
   }
   return {};
+}
+
+// Keys that were rotated are for their positions, and tokens that were rotated are not left out for others.
+std::string_view CacheModel::refusalOfKeys(const std::vector<StepEntry>& entries,
+                                           const std::vector<RowPlace>& keys) const {
+  const auto positions = nextPositions(entries);
+  uint64_t row = 0;
+  for (const auto& [sequence, rows] : entries) {
+    const bool isOwed = rows != 0 && positions[row] < encoded_[sequence].rotatedEnd;
+    for (const uint64_t end = row + rows; row < end; ++row) {
+      const auto rotatedFor = rotated_.rotatedFor(keys[row], positions[row]);
+      if (!rotatedFor && isOwed) return kOthers;
+      if (rotatedFor && *rotatedFor != positions[row]) return kMovedKeys;
+    }
+  }
+  return {};
+}
+
+// Of a step that appends and attends.
+std::string_view CacheModel::refusalOfRotation(const std::vector<StepEntry>& entries, const StepRows& rows) const {
+  const auto positions = nextPositions(entries);
+  if (rows.next && nextPositions(*rows.next) != positions) return kMovedTokens;
+  if (!rows.isRotated) {
+    if (const std::string_view refusal = refusalOfKeys(entries, rows.keys); !refusal.empty()) return refusal;
+  }
+  for (size_t row = 0; row < positions.size(); ++row) {
+    const auto ofQueries = rotated_.rotatedFor(rows.queries[row], positions[row]);
+    const auto ofKeys = rotated_.rotatedFor(rows.keys[row], positions[row]);
+    if (rows.isRotated && (ofQueries == positions[row] || ofKeys == positions[row])) return kTwice;
+    if (!rows.isRotated && ofQueries && *ofQueries != positions[row]) return kMovedQueries;
+  }
+  return {};
+}
+
+std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entries, const StepRows& rows) const {
+  if (const std::string_view refusal = refusalOfOrder(entries); !refusal.empty()) return refusal;
+  if (const std::string_view refusal = refusalOfKeys(entries, rows.keys); !refusal.empty()) return refusal;
+  return refusalOfFull(entries);
 }
 
 // Whether a row names a position in its window that a ring has overwritten.
@@ -77,26 +120,25 @@ bool CacheModel::reachesLost(const Cursor& cursor, uint64_t row, const RowOption
   return false;
 }
 
-std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options,
-                                             bool isListed) const {
-  // Rows of one sequence are an op before they are rows of tokens.
-  if (cache_.isStorageOnly && !isListed) return kNoKernelHere;
-  std::map<uint32_t, uint64_t> rowsBehind;
-  std::vector<uint64_t> behind(entries.size());
-  bool hasRows = false;
-  for (size_t i = entries.size(); i-- > 0;) {
+// Rows that are not causal have no positions of their own.
+std::string_view CacheModel::refusalOfQueries(const std::vector<StepEntry>& entries,
+                                              const std::vector<uint64_t>& behind,
+                                              const std::vector<RowPlace>& queries) const {
+  uint64_t row = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
     const auto [sequence, rows] = entries[i];
-    behind[i] = rowsBehind[sequence];
-    rowsBehind[sequence] += rows;
-    if (rows == 0) continue;
-    hasRows = true;
-    if (behind[i] != 0 && options.isBidirectional) {
-      return "a sequence is listed again in attention that is not causal";
+    const uint64_t next = cursors_[sequence].next, last = behind[i] + rows;
+    for (uint64_t each = 0; each < rows; ++each, ++row) {
+      if (last > next) continue;  // rows of no tokens, which is refused later
+      const uint64_t position = next - last + each;
+      if (rotated_.rotatedFor(queries[row], position).value_or(position) != position) return kMovedQueries;
     }
-    const uint64_t next = cursors_[sequence].next;
-    if (next <= behind[i]) return kTooFew;
   }
-  if (hasRows && cache_.isStorageOnly) return kNoKernelHere;
+  return {};
+}
+
+std::string_view CacheModel::refusalOfWindows(const std::vector<StepEntry>& entries,
+                                              const std::vector<uint64_t>& behind, const RowOptions& options) const {
   const bool needsPositions = !options.isBidirectional || windowOf(options) != 0;
   // All attend at once: whether there are positions is checked of each before any window is.
   for (size_t i = 0; i < entries.size() && needsPositions; ++i) {
@@ -112,6 +154,50 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
   return {};
 }
 
+// Whether rows are of tokens that the ring has overwritten; rows that see each other, of a sequence that holds nothing.
+bool CacheModel::isLost(const StepEntry& entry, uint64_t behind, const RowOptions& options) const {
+  if (entry.rows == 0) return false;
+  const Cursor& cursor = cursors_[entry.sequence];
+  const uint64_t length = cursor.next - std::min(cursor.next, behind);
+  const uint64_t first = options.isBidirectional ? 0 : length - std::min(length, entry.rows);
+  uint64_t held = 0;
+  for (uint64_t position = first; position < length; ++position) held += holds(cursor, position);
+  return options.isBidirectional ? held == 0 : held != length - first;
+}
+
+std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options,
+                                             bool isListed, const StepRows& rows) const {
+  std::map<uint32_t, uint64_t> rowsBehind;
+  std::vector<uint64_t> behind(entries.size());
+  bool hasRows = false, isAnyLost = false;
+  std::string_view refusalOfList;
+  for (size_t i = entries.size(); i-- > 0;) {
+    const auto [sequence, count] = entries[i];
+    behind[i] = rowsBehind[sequence];
+    rowsBehind[sequence] += count;
+    isAnyLost = isAnyLost || isLost(entries[i], behind[i], options);
+    if (count == 0) continue;
+    hasRows = true;
+    if (!refusalOfList.empty()) continue;
+    if (behind[i] != 0 && options.isBidirectional) {
+      refusalOfList = "a sequence is listed again in attention that is not causal";
+    } else if (cursors_[sequence].next <= behind[i]) {
+      refusalOfList = kTooFew;
+    }
+  }
+  if (isListed && !refusalOfList.empty()) return refusalOfList;
+  // Rows of one sequence that are lost are an op before they are rows of tokens.
+  if (!options.isBidirectional && (isListed || !isAnyLost)) {
+    if (const std::string_view refusal = refusalOfQueries(entries, behind, rows.queries); !refusal.empty()) {
+      return refusal;
+    }
+  }
+  if (cache_.isStorageOnly && (hasRows || !isListed)) return kNoKernelHere;
+  if (!refusalOfList.empty()) return refusalOfList;
+  if (const std::string_view refusal = refusalOfWindows(entries, behind, options); !refusal.empty()) return refusal;
+  return isAnyLost ? "rows are of tokens that the ring has overwritten" : "";
+}
+
 // Whether this number of tokens can be stored before the first of them attends, without a loss of what it sees.
 bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const {
   if (!cache_.isRing || tokens <= 1) return true;
@@ -121,8 +207,11 @@ bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOption
   return end <= std::max<uint64_t>(first + 1 - std::min(first + 1, window), cache_.pinned) + ring;
 }
 
-std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options) const {
+std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options,
+                                           const StepRows& rows) const {
   if (const std::string_view refusal = refusalOfOrder(entries); !refusal.empty()) return refusal;
+  if (rows.isRotated && cache_.latentDim != 0) return "a latent cache cannot rotate";
+  if (const std::string_view refusal = refusalOfRotation(entries, rows); !refusal.empty()) return refusal;
   std::vector<Cursor> cursors = cursors_;
   std::set<uint32_t> listed;
   for (const auto& [sequence, tokens] : entries) {
@@ -130,7 +219,7 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
       return "a sequence is listed again in attention that is not causal";
     }
   }
-  if (const std::string_view refusal = refusalOfAppend(entries); !refusal.empty()) return refusal;
+  if (const std::string_view refusal = refusalOfFull(entries); !refusal.empty()) return refusal;
   for (const auto& [sequence, tokens] : entries) {
     Cursor& cursor = cursors[sequence];
     const bool isDivided = !canServe(cursor, tokens, options);

@@ -2,12 +2,14 @@
 // the calls of an open encoder leave to do or forbid.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "CacheNumbers.hpp"
 #include "MLXNativeKernels/mnk_attention_cache.h"
 #include "Ops/FlashDecode/AttentionHistory.hpp"
+#include "RotatedMemory.hpp"
 
 namespace mnk::fuzz {
 
@@ -24,6 +26,13 @@ struct RowOptions {
   uint64_t window = 0;  // that of the cache where it is 0
   bool seesPinned = false;
   bool isBidirectional = false;
+};
+
+// Where the rows of a step lie, and what it rotates them by.
+struct StepRows {
+  std::vector<RowPlace> queries, keys;
+  bool isRotated = false;                      // by the step itself
+  std::optional<std::vector<StepEntry>> next;  // by the next positions of these entries
 };
 
 // Positions that each row of an entry sees.
@@ -44,12 +53,12 @@ class CacheModel {
   const test::AttentionHistory& history() const { return history_; }
 
   // What an error must say; empty where the call is fine.
-  std::string_view refusalOfOrder(const std::vector<StepEntry>& entries) const;
-  std::string_view refusalOfAppend(const std::vector<StepEntry>& entries) const;
+  std::string_view refusalOfAppend(const std::vector<StepEntry>& entries, const StepRows& rows) const;
   // `isListed`: the entries are a list, or have row counts.
-  std::string_view refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options,
-                                   bool isListed) const;
-  std::string_view refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options) const;
+  std::string_view refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options, bool isListed,
+                                   const StepRows& rows) const;
+  std::string_view refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options,
+                                 const StepRows& rows) const;
   std::string_view refusalOfCut(uint32_t sequence, uint64_t position) const;
   std::string_view refusalOfCopy(uint32_t source, uint32_t target) const;
   std::string_view refusalOfCommit() const;
@@ -57,11 +66,17 @@ class CacheModel {
   std::string_view refusalOfName(uint32_t sequence) const;
 
   // Another encoder begins.
-  void begin() { encoded_.assign(cursors_.size(), {}); }
+  void begin() {
+    encoded_.assign(cursors_.size(), {});
+    rotated_ = {};
+  }
   void noteAttend(const std::vector<StepEntry>& entries, const RowOptions& options);
   // Rows are rotated by the next positions of their sequences.
   void noteRotation(const std::vector<StepEntry>& entries);
   std::vector<uint64_t> nextPositions(const std::vector<StepEntry>& entries) const;
+  // What rotations of this encoder have written.
+  RotatedMemory& rotated() { return rotated_; }
+  const RotatedMemory& rotated() const { return rotated_; }
   // The next token of a sequence.
   void append(uint32_t sequence, const std::vector<float>& keys, const std::vector<float>& values);
   void cut(uint32_t sequence, uint64_t position);
@@ -76,6 +91,16 @@ class CacheModel {
     uint64_t rotatedEnd = 0;
   };
 
+  std::string_view refusalOfOrder(const std::vector<StepEntry>& entries) const;
+  std::string_view refusalOfKeys(const std::vector<StepEntry>& entries, const std::vector<RowPlace>& keys) const;
+  std::string_view refusalOfRotation(const std::vector<StepEntry>& entries, const StepRows& rows) const;
+  std::string_view refusalOfFull(const std::vector<StepEntry>& entries) const;
+  // Of attention over entries that as many newer rows of the same sequences follow.
+  std::string_view refusalOfQueries(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& behind,
+                                    const std::vector<RowPlace>& queries) const;
+  std::string_view refusalOfWindows(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& behind,
+                                    const RowOptions& options) const;
+  bool isLost(const StepEntry& entry, uint64_t behind, const RowOptions& options) const;
   uint64_t oldest(const Cursor& cursor) const;
   bool holds(const Cursor& cursor, uint64_t position) const;
   bool canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const;
@@ -85,6 +110,7 @@ class CacheModel {
   CacheNumbers cache_;
   std::vector<Cursor> cursors_;
   std::vector<Encoded> encoded_;
+  RotatedMemory rotated_;
   test::AttentionHistory history_;
 };
 

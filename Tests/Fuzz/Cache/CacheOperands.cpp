@@ -8,6 +8,20 @@
 
 namespace mnk::fuzz {
 
+bool isFlat(const HeadsSpec& heads) {
+  const mnk_heads_view places = *placesOf(heads);
+  return places.sequences <= 1 || places.sequence_stride == places.tokens * places.token_stride;
+}
+
+TensorSpec partOf(const TensorSpec& whole, uint64_t first, uint64_t rows, uint64_t axis) {
+  TensorSpec spec = whole;
+  const uint64_t heads = whole.shape[whole.shape.size() - 2], dim = whole.shape.back();
+  spec.offset += first * heads * dim * spec.elementBytes();
+  spec.shape = {rows, heads, dim};
+  if (axis != 0) spec.shape = {axis, rows / axis, heads, dim};
+  return spec;
+}
+
 mnk_dtype Operands::drawFloat() {
   return oneOf(random_, {MNK_F32, MNK_F16, MNK_BF16});
 }
@@ -58,6 +72,17 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
   heads = {spec, view};
   store(heads, numbers, rows, headCount);
   return true;
+}
+
+HeadsSpec Operands::drawRows(const HeadsSpec& whole, uint64_t first, uint64_t rows, uint64_t axis) {
+  const bool isTokenMajor = !whole.view.has_strides && whole.view.layout == MNK_TOKEN_MAJOR;
+  if (isTokenMajor && coin(random_, 1, 2)) return {partOf(*whole.tensor, first, rows, axis), whole.view};
+  mnk_heads_view view = *placesOf(whole);
+  view.size = sizeof view, view.has_strides = true;
+  view.sequences = std::max<uint64_t>(axis, 1), view.tokens = rows / view.sequences;
+  view.sequence_stride = view.tokens * view.token_stride;
+  view.offset += first * view.token_stride;
+  return {whole.tensor, view};
 }
 
 void Operands::store(const HeadsSpec& heads, const Floats& numbers, uint64_t rows, uint64_t headCount) {

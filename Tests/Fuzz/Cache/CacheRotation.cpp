@@ -80,6 +80,10 @@ NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool
     next.entries = {{entries[0].sequence, rowsOf(entries)}};
   } else if (draw == 6) {  // rows of another sequence, which may never get them
     next.entries[random.below(entries.size())].sequence = static_cast<uint32_t>(random.below(sequences));
+  } else {  // in another order, mostly where only the positions of a later run tell
+    std::vector<StepEntry> swapped = entries;
+    std::swap(swapped[random.below(entries.size())], swapped[random.below(entries.size())]);
+    if (draw == 7 || model.nextPositions(swapped) == model.nextPositions(entries)) next.entries = swapped;
   }
   for (const auto& [sequence, rows] : next.entries) {
     next.sequences.push_back(sequence);

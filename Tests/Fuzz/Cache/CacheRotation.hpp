@@ -40,8 +40,8 @@ struct CacheRotation {
 // For a step with rows, all of which have as many in each entry if it is even. Positions that are to lie in a tensor
 // are listed; those of a cache are the caller's.
 CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows, uint64_t entries, bool isEven);
-// The next positions of these rows, in one of the ways to list them. Rows that lie in an axis of sequences must be
-// listed as they are.
+// The next positions of these rows, in one of the ways to list them. Rows that lie in an axis of sequences need
+// an entry for each of these.
 NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool hasAxis, const CacheModel& model,
                   test::Seeded& random);
 // Breaks one thing, and returns what the error must say of it.

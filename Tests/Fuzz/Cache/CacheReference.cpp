@@ -1,0 +1,147 @@
+#include "CacheReference.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mnk::fuzz {
+
+using Kind = CacheCallKind;
+
+CacheReference::CacheReference(const CacheNumbers& cache, uint64_t queryHeads)
+    : queryHeads_(queryHeads),
+      model_(cache, queryHeads),
+      slack_(cache.isQuantized ? 0.08 : (cache.latentDim != 0 ? 4e-3 : 2e-5)) {}
+
+void CacheReference::cut(uint32_t sequence, uint64_t position) {
+  model_.cut(sequence, position);
+  committed_ = model_;
+}
+
+std::vector<ExpectedNumbers> CacheReference::commit() {
+  committed_ = model_;
+  return std::exchange(written_, {});
+}
+
+void CacheReference::begin() {
+  model_ = committed_;
+  model_.begin();
+  written_.clear();
+}
+
+std::string_view CacheReference::refusalOf(const DrawnCall& drawn) const {
+  const CacheCall& call = drawn.call;
+  const std::vector<StepEntry>& entries = drawn.entries;
+  if (call.kind == Kind::copy) return model_.refusalOfCopy(call.sequence, call.target);
+  if (call.kind == Kind::rotate) return {};
+  if (!call.hasSequences) {
+    if (const std::string_view refusal = model_.refusalOfName(MNK_ONLY_SEQUENCE); !refusal.empty()) return refusal;
+  }
+  const uint64_t most = rowsOf(entries) + (call.hasRowCounts ? model_.cache().sequences : 0);
+  if (entries.size() > std::max<uint64_t>({most, drawn.axis, 1})) return "there are too many sequences";
+  StepRows rows{rowPlaces(call.queries), rowPlaces(call.keys), call.rotation.has_value(), {}};
+  if (call.rotation && call.rotation->next) rows.next = call.rotation->next->entries;
+  if (call.kind == Kind::append) return model_.refusalOfAppend(entries, rows);
+  const bool isListed = entries.size() != 1 || call.hasRowCounts;
+  if (call.kind == Kind::attend) return model_.refusalOfAttend(entries, drawn.options, isListed, rows);
+  return model_.refusalOfBoth(entries, drawn.options, rows);
+}
+
+// The position of each row, by which it is rotated.
+std::vector<int64_t> CacheReference::turnsOf(const DrawnCall& drawn) {
+  const CacheRotation& rotation = *drawn.call.rotation;
+  const auto inCache = model_.nextPositions(rotation.next ? rotation.next->entries : drawn.entries);
+  if (rotation.next) model_.noteRotation(rotation.next->entries);
+  if (drawn.call.kind != Kind::rotate) return rotation.turns(drawn.entries, inCache);
+  const uint64_t sequences = std::max<uint64_t>(drawn.axis, 1);
+  return rotation.turns(std::vector<StepEntry>(sequences, {0, inCache.size() / sequences}), inCache);
+}
+
+// Queries and keys as the kernels see them: what they make of positions is rounded once or twice.
+void CacheReference::rotate(const DrawnCall& drawn, Floats& queries, Floats& keys) {
+  const CacheNumbers& cache = model_.cache();
+  const mnk_dtype queryType = drawn.call.queries.tensor->dtype, keyType = drawn.call.keys.tensor->dtype;
+  const auto turns = turnsOf(drawn);
+  for (uint64_t row = 0; row < turns.size(); ++row) {
+    drawn.call.rotation->rotate(&queries[row * queryHeads_ * cache.headDim], queryHeads_, cache.headDim, turns[row],
+                                queryType);
+    drawn.call.rotation->rotate(&keys[row * cache.kvHeads * cache.headDim], cache.kvHeads, cache.headDim, turns[row],
+                                keyType);
+  }
+}
+
+// What a step makes of rotated rows, which 16 bits do not hold exactly.
+void CacheReference::store(const CacheCall& call, Floats& keys) {
+  const CacheNumbers& cache = model_.cache();
+  if (!cache.isQuantized) {
+    for (float& key : keys) key = rounded(key, static_cast<mnk_dtype>(cache.dtype));
+  }
+  const bool isExact =
+      (!call.queries.tensor || call.queries.tensor->dtype == MNK_F32) &&
+      (!call.keys.tensor || (call.keys.tensor->dtype == MNK_F32 && (cache.isQuantized || cache.dtype == MNK_F32)));
+  if (!isExact) slack_ = std::max(slack_, 0.03);
+}
+
+// Rows of a rotation as they lie in memory, for calls that follow it.
+void CacheReference::expectRotated(const HeadsSpec& into, const Floats& numbers, const std::optional<NextSpec>& next) {
+  const auto places = rowPlaces(into);
+  const mnk_heads_view view = *placesOf(into);
+  auto number = numbers.begin();
+  for (const RowPlace& row : places) {
+    for (uint64_t head = 0; head < view.heads; ++head, number += static_cast<ptrdiff_t>(view.head_dim)) {
+      TensorSpec vector{.dtype = into.tensor->dtype, .shape = {view.head_dim}, .region = row.region};
+      vector.offset = row.byte + head * view.head_stride * vector.elementBytes();
+      written_.push_back({vector, {number, number + static_cast<ptrdiff_t>(view.head_dim)}, 2e-5});
+    }
+  }
+  const auto positions = next ? model_.nextPositions(next->entries) : std::vector<uint64_t>{};
+  model_.rotated().write(places, numbers, positions);
+}
+
+void CacheReference::apply(const DrawnCall& drawn) {
+  const CacheCall& call = drawn.call;
+  const std::vector<StepEntry>& entries = drawn.entries;
+  const RowOptions& options = drawn.options;
+  const Floats& values = drawn.values;
+  if (call.kind == Kind::copy) return model_.copy(call.sequence, call.target);
+  Floats queries = drawn.takesQueries ? model_.rotated().read(rowPlaces(call.queries)) : drawn.queries;
+  Floats keys = drawn.takesKeys ? model_.rotated().read(rowPlaces(call.keys)) : drawn.keys;
+  if (call.rotation) rotate(drawn, queries, keys);
+  if (call.kind == Kind::rotate) {
+    expectRotated(call.queriesInto(), queries, call.rotation->next);
+    expectRotated(call.keysInto(), keys, call.rotation->next);
+    return;
+  }
+  if (call.rotation || drawn.takesQueries || drawn.takesKeys) store(call, keys);
+  if (call.kind == Kind::attend) model_.noteAttend(entries, options);
+  const CacheNumbers& cache = model_.cache();
+  const uint64_t keyLength = cache.kvHeads * cache.headDim, valueLength = cache.kvHeads * cache.valueHeadDim;
+  const uint64_t rowLength = queryHeads_ * cache.queryDim();
+  const auto part = [](const Floats& all, uint64_t first, uint64_t count) {
+    return Floats(all.begin() + static_cast<ptrdiff_t>(first), all.begin() + static_cast<ptrdiff_t>(first + count));
+  };
+  std::vector<double> out;
+  const auto attend = [&](const StepEntry& entry, uint64_t behind, uint64_t firstRow) {
+    const auto rows = model_.history().attended(part(queries, firstRow * rowLength, entry.rows * rowLength),
+                                                model_.seen(entry, behind, options), entry.sequence);
+    out.insert(out.end(), rows.begin(), rows.end());
+  };
+  uint64_t row = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const auto [sequence, rows] = entries[i];
+    uint64_t behind = 0;
+    for (size_t later = i + 1; later < entries.size(); ++later) {
+      if (entries[later].sequence == sequence) behind += entries[later].rows;
+    }
+    if (call.kind == Kind::attend && rows != 0) attend(entries[i], behind, row);
+    for (uint64_t end = row + rows; row < end; ++row) {
+      if (call.kind == Kind::attend) continue;
+      model_.append(sequence, part(keys, row * keyLength, keyLength), part(values, row * valueLength, valueLength));
+      if (call.kind == Kind::appendAndAttend && !options.isBidirectional) attend({sequence, 1}, 0, row);
+    }
+    // Rows that see each other attend when all are stored.
+    if (call.kind == Kind::appendAndAttend && options.isBidirectional && rows != 0) attend(entries[i], 0, row - rows);
+  }
+  if (!out.empty()) written_.push_back({*call.into, out, slack_});
+}
+
+}  // namespace mnk::fuzz
