@@ -62,8 +62,7 @@ bool isOf(const Vector& vector, const Token& token) {
 bool isMissing(const RotatedRows& rotated, const Vector& vector, const Token& token, const RotatedRows::Block& block) {
   if (!rotated.isAnyFor(token)) return false;
   if (vector.token && isOf(vector, token)) return vector.isReplacedSince;
-  if (vector.isKnown && !vector.isWrittenSince) return true;
-  return vector.isKnown ? !rotated.isWrittenAfter(token, block, vector) : !rotated.isWritten(block, vector);
+  return vector.isKnown ? !vector.isWrittenSince : !rotated.isWritten(block, vector);
 }
 
 Result<void> checkUse(const UsedRows& uses, const HeadsView& view, std::string_view rows) {

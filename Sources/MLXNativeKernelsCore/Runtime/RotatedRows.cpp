@@ -43,6 +43,7 @@ RotatedRows::Block::Block(const HeadsView& view, uint64_t firstRow, uint64_t row
 void RotatedRows::reserve(size_t blocks) {
   const size_t needed = runs_.size() + blocks;
   if (needed > runs_.capacity()) runs_.reserve(std::max(needed, 2 * runs_.capacity()));
+  tokens_.reserve(runs_.capacity() + tokens_.size());
 }
 
 void RotatedRows::add(const Block& block, const std::optional<Token>& token) noexcept {
@@ -50,6 +51,14 @@ void RotatedRows::add(const Block& block, const std::optional<Token>& token) noe
   // Of memory that is used again and again, only the last rotation counts.
   std::erase_if(runs_, [&](const Run& run) { return run.block == block && (token || !run.token); });
   runs_.push_back({block, token, recorded_.size()});
+  if (!token) return;
+  const uint64_t end = token->position + block.rows;
+  const auto known = std::find_if(tokens_.rbegin(), tokens_.rend(), [&](const Tokens& each) {
+    return each.first.cache == token->cache && each.first.sequence == token->sequence &&
+           token->position >= each.first.position && token->position <= each.end;
+  });
+  if (known == tokens_.rend()) return tokens_.push_back({*token, end});
+  known->end = std::max(known->end, end);
 }
 
 bool RotatedRows::isWritten(const Block& block, const Vector& vector) const {
@@ -57,22 +66,15 @@ bool RotatedRows::isWritten(const Block& block, const Vector& vector) const {
 }
 
 bool RotatedRows::isAnyFor(const Token& token) const {
-  return std::any_of(runs_.begin(), runs_.end(), [&](const Run& run) { return includes(run, token); });
+  return std::any_of(tokens_.rbegin(), tokens_.rend(), [&](const Tokens& each) {
+    return each.first.cache == token.cache && each.first.sequence == token.sequence &&
+           token.position >= each.first.position && token.position < each.end;
+  });
 }
 
 std::optional<RotatedRows::Token> RotatedRows::tokenAt(const Run& run, uint64_t row) {
   if (!run.token) return std::nullopt;
   return Token{run.token->cache, run.token->sequence, run.token->position + row};
-}
-
-bool RotatedRows::includes(const Run& run, const Token& token) {
-  return run.token && run.token->cache == token.cache && run.token->sequence == token.sequence &&
-         token.position >= run.token->position && token.position - run.token->position < run.block.rows;
-}
-
-bool RotatedRows::isWrittenAfter(const Token& token, const Block& block, const Vector& vector) const {
-  const auto run = std::find_if(runs_.begin(), runs_.end(), [&](const Run& each) { return includes(each, token); });
-  return run != runs_.end() && isWrittenFrom(run->recorded, bytesOf(block, vector), block.space);
 }
 
 bool RotatedRows::isWrittenFrom(size_t recorded, const Region& bytes, const void* space) const {

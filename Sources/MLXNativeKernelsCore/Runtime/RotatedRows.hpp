@@ -47,22 +47,22 @@ class RotatedRows {
 
   // Whether a row was rotated for this token.
   bool isAnyFor(const Token& token) const;
-  // Whether a dispatch wrote a byte of the vector, at any time or after the first rotation for this token.
+  // Whether a dispatch wrote a byte of the vector.
   bool isWritten(const Block& block, const Vector& vector) const;
-  bool isWrittenAfter(const Token& token, const Block& block, const Vector& vector) const;
 
   // The first vector of the block for which `isWrong` holds. The block lies within its tensor.
   template <typename IsWrong>
   std::optional<Vector> firstWrong(const Block& block, IsWrong isWrong) const {
     if (block.rows == 0 || block.heads == 0) return std::nullopt;
     // Most blocks were rotated as a whole, or are of other memory.
-    if (const auto first = ofAll(block)) return isWrong(*first) ? first : std::nullopt;
+    std::optional<Vector> alike = ofAll(block);
     for (uint64_t row = 0; row < block.rows; ++row) {
-      for (uint64_t head = 0; head < block.heads; ++head) {
-        const Vector vector = at(block, row, head);
+      for (uint64_t head = 0; head < (alike ? 1 : block.heads); ++head) {
+        const Vector vector = alike ? *alike : at(block, row, head);
         if (isWrong(vector)) return vector;
       }
-      if (block.rowStride == 0 && row == 1) break;  // the others are the same
+      if (alike) alike->row = row + 1;
+      if (alike && alike->token) ++alike->token->position;
     }
     return std::nullopt;
   }
@@ -76,17 +76,22 @@ class RotatedRows {
   struct Place {
     uint64_t row, head;
   };
+  // Tokens for which rows were rotated.
+  struct Tokens {
+    Token first;
+    uint64_t end;
+  };
   static std::optional<Place> placeIn(const Block& block, const void* space, uint64_t begin, uint64_t end);
-  static bool includes(const Run& run, const Token& token);
   static std::optional<Token> tokenAt(const Run& run, uint64_t row);
   bool isWrittenFrom(size_t recorded, const Region& bytes, const void* space) const;
   bool isReplacedFrom(size_t recorded, const Region& bytes, const void* space) const;
-  // What holds for the first row, if the same holds for all rows and the tokens after it.
+  // The first vector, if what holds for it also holds for all heads and rows, with the tokens that follow.
   std::optional<Vector> ofAll(const Block& block) const;
   Vector at(const Block& block, uint64_t row, uint64_t head) const;
 
   const std::vector<Touched>& recorded_;
   std::vector<Run> runs_;  // in the order of the rotations
+  std::vector<Tokens> tokens_;
 };
 
 }  // namespace mnk

@@ -16,7 +16,9 @@ constexpr std::string_view kNoKernelHere = "there is no kernel for these head di
 constexpr std::string_view kUnknown = "the sequence is not in the cache";
 constexpr std::string_view kUnnamed = "the call does not say which sequence of the cache it is for";
 constexpr std::string_view kRotated = "the step rotates tokens by the cache's next positions and does not append them";
-constexpr std::string_view kOthers = "the step rotates tokens by the cache's next positions and appends others";
+constexpr std::string_view kOtherKeys = "the step rotates tokens by the cache's next positions and uses other keys";
+constexpr std::string_view kOtherQueries =
+    "the step rotates tokens by the cache's next positions and uses other queries";
 constexpr std::string_view kMovedKeys = "keys were rotated for another position";
 constexpr std::string_view kMovedQueries = "queries were rotated for another position";
 constexpr std::string_view kMovedTokens = "tokens were rotated for another position";
@@ -72,36 +74,41 @@ std::string_view CacheModel::refusalOfFull(const std::vector<StepEntry>& entries
   return {};
 }
 
-// Keys that were rotated are for their positions, and tokens that were rotated are not left out for others.
+// Keys that were rotated are for their tokens, and tokens that were rotated are not left out for others.
 std::string_view CacheModel::refusalOfKeys(const std::vector<StepEntry>& entries,
                                            const std::vector<RowPlace>& keys) const {
-  const auto positions = nextPositions(entries);
-  uint64_t row = 0;
-  for (const auto& [sequence, rows] : entries) {
-    const bool isOwed = rows != 0 && positions[row] < encoded_[sequence].rotatedEnd;
-    for (const uint64_t end = row + rows; row < end; ++row) {
-      const auto rotatedFor = rotated_.rotatedFor(keys[row], positions[row]);
-      if (!rotatedFor && isOwed) return kOthers;
-      if (rotatedFor && *rotatedFor != positions[row]) return kMovedKeys;
-    }
+  const auto tokens = nextTokens(entries);
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    if (rotated_.isMisplaced(keys[row], tokens[row])) return kMovedKeys;
+    if (rotated_.isMissing(keys[row], tokens[row])) return kOtherKeys;
   }
   return {};
 }
 
 // Of a step that appends and attends.
 std::string_view CacheModel::refusalOfRotation(const std::vector<StepEntry>& entries, const StepRows& rows) const {
-  const auto positions = nextPositions(entries);
-  if (rows.next && nextPositions(*rows.next) != positions) return kMovedTokens;
-  if (!rows.isRotated) {
-    if (const std::string_view refusal = refusalOfKeys(entries, rows.keys); !refusal.empty()) return refusal;
+  if (rows.next && nextPositions(*rows.next) != nextPositions(entries)) return kMovedTokens;
+  const auto tokens = nextTokens(entries);
+  if (rows.isRotated) {
+    const auto isRotated = [&](const RowPlace& place) { return rotated_.isRotated(place); };
+    const bool isTwice = std::ranges::any_of(rows.queries, isRotated) || std::ranges::any_of(rows.keys, isRotated);
+    return isTwice ? kTwice : "";
   }
-  for (size_t row = 0; row < positions.size(); ++row) {
-    const auto ofQueries = rotated_.rotatedFor(rows.queries[row], positions[row]);
-    const auto ofKeys = rotated_.rotatedFor(rows.keys[row], positions[row]);
-    if (rows.isRotated && (ofQueries == positions[row] || ofKeys == positions[row])) return kTwice;
-    if (!rows.isRotated && ofQueries && *ofQueries != positions[row]) return kMovedQueries;
+  if (const std::string_view refusal = refusalOfKeys(entries, rows.keys); !refusal.empty()) return refusal;
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    if (rotated_.isMisplaced(rows.queries[row], tokens[row])) return kMovedQueries;
+    if (rotated_.isMissing(rows.queries[row], tokens[row])) return kOtherQueries;
   }
   return {};
+}
+
+std::vector<RotatedToken> CacheModel::nextTokens(const std::vector<StepEntry>& entries) const {
+  const auto positions = nextPositions(entries);
+  std::vector<RotatedToken> tokens;
+  for (const auto& [sequence, rows] : entries) {
+    for (uint64_t row = 0; row < rows; ++row) tokens.push_back({sequence, positions[tokens.size()]});
+  }
+  return tokens;
 }
 
 std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entries, const StepRows& rows) const {
@@ -131,7 +138,8 @@ std::string_view CacheModel::refusalOfQueries(const std::vector<StepEntry>& entr
     for (uint64_t each = 0; each < rows; ++each, ++row) {
       if (last > next) continue;  // rows of no tokens, which is refused later
       const uint64_t position = next - last + each;
-      if (rotated_.rotatedFor(queries[row], position).value_or(position) != position) return kMovedQueries;
+      if (rotated_.isMisplaced(queries[row], {sequence, position})) return kMovedQueries;
+      if (rotated_.isMissing(queries[row], {sequence, position})) return kOtherQueries;
     }
   }
   return {};

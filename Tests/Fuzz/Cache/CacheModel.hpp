@@ -74,6 +74,7 @@ class CacheModel {
   // Rows are rotated by the next positions of their sequences.
   void noteRotation(const std::vector<StepEntry>& entries);
   std::vector<uint64_t> nextPositions(const std::vector<StepEntry>& entries) const;
+  std::vector<RotatedToken> nextTokens(const std::vector<StepEntry>& entries) const;
   // What rotations of this encoder have written.
   RotatedMemory& rotated() { return rotated_; }
   const RotatedMemory& rotated() const { return rotated_; }

@@ -82,7 +82,8 @@ void CacheReference::store(const CacheCall& call, Floats& keys) {
 }
 
 // Rows of a rotation as they lie in memory, for calls that follow it.
-void CacheReference::expectRotated(const HeadsSpec& into, const Floats& numbers, const std::optional<NextSpec>& next) {
+void CacheReference::expectRotated(const HeadsSpec& into, const Floats& numbers, const std::optional<NextSpec>& next,
+                                   bool isInverse) {
   const auto places = rowPlaces(into);
   const mnk_heads_view view = *placesOf(into);
   auto number = numbers.begin();
@@ -93,8 +94,10 @@ void CacheReference::expectRotated(const HeadsSpec& into, const Floats& numbers,
       written_.push_back({vector, {number, number + static_cast<ptrdiff_t>(view.head_dim)}, 2e-5});
     }
   }
-  const auto positions = next ? model_.nextPositions(next->entries) : std::vector<uint64_t>{};
-  model_.rotated().write(places, numbers, positions);
+  if (next)
+    model_.rotated().write(places, numbers, model_.nextTokens(next->entries), isInverse);
+  else
+    model_.rotated().write(places, numbers);
 }
 
 void CacheReference::apply(const DrawnCall& drawn) {
@@ -107,8 +110,12 @@ void CacheReference::apply(const DrawnCall& drawn) {
   Floats keys = drawn.takesKeys ? model_.rotated().read(rowPlaces(call.keys)) : drawn.keys;
   if (call.rotation) rotate(drawn, queries, keys);
   if (call.kind == Kind::rotate) {
-    expectRotated(call.queriesInto(), queries, call.rotation->next);
-    expectRotated(call.keysInto(), keys, call.rotation->next);
+    const auto& [next, isInverse] = std::pair(call.rotation->next, call.rotation->embedding.is_inverse);
+    for (const HeadsSpec* from : {&call.queries, &call.keys}) {
+      if (next && !call.isInPlace) model_.rotated().leave(rowPlaces(*from));
+    }
+    expectRotated(call.queriesInto(), queries, next, isInverse);
+    expectRotated(call.keysInto(), keys, next, isInverse);
     return;
   }
   if (call.rotation || drawn.takesQueries || drawn.takesKeys) store(call, keys);

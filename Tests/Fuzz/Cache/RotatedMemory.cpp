@@ -15,16 +15,35 @@ std::vector<RowPlace> rowPlaces(const HeadsSpec& heads) {
   return all;
 }
 
-void RotatedMemory::write(const std::vector<RowPlace>& places, const std::vector<float>& numbers,
-                          const std::vector<uint64_t>& positions) {
+void RotatedMemory::set(const std::vector<RowPlace>& places, const std::vector<float>& numbers) {
   for (size_t i = 0; i < places.size(); ++i) {
     const auto length = static_cast<ptrdiff_t>(numbers.size() / places.size());
     const auto first = numbers.begin() + static_cast<ptrdiff_t>(i) * length;
-    Row& row = rows_[places[i]];
-    row.numbers.assign(first, first + length);
-    row.isOverwritten = positions.empty();
-    if (!positions.empty()) row.position = positions[i];
+    rows_[places[i]].numbers.assign(first, first + length);
   }
+}
+
+void RotatedMemory::leave(const std::vector<RowPlace>& places) {
+  for (const RowPlace& place : places) {
+    Row& row = rows_[place];
+    row.token.reset();
+    row.isKnown = true, row.isWritten = false;
+  }
+}
+
+void RotatedMemory::write(const std::vector<RowPlace>& places, const std::vector<float>& numbers,
+                          const std::vector<RotatedToken>& tokens, bool isInverse) {
+  set(places, numbers);
+  leave(places);
+  for (size_t i = 0; i < places.size() && !isInverse; ++i) {
+    rows_[places[i]].token = tokens[i];
+    tokens_.insert(tokens[i]);
+  }
+}
+
+void RotatedMemory::write(const std::vector<RowPlace>& places, const std::vector<float>& numbers) {
+  set(places, numbers);
+  for (const RowPlace& place : places) rows_[place].isWritten = true;
 }
 
 std::vector<float> RotatedMemory::read(const std::vector<RowPlace>& places) const {
@@ -36,10 +55,23 @@ std::vector<float> RotatedMemory::read(const std::vector<RowPlace>& places) cons
   return all;
 }
 
-std::optional<uint64_t> RotatedMemory::rotatedFor(const RowPlace& place, uint64_t usedAt) const {
+RotatedMemory::Row RotatedMemory::at(const RowPlace& place) const {
   const auto row = rows_.find(place);
-  if (row == rows_.end() || (row->second.isOverwritten && row->second.position != usedAt)) return std::nullopt;
-  return row->second.position;
+  return row == rows_.end() ? Row{} : row->second;
+}
+
+bool RotatedMemory::isMisplaced(const RowPlace& place, const RotatedToken& use) const {
+  return isRotated(place) && at(place).token != use;
+}
+
+bool RotatedMemory::isMissing(const RowPlace& place, const RotatedToken& use) const {
+  const Row row = at(place);
+  return tokens_.contains(use) && (row.token == use ? row.isWritten : !row.isWritten);
+}
+
+bool RotatedMemory::isRotated(const RowPlace& place) const {
+  const Row row = at(place);
+  return row.token && !row.isWritten;
 }
 
 }  // namespace mnk::fuzz

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "HeadsViews.hpp"
@@ -20,25 +21,44 @@ struct RowPlace {
 // The places of a view's rows; none where there is no tensor.
 std::vector<RowPlace> rowPlaces(const HeadsSpec& heads);
 
+// A token of the cache.
+struct RotatedToken {
+  uint32_t sequence = 0;
+  uint64_t position = 0;
+
+  auto operator<=>(const RotatedToken&) const = default;
+};
+
 class RotatedMemory {
  public:
   bool isEmpty() const { return rows_.empty(); }
-  // Rows that were rotated for these positions of the cache. Without positions, they were rotated by numbers.
+  // Rows that positions of the cache leave as they were, because the results go elsewhere.
+  void leave(const std::vector<RowPlace>& places);
+  // Rows that were rotated for these tokens, or back.
   void write(const std::vector<RowPlace>& places, const std::vector<float>& numbers,
-             const std::vector<uint64_t>& positions);
+             const std::vector<RotatedToken>& tokens, bool isInverse);
+  // Rows that were rotated by numbers, from others.
+  void write(const std::vector<RowPlace>& places, const std::vector<float>& numbers);
   // The numbers of rows that were written.
   std::vector<float> read(const std::vector<RowPlace>& places) const;
-  // The position for which a row was rotated last. What has overwritten the row since may have prepared it for any
-  // other position, so that only the same position still counts.
-  std::optional<uint64_t> rotatedFor(const RowPlace& place, uint64_t usedAt) const;
+
+  // What has overwritten a row since its rotation may have prepared it for any other token, but not for the same one.
+  bool isMisplaced(const RowPlace& place, const RotatedToken& use) const;
+  bool isMissing(const RowPlace& place, const RotatedToken& use) const;
+  bool isRotated(const RowPlace& place) const;
 
  private:
   struct Row {
     std::vector<float> numbers;
-    std::optional<uint64_t> position;
-    bool isOverwritten = false;
+    std::optional<RotatedToken> token;
+    bool isKnown = false;    // of a rotation by positions of the cache
+    bool isWritten = false;  // since, or at all
   };
+  void set(const std::vector<RowPlace>& places, const std::vector<float>& numbers);
+  Row at(const RowPlace& place) const;
+
   std::map<RowPlace, Row> rows_;
+  std::set<RotatedToken> tokens_;  // for which rows were rotated
 };
 
 }  // namespace mnk::fuzz
