@@ -58,9 +58,12 @@ bool isOf(const Vector& vector, const Token& token) {
   return vector.token->position == token.position && (!isSameCache || vector.token->sequence == token.sequence);
 }
 
-// Whether the vector is not rotated for certain, while the step rotates rows for this token.
+// Whether the vector is not rotated for certain, while the step rotates rows for this token or for the first of the
+// block.
 bool isMissing(const RotatedRows& rotated, const Vector& vector, const Token& token, const RotatedRows::Block& block) {
-  if (!rotated.isAnyFor(token)) return false;
+  if (!rotated.isAnyFor(token) && !rotated.isAnyFor({token.cache, token.sequence, token.position - vector.row})) {
+    return false;
+  }
   if (vector.token && isOf(vector, token)) return vector.isReplacedSince;
   return vector.isKnown ? !vector.isWrittenSince : !rotated.isWritten(block, vector);
 }

@@ -100,6 +100,9 @@ TEST(RotatedTokens, AnAppendTakesThem) {
   ExpectedError expected = kUnrotated;
   expected.got = "keys that were not rotated, for position 2 of sequence 0";
   EXPECT_ERROR(g.run({g.rotate(REQUIRE(three.slice(1, 2)), {0}), g.append(three, 0)}), (expected));
+  expected.got = "keys that were not rotated, for position 4 of sequence 0";
+  expected.expected = "the keys that were rotated for position 4 of sequence 0";
+  EXPECT_ERROR(g.run({g.rotate(REQUIRE(three.slice(0, 2)), {0}), g.append(three, 0)}), (expected));
   // Out of place, the source stays as it was.
   const Tensor into = g.rows(2);
   const Body apart = [&](auto& e) {

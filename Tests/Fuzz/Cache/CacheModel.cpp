@@ -77,27 +77,32 @@ std::string_view CacheModel::refusalOfFull(const std::vector<StepEntry>& entries
 // Keys that were rotated are for their tokens, and tokens that were rotated are not left out for others.
 std::string_view CacheModel::refusalOfKeys(const std::vector<StepEntry>& entries,
                                            const std::vector<RowPlace>& keys) const {
-  const auto tokens = nextTokens(entries);
-  for (size_t row = 0; row < tokens.size(); ++row) {
-    if (rotated_.isMisplaced(keys[row], tokens[row])) return kMovedKeys;
-    if (rotated_.isMissing(keys[row], tokens[row])) return kOtherKeys;
-  }
-  return {};
+  return refusalOfUse(entries, keys, kMovedKeys, kOtherKeys);
 }
 
 // Of a step that appends and attends.
 std::string_view CacheModel::refusalOfRotation(const std::vector<StepEntry>& entries, const StepRows& rows) const {
   if (rows.next && nextPositions(*rows.next) != nextPositions(entries)) return kMovedTokens;
-  const auto tokens = nextTokens(entries);
   if (rows.isRotated) {
     const auto isRotated = [&](const RowPlace& place) { return rotated_.isRotated(place); };
     const bool isTwice = std::ranges::any_of(rows.queries, isRotated) || std::ranges::any_of(rows.keys, isRotated);
     return isTwice ? kTwice : "";
   }
   if (const std::string_view refusal = refusalOfKeys(entries, rows.keys); !refusal.empty()) return refusal;
-  for (size_t row = 0; row < tokens.size(); ++row) {
-    if (rotated_.isMisplaced(rows.queries[row], tokens[row])) return kMovedQueries;
-    if (rotated_.isMissing(rows.queries[row], tokens[row])) return kOtherQueries;
+  return refusalOfUse(entries, rows.queries, kMovedQueries, kOtherQueries);
+}
+
+// Rows at the next positions of their sequences.
+std::string_view CacheModel::refusalOfUse(const std::vector<StepEntry>& entries, const std::vector<RowPlace>& places,
+                                          std::string_view moved, std::string_view other) const {
+  const auto tokens = nextTokens(entries);
+  size_t first = 0;
+  for (const auto& [sequence, rows] : entries) {
+    for (size_t row = first; row < first + rows; ++row) {
+      if (rotated_.isMisplaced(places[row], tokens[row])) return moved;
+      if (rotated_.isMissing(places[row], tokens[row], tokens[first])) return other;
+    }
+    first += rows;
   }
   return {};
 }
@@ -139,7 +144,7 @@ std::string_view CacheModel::refusalOfQueries(const std::vector<StepEntry>& entr
       if (last > next) continue;  // rows of no tokens, which is refused later
       const uint64_t position = next - last + each;
       if (rotated_.isMisplaced(queries[row], {sequence, position})) return kMovedQueries;
-      if (rotated_.isMissing(queries[row], {sequence, position})) return kOtherQueries;
+      if (rotated_.isMissing(queries[row], {sequence, position}, {sequence, next - last})) return kOtherQueries;
     }
   }
   return {};

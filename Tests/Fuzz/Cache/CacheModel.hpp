@@ -102,6 +102,8 @@ class CacheModel {
   std::string_view refusalOfWindows(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& behind,
                                     const RowOptions& options) const;
   bool isLost(const StepEntry& entry, uint64_t behind, const RowOptions& options) const;
+  std::string_view refusalOfUse(const std::vector<StepEntry>& entries, const std::vector<RowPlace>& places,
+                                std::string_view moved, std::string_view other) const;
   uint64_t oldest(const Cursor& cursor) const;
   bool holds(const Cursor& cursor, uint64_t position) const;
   bool canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const;

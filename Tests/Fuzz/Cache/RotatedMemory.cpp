@@ -64,9 +64,9 @@ bool RotatedMemory::isMisplaced(const RowPlace& place, const RotatedToken& use) 
   return isRotated(place) && at(place).token != use;
 }
 
-bool RotatedMemory::isMissing(const RowPlace& place, const RotatedToken& use) const {
+bool RotatedMemory::isMissing(const RowPlace& place, const RotatedToken& use, const RotatedToken& first) const {
   const Row row = at(place);
-  return tokens_.contains(use) && (row.token == use ? row.isWritten : !row.isWritten);
+  return (tokens_.contains(use) || tokens_.contains(first)) && (row.token == use ? row.isWritten : !row.isWritten);
 }
 
 bool RotatedMemory::isRotated(const RowPlace& place) const {

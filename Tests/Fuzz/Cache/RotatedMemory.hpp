@@ -44,7 +44,8 @@ class RotatedMemory {
 
   // What has overwritten a row since its rotation may have prepared it for any other token, but not for the same one.
   bool isMisplaced(const RowPlace& place, const RotatedToken& use) const;
-  bool isMissing(const RowPlace& place, const RotatedToken& use) const;
+  // `first` is the token of the first row of the entry.
+  bool isMissing(const RowPlace& place, const RotatedToken& use, const RotatedToken& first) const;
   bool isRotated(const RowPlace& place) const;
 
  private:
