@@ -63,7 +63,7 @@ public final class AttentionCache: Sendable {
         public var capacity: Int
         /// Sequences that are kept side by side.
         public var sequences: Int
-        /// Elements of a value of one head.
+        /// Elements of a value of one head; 0 means as many as by default.
         public var valueHeadDim: Int
         /// For a latent cache: how many first elements of a key are also its value, and are appended as values.
         /// `headDim` elements follow them in a key. 0 if keys and values are separate.

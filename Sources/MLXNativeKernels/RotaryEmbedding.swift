@@ -57,7 +57,7 @@ public struct RotaryEmbedding: Sendable, Hashable {
         }
     }
 
-    /// The partner of an element.
+    /// The partner of an element, except with ``Layout/interleavedPairs``, which has one of its own.
     public enum Pairing: Sendable, Hashable {
         /// Half of the rotated part away, as in MLX, ggml and transformers.
         case halfOfRopeDim

@@ -8,11 +8,11 @@ public struct AttendedSequence: Sendable, Hashable {
     public var sequence: Int
     /// Its positions. A length of 0 gives zeros.
     public var length: Int
-    /// The largest length it has had, if tokens were rolled back in a ring since; `nil` means ``length``. What those
+    /// The largest length it has had, if tokens were rolled back in a ring since; `nil` or 0 means ``length``. What those
     /// tokens overwrote is not attended to.
     public var highest: Int?
-    /// How many rows of the queries are of the sequence; `nil` means the same number for each sequence, by the queries'
-    /// shape. With row counts, for all sequences or for none, queries and results are one list of all rows, and there
+    /// How many rows of the queries are of the sequence; `nil` or 0 means the same number for each sequence, by the
+    /// queries' shape. With row counts, for all sequences or for none, queries and results are one list of all rows, and there
     /// is no mask.
     public var rows: Int?
     /// The position of the first row, counted from the cache's first key; `nil` means that the rows are the newest

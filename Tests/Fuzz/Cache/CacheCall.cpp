@@ -185,6 +185,11 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
 
 std::string mutateAttention(CacheCall& call, Seeded& random) {
   if (!attends(call)) return {};
+  // Only latent caches have one, and few programs have these.
+  if (call.hasOptions && call.options.scale != 0 && coin(random, 1, 2)) {
+    call.options.scale = 0;
+    return "attention over a latent cache has no scale";
+  }
   switch (random.below(5)) {
     case 0:
       call.hasResults = coin(random, 1, 2);
@@ -200,10 +205,6 @@ std::string mutateAttention(CacheCall& call, Seeded& random) {
       return "the window is too large";
     case 3:
       if (!call.hasOptions) return {};
-      if (call.options.scale != 0 && coin(random, 1, 2)) {
-        call.options.scale = 0;
-        return "attention over a latent cache has no scale";
-      }
       call.options.scale = oneOf(random, {-1.0f, NAN, INFINITY});
       return "the scale cannot be used";
     default:
