@@ -4,6 +4,9 @@
 
 /// How queries and keys of a step over a cache are rotated, as ``MultiRoPE`` defines it.
 ///
+/// Pass queries and keys that are not rotated. The call throws if the same step has rotated them by positions of a
+/// cache; it cannot see rotations by numbers, or in earlier steps.
+///
 /// ```swift
 /// let rotary = RotaryEmbedding(base: 1e6)
 /// let done = try device.encode { step in
