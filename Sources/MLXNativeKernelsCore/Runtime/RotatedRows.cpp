@@ -15,7 +15,7 @@ Region bytesOf(const RotatedRows::Block& block) {
   return {.offset = block.first, .rowBytes = block.end() - block.first};
 }
 
-bool meet(const RotatedRows::Block& a, const RotatedRows::Block& b) {
+bool shareBytes(const RotatedRows::Block& a, const RotatedRows::Block& b) {
   return a.space == b.space && overlap(bytesOf(a), bytesOf(b));
 }
 
@@ -113,7 +113,8 @@ std::optional<RotatedRows::Place> RotatedRows::placeIn(const Block& block, const
 }
 
 std::optional<RotatedRows::Vector> RotatedRows::ofAll(const Block& block) const {
-  const auto run = std::find_if(runs_.rbegin(), runs_.rend(), [&](const Run& each) { return meet(each.block, block); });
+  const auto run =
+      std::find_if(runs_.rbegin(), runs_.rend(), [&](const Run& each) { return shareBytes(each.block, block); });
   if (run == runs_.rend()) return Vector{};
   const auto place = placeIn(run->block, block.space, block.first, block.first + block.vectorBytes);
   const bool isAlike = (block.rows == 1 || block.rowStride == run->block.rowStride) &&
