@@ -1,5 +1,7 @@
 #include "Injection.hpp"
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,8 +25,10 @@ std::atomic<int64_t> mappings = 0;
 constexpr size_t kSmall = 1 << 20;
 thread_local bool isTestThread = false;
 thread_local bool isArmed = false;
+thread_local bool isInSanitizer = false;
 
 bool runsLibrary() {
+  if (isInSanitizer) return false;
   const softmetal::Place place = softmetal::place();
   if (isTestThread) return isArmed && place != softmetal::Place::inside;
   return others == Threads::all || place == softmetal::Place::handler;
@@ -57,6 +61,13 @@ void* allocate(size_t bytes, size_t alignment) noexcept {
 void* allocateOrThrow(size_t bytes, size_t alignment) {
   if (void* memory = allocate(bytes, alignment)) return memory;
   throw std::bad_alloc();
+}
+
+int withoutFailures(int (*function)(pthread_t, pthread_attr_t*), pthread_t thread, pthread_attr_t* attributes) {
+  isInSanitizer = true;
+  const int result = function(thread, attributes);
+  isInSanitizer = false;
+  return result;
 }
 
 }  // namespace
@@ -96,6 +107,7 @@ int64_t smallMappings() {
 using mnk::inject::allocate;
 using mnk::inject::allocateOrThrow;
 using mnk::inject::mustFailWithoutMemory;
+using mnk::inject::withoutFailures;
 
 // Replaces functions of AddressSanitizer, in which they are weak, also for the shared libraries of the process.
 #define MNK_ALLOCATOR(name, parameters, ...)                \
@@ -119,6 +131,13 @@ extern "C" char* strdup(const char* text) noexcept {
   const size_t bytes = std::strlen(text) + 1;
   void* memory = std::malloc(bytes);
   return memory ? static_cast<char*>(std::memcpy(memory, text, bytes)) : nullptr;
+}
+
+// Every new thread calls this in the sanitizer, which ends the process if it fails.
+extern "C" int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
+  static const auto function =
+      reinterpret_cast<int (*)(pthread_t, pthread_attr_t*)>(dlsym(RTLD_NEXT, "pthread_getattr_np"));
+  return withoutFailures(function, thread, attributes);
 }
 
 // Each form of an operator is for objects and for arrays.
