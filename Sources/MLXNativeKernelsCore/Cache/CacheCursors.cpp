@@ -389,15 +389,6 @@ Result<void> CacheCursors::Recording::check(const Change& change) const {
   const bool isRotatedElsewhere = !change.isReplaced && change.rotatedBegin < change.before.next;
   const bool hasMoved = change.isWritten() && (now != change.before || isRotatedElsewhere);
   if (now.suspectFrom && (hasMoved || change.readEnd > *now.suspectFrom)) return suspectError(sequence, now);
-  const auto changed = [&](std::string got, std::string expected) {
-    return Error{
-        .op = std::string(kCacheName),
-        .what = "the cache was changed while this encoder recorded",
-        .got = std::move(got),
-        .expected = std::move(expected),
-        .fix = "Encode this step again, with a new encoder. Truncate and run other steps before it or after it.",
-        .retryable = true};
-  };
   if (hasMoved) {
     const bool isBack = now.next == change.before.next && now != change.before;
     return changedError(

@@ -1,6 +1,7 @@
 #include "Cache/RotatedTokens.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Runtime/RotatedRows.hpp"
@@ -147,7 +148,9 @@ Result<void> UsedRows::checkFollowed(const RotaryPositions& positions) const {
 Result<void> UsedRows::checkOffsets(uint64_t prefixTokens) const {
   for (const PlacedRows& each : placed) {
     const auto offsets = each.rows == 0 ? std::nullopt : recording.offsetsOf(each.sequence);
-    if (!offsets || (offsets->areGiven && offsets->number.value_or(prefixTokens) == prefixTokens)) continue;
+    const bool isUnknown = offsets && !offsets->number;
+    const bool counts = offsets && offsets->areGiven && (isUnknown || std::cmp_equal(*offsets->number, prefixTokens));
+    if (!offsets || counts) continue;
     return Error{
         .op = std::string(call),
         .what = "rotary positions that follow a cache do not count prefixes",
