@@ -88,7 +88,8 @@ public final class KernelDevice: Sendable {
     /// abandoned: nothing runs and no cache advances.
     ///
     /// Nothing runs before the closure has returned. Inside it, writing memory that the step uses throws, and so does
-    /// reading memory that the step writes: write before the step, and read after it (<doc:WorkInFlight>).
+    /// reading memory that the step writes: write before the step, and read after it (<doc:WorkInFlight>). So does
+    /// submitting another step that shares memory with this one, unless both only read it.
     ///
     /// - Parameters:
     ///   - label: A name for debuggers and messages.

@@ -31,6 +31,9 @@ public struct InlineBytes: Sendable {
     let index: Int
 
     /// The bytes of a number or of a struct laid out as the kernel's.
+    ///
+    /// Name the type of a literal, as in `Float(0.5)` and `Int32(2)`: Swift takes 0.5 as a `Double` and 2 as an `Int`,
+    /// and a kernel that reads fewer bytes gets the first of them.
     public static func value<Value: BitwiseCopyable>(_ value: Value, at index: Int) -> InlineBytes {
         InlineBytes(bytes: withUnsafeBytes(of: value) { Array($0) }, index: index)
     }

@@ -8,12 +8,12 @@ public struct AttendedSequence: Sendable, Hashable {
     public var sequence: Int
     /// Its positions. A length of 0 gives zeros.
     public var length: Int
-    /// The largest length it has had, if tokens were rolled back in a ring since; `nil` or 0 means ``length``. What those
-    /// tokens overwrote is not attended to.
+    /// The largest length it has had, if tokens were rolled back in a ring since; `nil` or 0 means ``length``. What
+    /// those tokens overwrote is not attended to.
     public var highest: Int?
     /// How many rows of the queries are of the sequence; `nil` or 0 means the same number for each sequence, by the
-    /// queries' shape. With row counts, for all sequences or for none, queries and results are one list of all rows, and there
-    /// is no mask.
+    /// queries' shape. With row counts, for all sequences or for none, queries and results are one list of all rows,
+    /// and there is no mask.
     public var rows: Int?
     /// The position of the first row, counted from the cache's first key; `nil` means that the rows are the newest
     /// tokens. If n tokens, which are in other caches, come between the end of this one and the first row, the position
@@ -83,7 +83,7 @@ public struct FlashDecode: Sendable {
     /// device provides it.
     public var scratch: Tensor?
 
-    /// Attention of one sequence's newest rows.
+    /// Attention of one sequence's newest rows; of sequence 0 unless another is named.
     public init(
         _ queries: some HeadsViewConvertible, over view: KVCacheView, sequence: Int = 0, length: Int,
         into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
@@ -93,7 +93,7 @@ public struct FlashDecode: Sendable {
             logSumExp: logSumExp)
     }
 
-    /// Attention of one sequence's newest rows over a quantized cache.
+    /// Attention of one sequence's newest rows over a quantized cache; of sequence 0 unless another is named.
     public init(
         _ queries: some HeadsViewConvertible, over view: QuantizedKVCacheView, sequence: Int = 0, length: Int,
         into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil

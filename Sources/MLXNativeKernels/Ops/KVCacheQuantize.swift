@@ -50,7 +50,7 @@ public struct KVCacheQuantize: Sendable {
     /// as they are compared with boundaries.
     public var probe: Tensor?
 
-    /// Stores consecutive tokens, the first at `position`.
+    /// Stores consecutive tokens, the first at `position`; in sequence 0 unless another is named.
     public init(
         keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil,
         into destination: QuantizedKVCacheView, at position: Int,

@@ -67,7 +67,7 @@ public struct KVCacheWrite: Sendable {
     /// Whether source tokens wrap around, as when a ring is made linear.
     public var sourceIsRing = false
 
-    /// A write of consecutive tokens, the first at `position`.
+    /// A write of consecutive tokens, the first at `position`; into sequence 0 unless another is named.
     public init(
         keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil, into destination: KVCacheView,
         at position: Int, sequence: Int = 0,

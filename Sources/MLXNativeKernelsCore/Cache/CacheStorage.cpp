@@ -136,6 +136,10 @@ Result<CacheStorage> CacheStorage::make(const std::shared_ptr<Device>& device, A
     MNK_TRY(auto dense, makeDense(device, descriptor));
     storage.view_ = std::move(dense);
   }
+  // A commit is refused if others have changed what its encoder uses of the cache.
+  for (const auto& plane : storage.planes()) {
+    if (plane) plane->buffer()->setOrdered();
+  }
   return storage;
 }
 

@@ -226,6 +226,7 @@ Result<void> CommandEncoder::Impl::noteTouched() {
 // Advances all participants, or none. Submits the work to the memory tracker first, so that a caller who sees the
 // advance also waits for the work.
 Result<void> CommandEncoder::Impl::advance(SubmittedWork& work) {
+  MNK_TRY(MemoryTracker::shared().checkOrder(touched, openStep));
   std::lock_guard lock(EncodingParticipant::mutex());
   for (const Participation& joined : participants) MNK_TRY(joined.participant->check());
   work.submit(touched, openStep);

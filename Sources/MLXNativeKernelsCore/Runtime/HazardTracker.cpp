@@ -66,7 +66,8 @@ void addTouched(const CountedDispatch& dispatch, std::span<const BoundMemory> me
       range = bound->buffer->range();
       isScratch = std::find(scratch.begin(), scratch.end(), bound->buffer.get()) != scratch.end();
     }
-    Touched& next = to.emplace_back(range.space, region, isWrite, isWrite && areWritesWhole, isScratch);
+    Touched& next =
+        to.emplace_back(range.space, region, isWrite, isWrite && areWritesWhole, isScratch, bound->buffer->isOrdered());
     next.region.offset += range.begin + bound->offset;
   }
 }

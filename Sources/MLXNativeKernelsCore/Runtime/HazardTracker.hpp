@@ -20,6 +20,7 @@ struct Touched {
   bool isWrite = false;
   bool isWhole = false;    // a write that covers every byte, as opposed to an unknown subset
   bool isScratch = false;  // an encoder's scratch memory, which no other work touches
+  bool isOrdered = false;  // Buffer::isOrdered
 };
 
 // A dispatch with its byte accesses. Dispatches that differ only in memory share them.

@@ -59,6 +59,14 @@ Error usedByOpenStep(bool toWrite) {
           .fix = "Read after the step: after the closure of encode, or after the encoder is committed."};
 }
 
+Error runsBeforeOpenStep() {
+  return {.op = "CommandEncoder",
+          .what = "this step runs before one that is still open, and shares memory with it that one of them writes",
+          .got = "a step that is submitted while another one is open",
+          .expected = "steps one after another",
+          .fix = "Submit it before the open step is encoded, or after that one was submitted."};
+}
+
 Error failedUnreported() {
   return {.code = ErrorCode::deviceFault,
           .op = "Buffer",

@@ -13,6 +13,8 @@ Error failedDependence(const Error& cause);
 Error notCommitted(bool toWrite);
 // For bytes of a step that is encoded and not committed.
 Error usedByOpenStep(bool toWrite);
+// For work that would run before such a step.
+Error runsBeforeOpenStep();
 // For work whose error is unknown.
 Error failedUnreported();
 

@@ -63,6 +63,21 @@ bool MemoryTracker::isInOpenStep(const Touched& bytes) const {
   return false;
 }
 
+Result<void> MemoryTracker::checkOrder(std::span<const Touched> touched, const OpenStep& own) const {
+  std::lock_guard lock(mutex_);
+  for (const OpenStep* step = open_; step; step = step->next_) {
+    if (step == &own || step->thread_ != std::this_thread::get_id()) continue;
+    for (const Touched& open : std::span(step->first_, step->count_.load(std::memory_order_acquire))) {
+      if (open.isScratch || open.isOrdered) continue;
+      const bool isShared = std::any_of(touched.begin(), touched.end(), [&](const Touched& each) {
+        return !each.isScratch && (each.isWrite || open.isWrite) && meet(each, open);
+      });
+      if (isShared) return runsBeforeOpenStep();
+    }
+  }
+  return {};
+}
+
 Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite, bool refusesOpen) {
   Touched wanted = plain(bytes);
   wanted.isWrite = toWrite;
@@ -310,6 +325,7 @@ void OpenStep::publish(const std::vector<Touched>& touched) noexcept {
     MemoryTracker& tracker = MemoryTracker::shared();
     std::lock_guard lock(tracker.mutex_);
     first_ = touched.data();
+    thread_ = std::this_thread::get_id();
     previous_ = nullptr;
     next_ = std::exchange(tracker.open_, this);
     if (next_) next_->previous_ = this;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "MLXNativeKernels/Device.hpp"
@@ -64,6 +65,7 @@ class OpenStep {
   std::atomic<size_t> count_ = 0;
   OpenStep* previous_ = nullptr;
   OpenStep* next_ = nullptr;
+  std::thread::id thread_;  // that recorded first
   bool isLinked_ = false;
 };
 
@@ -84,6 +86,9 @@ class MemoryTracker {
   // Waits for work committed before this call that reads or writes these bytes. Returns an error if an open step reads
   // or writes them.
   Result<void> waitToWrite(const MemoryRange& bytes) { return wait(bytes, true, true); }
+  // An error if work is to run before another step that this thread has opened, and writes what that step uses or reads
+  // what it writes. `own` is the step of the work.
+  Result<void> checkOrder(std::span<const Touched> touched, const OpenStep& own) const;
   // Call after the CPU has written these bytes.
   void written(const MemoryRange& bytes) noexcept;
 

@@ -187,10 +187,10 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
 TEST(AttentionCacheCall, NextPositionsAreThoseOfTheAppend) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, attendable(2));
-  const Tensor two = rows(device, 2);
+  const Tensor two = rows(device, 2), others = rows(device, 2);
   CommandEncoder late(device);
   REQUIRE(late.encode(MultiRoPE{.queries = two, .positions = cache.nextPositions({1})}));
-  REQUIRE(commit(device, [&](CommandEncoder& encoder) { return cache.append(encoder, two, two, 1); }));
+  REQUIRE(commit(device, [&](CommandEncoder& encoder) { return cache.append(encoder, others, others, 1); }));
   REQUIRE(cache.append(late, two, two, 1));
   const auto refused = late.commit();
   EXPECT_ERROR(refused, {.what = "the cache was changed while this encoder recorded",

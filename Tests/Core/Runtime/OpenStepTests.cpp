@@ -97,6 +97,32 @@ TEST(OpenStep, EndsIfTheEncoderFailsMidway) {
   EXPECT(!encoder.commit());
 }
 
+// Other work of the same thread that is submitted meanwhile runs before the open step, whatever the order of calls
+// says.
+TEST(OpenStep, RefusesStepsThatRunBeforeIt) {
+  const Fixture s;
+  const ExpectedError expected{
+      .op = "CommandEncoder",
+      .what = "this step runs before one that is still open, and shares memory with it that one of them writes",
+      .got = "a step that is submitted while another one is open",
+      .expected = "steps one after another",
+      .fix = "Submit it before the open step is encoded, or after that one was submitted."};
+  CommandEncoder open(s.device);
+  s.encode(open);
+  const auto commit = [&](const Tensor& reads, const Tensor& writes) -> Result<Completion> {
+    CommandEncoder inner(s.device);
+    REQUIRE(inner.dispatch(fakeDispatch("B", {reads}, {writes})));
+    return inner.commit();
+  };
+  EXPECT_ERROR(commit(s.b, s.other), (expected));
+  EXPECT_ERROR(commit(s.other, s.a), (expected));
+  EXPECT_ERROR(commit(s.other, s.b), (expected));
+  REQUIRE(commit(s.a, s.other));
+  std::thread([&] { REQUIRE(commit(s.other, s.b)); }).join();  // threads order their work themselves
+  REQUIRE(open.commit());
+  REQUIRE(commit(s.b, s.a));
+}
+
 TEST(OpenStep, EndsWithARefusedCommit) {
   const Fixture s;
   AttentionCache cache = REQUIRE(AttentionCache::make(

@@ -40,6 +40,9 @@ class Buffer {
   // Bytes that the processor can touch, or null if there are none. Nothing is checked: wait for submitted work before
   // they are used. Failures of work that was to write them are not reported, and writes here do not clear them.
   virtual std::byte* contents() = 0;
+  // Whether its owner orders the work of several encoders on its bytes, as a cache does.
+  bool isOrdered() const { return isOrdered_; }
+  void setOrdered() { isOrdered_ = true; }
 
   // Copies between the processor and the buffer. They wait for work that was committed before the call and touches
   // these bytes: a read for work that writes them, a write for work that reads or writes them. A read fails if the work
@@ -69,6 +72,7 @@ class Buffer {
   MemoryRange part(uint64_t offset, uint64_t bytes) const;
 
   uint64_t length_;
+  bool isOrdered_ = false;
 };
 
 }  // namespace mnk
