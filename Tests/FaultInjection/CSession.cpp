@@ -6,7 +6,7 @@ namespace mnk::inject {
 
 namespace {
 
-// The error that a call stored, or a placeholder if it stored none.
+// The error that a call stored, or a message that it stored none.
 Status failure(mnk_error* error) {
   Status status{false, static_cast<ErrorCode>(mnk_error_get_code(error)), mnk_error_message(error)};
   if (!error) status.message = "no error was stored";

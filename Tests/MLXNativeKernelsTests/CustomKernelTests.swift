@@ -123,6 +123,11 @@ final class CustomKernelTests: DeviceTestCase {
             assertRefused(op: "scale", what: "width of the grid", got: "-5") {
                 try step.dispatch("scale", in: library, buffers: [.read(x, at: 0)], threads: GridSize(-5))
             }
+            assertRefused(what: "larger than the kernel's parameter", got: "8 bytes") {
+                try step.dispatch(
+                    "scale", in: library, buffers: [.read(x, at: 0), .write(x, at: 1)], inline: [.value(0.5, at: 2)],
+                    threads: GridSize(4))
+            }
             assertRefused {
                 try step.dispatch(
                     "scale", in: library, buffers: [.read(x, at: 0), .write(x, at: 1)],

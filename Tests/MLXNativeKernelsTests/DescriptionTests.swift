@@ -36,7 +36,7 @@ final class DescriptionTests: DeviceTestCase {
             }
             XCTAssert((1...400).contains(text.count), "\(type(of: value)) prints \(text.count) characters: \(text)")
         }
-        XCTAssertEqual("\(AttendedSequence(length: 3, rows: 2))", "AttendedSequence(sequence: 0, length: 3, rows: 2)")
+        XCTAssertEqual("\(AttendedSequence(length: 3, rows: 2))", "AttendedSequence(length: 3, rows: 2)")
         XCTAssertEqual("\(KVCodec.turbo(.bits4))", "turbo, 4 bits")
         XCTAssertEqual("\(AttentionOptions(window: 8, kernel: .vector))", "AttentionOptions(window: 8, kernel: vector)")
         XCTAssertEqual("\(AttentionOptions())", "AttentionOptions()")

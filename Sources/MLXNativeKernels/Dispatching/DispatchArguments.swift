@@ -29,17 +29,20 @@ public struct KernelBuffer: Sendable {
 public struct InlineBytes: Sendable {
     let bytes: [UInt8]
     let index: Int
+    let isValue: Bool
 
-    /// The bytes of a number or of a struct laid out as the kernel's.
+    /// A number or a struct of the size and layout of the kernel's parameter.
     ///
     /// Name the type of a literal, as in `Float(0.5)` and `Int32(2)`: Swift takes 0.5 as a `Double` and 2 as an `Int`,
-    /// and a kernel that reads fewer bytes gets the first of them.
+    /// which have 8 bytes. A value of another size than the parameter is refused.
     public static func value<Value: BitwiseCopyable>(_ value: Value, at index: Int) -> InlineBytes {
-        InlineBytes(bytes: withUnsafeBytes(of: value) { Array($0) }, index: index)
+        let padding = MemoryLayout<Value>.stride - MemoryLayout<Value>.size  // Metal counts it as part of a struct
+        let bytes = withUnsafeBytes(of: value) { Array($0) } + [UInt8](repeating: 0, count: padding)
+        return InlineBytes(bytes: bytes, index: index, isValue: true)
     }
-    /// These bytes.
+    /// These bytes, at least those of the kernel's parameter: more are for a parameter that points to several values.
     public static func bytes(_ bytes: [UInt8], at index: Int) -> InlineBytes {
-        InlineBytes(bytes: bytes, index: index)
+        InlineBytes(bytes: bytes, index: index, isValue: false)
     }
 }
 

@@ -80,7 +80,8 @@ extension KernelEncoder {
                     defer { offset += item.bytes.count }
                     // An item without bytes still needs an address that is not null.
                     let start = block.baseAddress ?? UnsafeRawPointer(bitPattern: 1)!
-                    return mnk_inline_bytes(index: index, bytes: start + offset, count: item.bytes.count)
+                    return mnk_inline_bytes(
+                        index: index, bytes: start + offset, count: item.bytes.count, is_value: item.isValue)
                 }
                 return function.withCString { function in
                     kind.withCString { kind in

@@ -4,8 +4,8 @@
 
 /// A sequence of a cache, and how many positions it has, including those of the queries.
 public struct AttendedSequence: Sendable, Hashable {
-    /// Which sequence of the cache.
-    public var sequence: Int
+    /// Which sequence of the cache; `nil` means the only one.
+    public var sequence: Int?
     /// Its positions. A length of 0 gives zeros.
     public var length: Int
     /// The largest length it has had, if tokens were rolled back in a ring since; `nil` or 0 means ``length``. What
@@ -22,7 +22,7 @@ public struct AttendedSequence: Sendable, Hashable {
 
     /// A sequence with this many positions.
     public init(
-        _ sequence: Int = 0, length: Int, highest: Int? = nil, rows: Int? = nil, position: Int? = nil
+        _ sequence: Int? = nil, length: Int, highest: Int? = nil, rows: Int? = nil, position: Int? = nil
     ) {
         self.sequence = sequence
         self.length = length
@@ -83,9 +83,9 @@ public struct FlashDecode: Sendable {
     /// device provides it.
     public var scratch: Tensor?
 
-    /// Attention of one sequence's newest rows; of sequence 0 unless another is named.
+    /// Attention of one sequence's newest rows. A cache of several sequences needs the sequence.
     public init(
-        _ queries: some HeadsViewConvertible, over view: KVCacheView, sequence: Int = 0, length: Int,
+        _ queries: some HeadsViewConvertible, over view: KVCacheView, sequence: Int? = nil, length: Int,
         into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
     ) {
         self.init(
@@ -93,9 +93,9 @@ public struct FlashDecode: Sendable {
             logSumExp: logSumExp)
     }
 
-    /// Attention of one sequence's newest rows over a quantized cache; of sequence 0 unless another is named.
+    /// Attention of one sequence's newest rows over a quantized cache. If it has several sequences, it needs the sequence.
     public init(
-        _ queries: some HeadsViewConvertible, over view: QuantizedKVCacheView, sequence: Int = 0, length: Int,
+        _ queries: some HeadsViewConvertible, over view: QuantizedKVCacheView, sequence: Int? = nil, length: Int,
         into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
     ) {
         self.init(
@@ -163,7 +163,7 @@ private struct Operands {
         for attended in op.sequences {
             sequences.append(
                 mnk_attended_sequence(
-                    sequence: try UInt64(attended.sequence, "sequence", op: name),
+                    sequence: try UInt64(sequence: attended.sequence, op: name),
                     length: try UInt64(attended.length, "length", op: name),
                     highest: try UInt64(attended.highest ?? 0, "highest", op: name),
                     rows: try UInt64(attended.rows ?? 0, "rows", op: name),

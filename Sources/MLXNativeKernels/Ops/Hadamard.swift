@@ -11,10 +11,13 @@
 /// signs, forward takes a query to the domain of its codes, and inverse takes the result of attention over them back. At
 /// 80, 96, 112 and 192 elements H / sqrt(n) is the rotation by blocks of ``KVCodec/Name/turbo``.
 ///
+/// ``KernelEncoder/attend(_:over:into:_:sequence:logSumExp:)`` and ``FlashDecode`` do both inside: only a kernel of your
+/// own that attends over codes needs them.
+///
 /// ```swift
 /// let done = try device.encode { step in
 ///     try step.encode(Hadamard(queries, signs: .turbo))
-///     // attention over codes
+///     try step.dispatch("my_attention_over_codes", in: library, buffers: buffers, threads: [rows])
 ///     try step.encode(Hadamard(out, signs: .turbo, isInverse: true))
 /// }
 /// ```

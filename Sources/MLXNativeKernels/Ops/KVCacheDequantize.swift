@@ -32,8 +32,8 @@ public struct KVCacheDequantize: Sendable {
     public var values: Tensor?
     /// The cache that is read.
     public var source: QuantizedKVCacheView
-    /// The sequence that is read.
-    public var sequence: Int
+    /// The sequence that is read; `nil` means the only one.
+    public var sequence: Int?
     /// The position of the first token read.
     public var position: Int
     /// The order of axes of keys and values.
@@ -41,10 +41,10 @@ public struct KVCacheDequantize: Sendable {
     /// The domain of what is read.
     public var domain: KVDomain
 
-    /// Reads consecutive tokens, the first at `position`.
+    /// Reads consecutive tokens, the first at `position`. A cache of several sequences needs the sequence.
     public init(
         keys: Tensor? = nil, values: Tensor? = nil, from source: QuantizedKVCacheView, at position: Int,
-        sequence: Int = 0, layout: KVLayout = .tokenMajor, domain: KVDomain = .original
+        sequence: Int? = nil, layout: KVLayout = .tokenMajor, domain: KVDomain = .original
     ) {
         self.keys = keys
         self.values = values
@@ -68,7 +68,7 @@ public struct KVCacheDequantize: Sendable {
         return mnk_kv_cache_dequantize(
             size: MemoryLayout<mnk_kv_cache_dequantize>.size,
             from: try source.descriptor(op: name),
-            sequence: try UInt64(sequence, "sequence", op: name),
+            sequence: try UInt64(sequence: sequence, op: name),
             position: try UInt64(position, "position", op: name),
             keys: keys?.handle.pointer,
             values: values?.handle.pointer,

@@ -26,8 +26,8 @@ public struct KVCacheQuantize: Sendable {
     public var values: HeadsView?
     /// Where they go.
     public var destination: QuantizedKVCacheView
-    /// The sequence that tokens go to.
-    public var sequence = 0
+    /// The sequence that tokens go to; `nil` means the only one.
+    public var sequence: Int?
     /// The position of the first token stored.
     public var position = 0
     /// If not `nil`, replaces ``sequence`` and ``position``.
@@ -50,11 +50,11 @@ public struct KVCacheQuantize: Sendable {
     /// as they are compared with boundaries.
     public var probe: Tensor?
 
-    /// Stores consecutive tokens, the first at `position`; in sequence 0 unless another is named.
+    /// Stores consecutive tokens, the first at `position`. A cache of several sequences needs the sequence.
     public init(
         keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil,
         into destination: QuantizedKVCacheView, at position: Int,
-        sequence: Int = 0, sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil,
+        sequence: Int? = nil, sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil,
         sourceIsRing: Bool = false, options: KVQuantizeOptions = KVQuantizeOptions(), counts: Tensor? = nil,
         probe: Tensor? = nil
     ) {
@@ -132,7 +132,7 @@ private struct Operands {
             tokens: try UInt64(op.tokens ?? 0, "tokens", op: name),
             source_is_ring: op.sourceIsRing,
             into: try op.destination.descriptor(op: name),
-            sequence: try UInt64(op.sequence, "sequence", op: name),
+            sequence: try UInt64(sequence: op.sequence, op: name),
             position: try UInt64(op.position, "position", op: name),
             has_rows: op.rows != nil,
             sequences: mnk_row_indices(),

@@ -51,8 +51,8 @@ public struct KVCacheWrite: Sendable {
     public var values: HeadsView?
     /// Where they go.
     public var destination: KVCacheView
-    /// The sequence that tokens go to.
-    public var sequence = 0
+    /// The sequence that tokens go to; `nil` means the only one.
+    public var sequence: Int?
     /// The position of the first token stored.
     public var position = 0
     /// If not `nil`, replaces ``sequence`` and ``position``.
@@ -67,10 +67,10 @@ public struct KVCacheWrite: Sendable {
     /// Whether source tokens wrap around, as when a ring is made linear.
     public var sourceIsRing = false
 
-    /// A write of consecutive tokens, the first at `position`; into sequence 0 unless another is named.
+    /// A write of consecutive tokens, the first at `position`. A cache of several sequences needs the sequence.
     public init(
         keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil, into destination: KVCacheView,
-        at position: Int, sequence: Int = 0,
+        at position: Int, sequence: Int? = nil,
         sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil, sourceIsRing: Bool = false
     ) {
         self.keys = keys.headsView
@@ -141,7 +141,7 @@ private struct Operands {
             tokens: try UInt64(op.tokens ?? 0, "tokens", op: name),
             source_is_ring: op.sourceIsRing,
             into: try op.destination.descriptor(op: name),
-            sequence: try UInt64(op.sequence, "sequence", op: name),
+            sequence: try UInt64(sequence: op.sequence, op: name),
             position: try UInt64(op.position, "position", op: name),
             has_rows: op.rows != nil,
             sequences: mnk_row_indices(),

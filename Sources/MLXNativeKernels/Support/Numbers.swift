@@ -11,6 +11,13 @@ extension FixedWidthInteger {
     }
 }
 
+extension UInt64 {
+    /// The number of a sequence in the type of the C API; `nil` is its `MNK_ONLY_SEQUENCE`.
+    init(sequence: Int?, op: String) throws(KernelError) {
+        try self.init(sequence ?? Int(UInt32.max), "sequence", op: op)
+    }
+}
+
 /// Extents in the type of the C API.
 func extents(_ shape: [Int], op: String) throws(KernelError) -> [UInt64] {
     var result: [UInt64] = []

@@ -62,7 +62,7 @@ Result<Dispatch> dispatchFrom(const mnk_dispatch* input, const DeviceLimits& lim
     if (inlined.count > limits.maxInlineBytes)
       return c::tooMany("CommandEncoder", "inline bytes", inlined.count, limits.maxInlineBytes);
     const auto* bytes = static_cast<const std::byte*>(inlined.bytes);
-    dispatch.inlines.push_back({inlined.index, {bytes, bytes + inlined.count}});
+    dispatch.inlines.push_back({inlined.index, {bytes, bytes + inlined.count}, inlined.is_value});
   }
   for (const mnk_threadgroup_memory& memory : memories) {
     dispatch.threadgroupMemory.push_back({memory.index, memory.bytes});

@@ -163,8 +163,8 @@ Error unevenMask() {
   return {.op = std::string(kAttend),
           .what = "a mask cannot serve sequences of unequal numbers of rows",
           .got = "a mask, and row counts that differ",
-          .expected = "as many rows of each sequence",
-          .fix = "Attend without a mask, or to sequences of as many rows at a time."};
+          .expected = "the same number of rows of each sequence",
+          .fix = "Attend without a mask, or to sequences with the same number of rows at a time."};
 }
 
 Error dividedMask() {

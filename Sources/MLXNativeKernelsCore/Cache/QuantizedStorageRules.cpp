@@ -93,8 +93,8 @@ bool canScale(const Op& op) {
 }
 
 constexpr Rule<Op> kQuantizedStorageRules[] = {
-    INVALID_IF(codecError(op), "the codec cannot code such vectors", codecError(op)->got, codecError(op)->expected,
-               "Choose other bits, another codec, or a dense cache."),
+    INVALID_IF(codecError(op), "the codec does not have these bits or this head dim", codecError(op)->got,
+               codecError(op)->expected, "Choose other bits, another codec, or a dense cache."),
 
     INVALID_IF(!VectorLanes::canShare(op.headDim, op.valueHeadDim), "head dims of keys and values are too different",
                fmt::format("{} and {}", op.headDim, op.valueHeadDim), "at most 32 times the other",

@@ -25,9 +25,8 @@ Error misplaced(std::string_view call, std::string_view rows, const std::string&
           .got = fmt::format("a rotation for {}, and a use for {}", rotatedFor, used),
           .expected = fmt::format("{} that were rotated for {}", rows, used),
           .fix =
-              "Rotate, append and attend with the same rows in the same order and layout, and append before the next "
-              "tokens are "
-              "rotated."};
+              "Rotate, append and attend in one step, with the same rows in the same order and layout, before the next "
+              "tokens are rotated. Caches of several layers need the same next position: truncate them together."};
 }
 
 Error unrotated(std::string_view call, std::string_view rows, const std::string& used) {
@@ -70,23 +69,26 @@ bool isMissing(const RotatedRows& rotated, const Vector& vector, const Token& to
 }
 
 Result<void> checkUse(const UsedRows& uses, const HeadsView& view, std::string_view rows) {
-  return forEach(uses, view,
-                 [&](const RotatedRows& rotated, const PlacedRows& each, const auto& block) -> Result<void> {
-                   const auto tokenOf = [&](const Vector& vector) {
-                     return Token{&uses.cache, each.sequence, each.position + vector.row};
-                   };
-                   const auto isMisplaced = [&](const Vector& vector) {
-                     return vector.token && !vector.isWrittenSince && !isOf(vector, tokenOf(vector));
-                   };
-                   const auto wrong = rotated.firstWrong(block, [&](const Vector& vector) {
-                     return isMisplaced(vector) || isMissing(rotated, vector, tokenOf(vector), block);
-                   });
-                   if (!wrong) return {};
-                   if (uses.recording.isOvertaken(each.sequence)) return {};
-                   const std::string used = tokenText(tokenOf(*wrong).position, each.sequence);
-                   if (!isMisplaced(*wrong)) return unrotated(uses.call, rows, used);
-                   return misplaced(uses.call, rows, tokenText(wrong->token->position, wrong->token->sequence), used);
-                 });
+  return forEach(
+      uses, view, [&](const RotatedRows& rotated, const PlacedRows& each, const auto& block) -> Result<void> {
+        const auto tokenOf = [&](const Vector& vector) {
+          return Token{&uses.cache, each.sequence, each.position + vector.row};
+        };
+        const auto isMisplaced = [&](const Vector& vector) {
+          return vector.token && !vector.isWrittenSince && !isOf(vector, tokenOf(vector));
+        };
+        const auto wrong = rotated.firstWrong(block, [&](const Vector& vector) {
+          return isMisplaced(vector) || isMissing(rotated, vector, tokenOf(vector), block);
+        });
+        if (!wrong) return {};
+        if (uses.recording.isOvertaken(each.sequence)) return {};
+        const std::string used = tokenText(tokenOf(*wrong).position, each.sequence);
+        if (!isMisplaced(*wrong)) return unrotated(uses.call, rows, used);
+        const Token& token = *wrong->token;
+        return misplaced(
+            uses.call, rows,
+            tokenText(token.position, token.sequence) + (token.cache == &uses.cache ? "" : " of another cache"), used);
+      });
 }
 
 }  // namespace

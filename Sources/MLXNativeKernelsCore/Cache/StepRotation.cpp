@@ -29,7 +29,7 @@ Error offsetsOfUnevenRows(uint64_t entries) {
   return {.op = "AttentionCache",
           .what = "offsets are given for sequences that differ in their rows",
           .got = fmt::format("offsets, and other row counts for some of {}", countText(entries, "sequence")),
-          .expected = "as many rows for each sequence, or no offsets",
+          .expected = "the same number of rows for each sequence, or no offsets",
           .fix = "Add the offsets to positions, and pass these for each token."};
 }
 

@@ -176,7 +176,7 @@ using objc::Reading;
   }
   for (MNKAttendedSequence *one in _sequences) {
     if (!reading.isA([MNKAttendedSequence class], one, "a sequence")) break;
-    op.sequences.push_back({one.sequence, one.length, one.highest, one.rows});
+    op.sequences.push_back({objc::sequenceNumber(one.sequence), one.length, one.highest, one.rows});
     if (one.position) op.sequences.back().position = reading.integer<int64_t>(one.position, "position");
   }
   if (reading.failed()) return reading.error();

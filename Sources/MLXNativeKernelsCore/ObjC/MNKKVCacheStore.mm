@@ -10,7 +10,10 @@
 }
 
 - (instancetype)init {
-  if ((self = [super init])) _sourceLayout = MNKKVLayoutTokenMajor;
+  if ((self = [super init])) {
+    _sourceLayout = MNKKVLayoutTokenMajor;
+    _sequence = MNKOnlySequence;
+  }
   return self;
 }
 

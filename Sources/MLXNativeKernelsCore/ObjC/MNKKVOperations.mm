@@ -20,7 +20,7 @@ void readStore(Reading &reading, MNKKVCacheStore *input, Op &op) {
   op.sourceOffset = input.sourceOffset;
   if (input.tokens) op.tokens = reading.integer<uint64_t>(input.tokens, "tokens");
   op.sourceIsRing = input.sourceIsRing != NO;
-  op.sequence = input.sequence;
+  op.sequence = objc::sequenceNumber(input.sequence);
   op.position = input.position;
   if (!input.rowSequences && !input.rowPositions) return;
   if (!input.rowSequences || !input.rowPositions) {
@@ -137,6 +137,7 @@ Result<objc::AnyOp> readOp(const Reading &reading, const Op &op) {
     _keys = keys;
     _values = values;
     _position = position;
+    _sequence = MNKOnlySequence;
     _layout = MNKKVLayoutTokenMajor;
   }
   return self;
@@ -145,7 +146,7 @@ Result<objc::AnyOp> readOp(const Reading &reading, const Op &op) {
 - (Result<objc::AnyOp>)coreOp {
   Reading reading(KVCacheDequantize::name);
   const KVCacheDequantize op{.from = objc::read(reading, _cache),
-                             .sequence = _sequence,
+                             .sequence = objc::sequenceNumber(_sequence),
                              .position = _position,
                              .keys = objc::optionalCoreOf(_keys),
                              .values = objc::optionalCoreOf(_values),

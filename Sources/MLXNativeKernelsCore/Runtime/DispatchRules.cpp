@@ -102,6 +102,14 @@ const InlineBytes* firstWritten(const Op& op) {
   });
 }
 
+// Shorter ones are found as too short.
+const InlineBytes* firstLongValue(const Op& op) {
+  return firstWhere(op.dispatch.inlines, [&](const InlineBytes& inlined) {
+    const Argument* argument = inlined.isValue ? bufferArgument(op, inlined.index) : nullptr;
+    return argument && inlined.bytes.size() > argument->minimumBytes;
+  });
+}
+
 const Binding* firstMisaligned(const Op& op) {
   return firstWhere(op.dispatch.buffers, [&](const Binding& binding) {
     const Argument* argument = bufferArgument(op, binding.index);
@@ -228,6 +236,12 @@ constexpr Rule<Op> kRules[] = {
                tooShortText(op, *firstTooShort(op)),
                fmt::format("at least {}", countText(firstTooShort(op)->minimumBytes, "byte")),
                "Bind memory for what the kernel's parameter points to."),
+
+    INVALID_IF(firstLongValue(op), "a value is larger than the kernel's parameter",
+               fmt::format("a value of {} for buffer {}", countText(firstLongValue(op)->bytes.size(), "byte"),
+                           firstLongValue(op)->index),
+               countText(bufferArgument(op, firstLongValue(op)->index)->minimumBytes, "byte"),
+               "Pass a value of the parameter's type: 4 bytes for float, int and uint. Pass several values as bytes."),
 
     INVALID_IF(firstWritten(op), "inline bytes are bound at an argument that the kernel may write",
                fmt::format("inline bytes at buffer {}", firstWritten(op)->index), "a tensor",

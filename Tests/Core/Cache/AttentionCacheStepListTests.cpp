@@ -259,7 +259,7 @@ TEST(AttentionCacheStepList, RefusesMismatchedLists) {
       },
       {.what = "offsets are given for sequences that differ in their rows",
        .got = "offsets, and other row counts for some of 2 sequences",
-       .expected = "as many rows for each sequence, or no offsets",
+       .expected = "the same number of rows for each sequence, or no offsets",
        .fix = "Add the offsets to positions"});
   refused(
       [&](auto& step) {

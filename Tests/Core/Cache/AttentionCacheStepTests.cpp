@@ -112,8 +112,8 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                {.op = "AttentionCache.attend",
                 .what = "a mask cannot serve sequences of unequal numbers of rows",
                 .got = "a mask, and row counts that differ",
-                .expected = "as many rows of each sequence",
-                .fix = "Attend without a mask, or to sequences of as many rows at a time."});
+                .expected = "the same number of rows of each sequence",
+                .fix = "Attend without a mask, or to sequences with the same number of rows at a time."});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT_EQ(*fixture.cache.nextPosition(1), 2u);
 }

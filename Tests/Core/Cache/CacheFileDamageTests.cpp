@@ -78,7 +78,9 @@ const Forged kForged[] = {
      {.what = "the cache of the file is larger than allowed",
       .expected = "at most 1048576 bytes",
       .fix = "Allow more, where the file is to be trusted and there is memory."}},
-    {16, 33, {.what = kCannotBe, .got = "the codec cannot code such vectors: turbo of 2 bits, head dim 33"}},
+    {16,
+     33,
+     {.what = kCannotBe, .got = "the codec does not have these bits or this head dim: turbo of 2 bits, head dim 33"}},
     {20, 0, {.what = kCannotBe, .got = "valueHeadDim 0", .expected = "at least 1"}},
     {24, 0, {.what = kCannotBe, .got = "capacity 0"}},
     {24, 1, {.what = kCannotBe, .got = "the cache pins too many positions"}},
@@ -144,7 +146,9 @@ const Forged kForgedMixed[] = {
     {52, 9, {.what = kCannotBe, .got = "turbo of 9 bits"}},
     {56, 2, {.what = kCannotBe, .got = "2 bits of a dense plane", .expected = "0"}},
     {80, 7, {.what = kCannotBe, .got = "means or channel scales of a dense plane"}},
-    {20, 48, {.what = kCannotBe, .got = "the codec cannot code such vectors: turbo of 2 bits, head dim 48"}},
+    {20,
+     48,
+     {.what = kCannotBe, .got = "the codec does not have these bits or this head dim: turbo of 2 bits, head dim 48"}},
 };
 
 void expectForged(const std::vector<std::byte>& good, std::span<const Forged> all) {

@@ -186,7 +186,7 @@ TEST(QuantizedCopy, RefusesQuantizedAndUnsuitableCaches) {
                 .expected = "a dense cache",
                 .fix = "Dequantize its positions, and append them to a cache of the other storage."});
   EXPECT_ERROR(makeCache(device, kDescriptor).quantized(encoder, {}),
-               {.op = "AttentionCache.quantized", .what = "the codec cannot code such vectors"});
+               {.op = "AttentionCache.quantized", .what = "the codec does not have these bits or this head dim"});
   const auto another = FakeDevice::make();
   AttentionCache cache = makeCache(another, denseDescriptor());
   const Tensor one = tokens(another, 1, 2, 32);

@@ -71,9 +71,8 @@ ExpectedError misplaced(std::string_view tokens, std::string_view got) {
   return {.what = what,
           .got = got,
           .fix =
-              "Rotate, append and attend with the same rows in the same order and layout, and append before the next "
-              "tokens are "
-              "rotated."};
+              "Rotate, append and attend in one step, with the same rows in the same order and layout, before the next "
+              "tokens are rotated. Caches of several layers need the same next position: truncate them together."};
 }
 
 const ExpectedError kUnrotated{.op = "AttentionCache.append",

@@ -74,7 +74,7 @@ void (*const kCases[])(Fixture&) = {
     [](Fixture& f) { f.dispatch.buffers[0].reads[0].offset = UINT64_MAX - 8; },
     [](Fixture& f) { f.dispatch.buffers[0].buffer = REQUIRE(f.stranger->makeBuffer(256)); },
     [](Fixture& f) { f.dispatch.inlines.push_back(zeros(2, 0)); },
-    [](Fixture& f) { f.dispatch.inlines[0].bytes.resize(4097); },
+    [](Fixture& f) { f.dispatch.inlines[0] = zeros(1, 4097); },
     [](Fixture& f) { add(f, 8, 16); },
     [](Fixture& f) { add(f, 0, 16); },
     [](Fixture& f) { add(f, 1, 0); },
@@ -90,6 +90,7 @@ void (*const kCases[])(Fixture&) = {
     [](Fixture& f) { f.dispatch.inlines[0] = zeros(1, 3); },
     [](Fixture& f) { f.dispatch.inlines.clear(), f.dispatch.buffers.push_back(bind(f, 1, 0)); },
     [](Fixture& f) { f.dispatch.threadgroupMemory[0].bytes = 48; },
+    [](Fixture& f) { f.dispatch.inlines[0] = InlineBytes::of(1, 0.5); },  // a double for a float
     [](Fixture& f) { setThreadgroup(f, 32, 0, 1); },
     [](Fixture& f) { useThreadgroups(f), setThreadgroup(f, 0, 0, 0); },
     [](Fixture& f) { setThreadgroup(f, 65, 1, 1); },

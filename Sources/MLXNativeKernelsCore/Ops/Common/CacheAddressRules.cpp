@@ -128,14 +128,20 @@ constexpr Rule<Op> kSourceRules[] = {
 };
 
 constexpr Rule<Op> kLayoutRules[] = {
-    INVALID_IF(firstSwapped(op, KVLayout::tokenMajor), "a head-major source is read as token-major",
+    INVALID_IF(firstSwapped(op, KVLayout::tokenMajor),
+               "a source has another number of heads than the cache, or is head-major and read as token-major",
                swappedText(op, KVLayout::tokenMajor),
                fmt::format("{} heads on the second-to-last axis", op.into.heads()),
-               "Pass [tokens, heads, headDim], or state that the source is head-major with a HeadsView."),
+               "Pass as [tokens, heads, headDim] the heads that the cache has; only if the source is [heads, tokens, "
+               "headDim], "
+               "state with a HeadsView that it is head-major."),
 
-    INVALID_IF(firstSwapped(op, KVLayout::headMajor), "a token-major source is read as head-major",
+    INVALID_IF(firstSwapped(op, KVLayout::headMajor),
+               "a source has another number of heads than the cache, or is token-major and read as head-major",
                swappedText(op, KVLayout::headMajor), fmt::format("{} heads on the third-to-last axis", op.into.heads()),
-               "Pass [heads, tokens, headDim], or state that the source is token-major with a HeadsView."),
+               "Pass as [heads, tokens, headDim] the heads that the cache has; only if the source is [tokens, heads, "
+               "headDim], "
+               "state with a HeadsView that it is token-major."),
 };
 
 constexpr Rule<Op> kAddressRules[] = {
@@ -158,9 +164,9 @@ constexpr Rule<Op> kAddressRules[] = {
 };
 
 constexpr Rule<Op> kPositionRules[] = {
-    INVALID_IF(!op.rows && op.sequence >= op.into.sequences(), "the sequence is not in the cache",
-               fmt::format("sequence {}", op.sequence), fmt::format("less than {}", op.into.sequences()),
-               "Pass a sequence that the cache holds."),
+    INVALID_IF(!op.rows && !isSequenceOf(op.sequence, op.into.sequences()), "the sequence is not in the cache",
+               sequenceText(op.sequence), fmt::format("a number less than {}", op.into.sequences()),
+               "Name a sequence that the cache holds."),
 
     INVALID_IF(!op.rows && !checkedAdd(op.position, tokenCount(op)), "the position is too large to count",
                fmt::format("position {} + {} tokens", op.position, tokenCount(op)), "less than 2^64",
@@ -272,6 +278,14 @@ std::string tokensText(const HeadsView& view, KVLayout layout) {
   const HeadsView::Strides shape = sourceShape(view, layout);
   return shape.sequences == 1 ? fmt::format("{} tokens", shape.tokens)
                               : fmt::format("{} x {} tokens", shape.sequences, shape.tokens);
+}
+
+bool isSequenceOf(uint64_t sequence, uint64_t sequences) {
+  return sequence == kOnlySequence ? sequences == 1 : sequence < sequences;
+}
+
+std::string sequenceText(uint64_t sequence) {
+  return sequence == kOnlySequence ? "no sequence" : fmt::format("sequence {}", sequence);
 }
 
 uint64_t tokenCount(const KVCacheWrite& op) {

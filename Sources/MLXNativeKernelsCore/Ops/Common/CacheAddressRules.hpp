@@ -31,6 +31,13 @@ std::string sourceText(const HeadsView& view, KVLayout layout);
 bool isOfSameTokens(const HeadsView& a, const HeadsView& b, KVLayout layout);
 std::string tokensText(const HeadsView& view, KVLayout layout);  // "3 tokens", or "2 x 3 tokens" of two sequences
 
+bool isSequenceOf(uint64_t sequence, uint64_t sequences);  // also kOnlySequence, of a single one
+std::string sequenceText(uint64_t sequence);               // "sequence 7" or "no sequence"
+// The number of a sequence that passed this check.
+constexpr uint64_t numberOf(uint64_t sequence) {
+  return sequence == kOnlySequence ? 0 : sequence;
+}
+
 // Source tokens to store, before a ring drops the oldest.
 uint64_t tokenCount(const KVCacheWrite& op);
 // Without tokens, or in a cache without heads or sequences.

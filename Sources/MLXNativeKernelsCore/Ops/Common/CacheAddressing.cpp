@@ -134,7 +134,7 @@ CacheAddressParams CacheAddressing::params(uint64_t unitElements) const {
   return {.keys = source(keys),
           .values = op.values ? source(values) : CacheSource{},
           .sequenceStride = cache.heads() * cache.capacity(),
-          .sequence = narrow(op.rows ? 0 : op.sequence),
+          .sequence = narrow(op.rows ? 0 : numberOf(op.sequence)),
           .sequences = narrow(cache.sequences()),
           .tokens = narrow(placement.stored()),
           .sourceStart = narrow(op.sourceOffset % sourceLength),
@@ -187,7 +187,7 @@ std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {
   const KVCacheView& cache = op.into;
   std::vector<Region> all;
   if (!op.rows) {
-    addSlotRegions(all, SlotExtents::of(cache), op.sequence, cacheRuns(op, placement), rowBytes);
+    addSlotRegions(all, SlotExtents::of(cache), numberOf(op.sequence), cacheRuns(op, placement), rowBytes);
   } else if (!rows) {
     const uint64_t bytes = cache.sequences() * cache.heads() * cache.capacity() * rowBytes;
     all.push_back({.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1});
@@ -219,14 +219,14 @@ void refineAddresses(const KVCacheWrite& op, OpForm& form) {
 }
 
 void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params) {
-  params.sequence = static_cast<uint32_t>(op.sequence);
+  params.sequence = static_cast<uint32_t>(numberOf(op.sequence));
   params.pinnedSlot = static_cast<uint32_t>(placement.pinnedSlot);
   params.firstSlot = static_cast<uint32_t>(placement.firstSlot);
 }
 
 void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding) {
   binding.writes.clear();
-  addSlotRegions(binding.writes, SlotExtents::of(op.into), op.sequence, cacheRuns(op, placement), rowBytes);
+  addSlotRegions(binding.writes, SlotExtents::of(op.into), numberOf(op.sequence), cacheRuns(op, placement), rowBytes);
 }
 
 std::vector<FunctionConstant> CacheAddressing::constants() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/VectorLanes.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Format.hpp"
@@ -50,7 +51,7 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPas
         const AttendedKeys keys = keysOf(op, attended, row);
         const KeyRange seen = keysSeen(op, keys, attended, row, rows);
         pass.sequences.push_back(
-            {.sequence = static_cast<uint32_t>(attended.sequence),
+            {.sequence = static_cast<uint32_t>(numberOf(attended.sequence)),
              .hidden = static_cast<uint32_t>(keys.hidden),
              .rowsEnd = static_cast<int32_t>(firstPosition(op, attended) + static_cast<int64_t>(rowsOf(op, attended))),
              .skipped = static_cast<uint32_t>(keys.skipped),
@@ -87,7 +88,7 @@ void FlashDecodePass::addReads(const FlashDecode& op, uint64_t vectorBytes, std:
   for (size_t i = 0; i < sequences.size(); ++i) {
     const AttendedSequence& attended = this->attended(op, i);
     const SlotRuns slots = keysOf(op, attended, firstRow).slots(sequences[i].firstKey, sequences[i].endKey);
-    addSlotRegions(regions, slotsOf(op), attended.sequence, slots, vectorBytes);
+    addSlotRegions(regions, slotsOf(op), numberOf(attended.sequence), slots, vectorBytes);
   }
 }
 

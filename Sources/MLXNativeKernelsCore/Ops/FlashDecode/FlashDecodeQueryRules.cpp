@@ -76,12 +76,12 @@ constexpr Rule<Op> kGroupRules[] = {
     INVALID_IF(
         fitsAsHeadMajor(op), "queries fit the cache only as head-major",
         fmt::format("{} in token-major {}", groupText(op), op.queries.tensor.shape().text()),
-        "heads on the axis before the last, as many for each head of the cache",
+        "heads on the axis before the last, the same number for each head of the cache",
         "Pass token-major queries, or, if the tensor is head-major, say so: HeadsView with KVLayout::headMajor."),
 
     INVALID_IF(queryShape(op.queries).heads != 0 && !isMultiple(op, queryShape(op.queries).heads),
                "query heads are no multiple of the cache's heads", groupText(op),
-               "as many query heads for each head of the cache", "Pass all query heads of the layer."),
+               "the same number of query heads for each head of the cache", "Pass all query heads of the layer."),
 
     INVALID_IF(queryShape(op.queries).heads != 0 && !areGrouped(op, queryShape(op.queries).heads),
                "there are too many query heads for each head of the cache", groupText(op),

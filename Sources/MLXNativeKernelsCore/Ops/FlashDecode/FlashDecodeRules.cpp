@@ -114,7 +114,7 @@ uint64_t largestExtent(const Op& op) {
 
 const AttendedSequence* firstUnknown(const Op& op) {
   for (const AttendedSequence& sequence : op.sequences) {
-    if (sequence.sequence >= slotsOf(op).sequences) return &sequence;
+    if (!isSequenceOf(sequence.sequence, slotsOf(op).sequences)) return &sequence;
   }
   return nullptr;
 }
@@ -179,7 +179,7 @@ std::optional<LostPosition> firstLost(const Op& op) {
 std::string lostText(const LostPosition& lost, uint64_t window) {
   const bool hasLostMore = lost.sequence.written() != lost.sequence.length;
   return fmt::format("row {} of sequence {}, whose window of {} reaches position {}, over a ring that holds {}{}",
-                     lost.row, lost.sequence.sequence, window, lost.position,
+                     lost.row, numberOf(lost.sequence.sequence), window, lost.position,
                      heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length),
                      hasLostMore ? " after a rollback, growth or copy" : "");
 }
@@ -276,9 +276,8 @@ constexpr Rule<Op> kRules[] = {
 };
 
 constexpr Rule<Op> kSequenceRules[] = {
-    INVALID_IF(firstUnknown(op), "the sequence is not in the cache",
-               fmt::format("sequence {}", firstUnknown(op)->sequence),
-               fmt::format("less than {}", slotsOf(op).sequences), "Pass a sequence that the cache holds."),
+    INVALID_IF(firstUnknown(op), "the sequence is not in the cache", sequenceText(firstUnknown(op)->sequence),
+               fmt::format("a number less than {}", slotsOf(op).sequences), "Name a sequence that the cache holds."),
 
     INVALID_IF(firstShrunk(op), "a sequence has had fewer positions than it has",
                fmt::format("a length of {} and a highest of {}", firstShrunk(op)->length, firstShrunk(op)->highest),
@@ -361,7 +360,7 @@ constexpr Rule<Op> kOperandRules[] = {
     INVALID_IF(op.options.mask && isRagged(op), "a mask cannot serve sequences that have numbers of rows",
                fmt::format("a mask, and {} with numbers of rows", countText(op.sequences.size(), "sequence")),
                "a mask for sequences that all have the rows of the queries' shape",
-               "Attend without a mask, or to sequences of as many rows at a time."),
+               "Attend without a mask, or to sequences with the same number of rows at a time."),
 
     INVALID_IF(!isMask(op), "the mask does not match the queries", op.options.mask->text(), maskText(op),
                "Give the mask a column for each key, oldest first; other axes may be 1."),

@@ -84,9 +84,9 @@ constexpr Rule<Op> kRules[] = {
         fmt::format("{} and {}", op.from.keys.headDim(), op.from.values->headDim()), "at most 32 times the other",
         "Use one op for keys and one for values."),
 
-    INVALID_IF(op.sequence >= op.from.codes().sequences(), "the sequence is not in the cache",
-               fmt::format("sequence {}", op.sequence), fmt::format("less than {}", op.from.codes().sequences()),
-               "Pass a sequence that the cache holds."),
+    INVALID_IF(!isSequenceOf(op.sequence, op.from.codes().sequences()), "the sequence is not in the cache",
+               sequenceText(op.sequence), fmt::format("a number less than {}", op.from.codes().sequences()),
+               "Name a sequence that the cache holds."),
 
     INVALID_IF(!hasRoomForPinned(op.from.codes()), "the cache has no room for its pinned slots",
                pinnedText(op.from.codes()), "fewer pinned slots than the ring's capacity, and none in a linear cache",

@@ -24,9 +24,6 @@
 
 namespace mnk {
 
-// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
-inline constexpr uint32_t kOnlySequence = UINT32_MAX;
-
 // What of a cache is quantized. The rest is dense, with the descriptor's dtype.
 enum class KVQuantizedPlanes : uint32_t { both, keys, values };
 

@@ -80,18 +80,19 @@ struct Binding {
 struct InlineBytes {
   uint32_t index = 0;
   std::vector<std::byte> bytes;
+  bool isValue = false;  // whether they are one value of the parameter's type, which then has exactly their size
 
   template <typename T>
   static InlineBytes of(uint32_t index, const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     const auto* begin = reinterpret_cast<const std::byte*>(&value);
-    return {index, {begin, begin + sizeof value}};
+    return {index, {begin, begin + sizeof value}, true};
   }
   template <typename T>
   static InlineBytes ofAll(uint32_t index, const std::vector<T>& values) {
     static_assert(std::is_trivially_copyable_v<T>);
     const auto* begin = reinterpret_cast<const std::byte*>(values.data());
-    return {index, {begin, begin + values.size() * sizeof(T)}};
+    return {index, {begin, begin + values.size() * sizeof(T)}, false};
   }
 };
 

@@ -34,7 +34,7 @@ class CommandEncoder;
 
 // A sequence of the cache, and how many positions it has, including those of the queries. A length of 0 gives zeros.
 struct AttendedSequence {
-  uint64_t sequence = 0;
+  uint64_t sequence = kOnlySequence;
   uint64_t length = 0;
   // The largest length that the sequence has had since it was empty, if tokens were rolled back since; 0: length. A
   // ring has lost what those tokens overwrote: it holds its pinned positions and the newest before this length.

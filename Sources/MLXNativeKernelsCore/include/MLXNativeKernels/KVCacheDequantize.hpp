@@ -19,7 +19,7 @@ struct KVCacheDequantize {
   static constexpr std::string_view name = "KVCacheDequantize";
 
   QuantizedKVCacheView from;
-  uint64_t sequence = 0;
+  uint64_t sequence = kOnlySequence;
   uint64_t position = 0;  // of the first token read; the op cannot detect what a ring has overwritten
 
   // f32, f16 or bf16, both alike; at least one of them. tokenMajor: [tokens, heads, headDim] or [heads, headDim] for

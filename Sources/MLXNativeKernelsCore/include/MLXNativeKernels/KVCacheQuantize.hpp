@@ -47,7 +47,7 @@ struct KVCacheQuantize {
 
   // Destination.
   QuantizedKVCacheView into;
-  uint64_t sequence = 0;
+  uint64_t sequence = kOnlySequence;
   uint64_t position = 0;
   std::optional<KVCacheWrite::Rows> rows = {};
 

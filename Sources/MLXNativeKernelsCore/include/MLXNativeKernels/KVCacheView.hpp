@@ -17,6 +17,9 @@ namespace mnk {
 // Every extent is less: kernels count tokens, slots and heads in 32 bits and add two of them.
 inline constexpr uint64_t kMaxKVExtent = uint64_t{1} << 31;
 
+// Names the sequence of a cache that has one. Ops and calls on a cache with several sequences must name or list them.
+inline constexpr uint32_t kOnlySequence = UINT32_MAX;
+
 enum class KVLayout : uint32_t { headMajor, tokenMajor };
 enum class KVWrap : uint32_t { linear, ring };
 

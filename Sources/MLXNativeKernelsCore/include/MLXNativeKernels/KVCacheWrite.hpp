@@ -44,7 +44,7 @@ struct KVCacheWrite {
 
   // Destination.
   KVCacheView into;
-  uint64_t sequence = 0;
+  uint64_t sequence = kOnlySequence;
   uint64_t position = 0;          // of the first token stored
   std::optional<Rows> rows = {};  // replaces sequence and position
 };

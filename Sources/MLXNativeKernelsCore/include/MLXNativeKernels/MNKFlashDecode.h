@@ -24,6 +24,7 @@ NS_ASSUME_NONNULL_BEGIN
                             rows:(NSUInteger)rows
                         position:(nullable NSNumber *)position NS_DESIGNATED_INITIALIZER;
 
+/// A number, or `MNKOnlySequence` for a cache of one.
 @property(nonatomic, readonly) NSUInteger sequence;
 @property(nonatomic, readonly) NSUInteger length;
 /// The largest length that the sequence has had since it was empty, if tokens were rolled back since; 0 means `length`.

@@ -23,6 +23,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
                      position:(NSUInteger)position NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic, copy) MNKQuantizedKVCacheView *cache;
+/// `MNKOnlySequence` by default: a cache of several sequences needs one of them.
 @property(nonatomic) NSUInteger sequence;
 /// Of the first token read.
 @property(nonatomic) NSUInteger position;

@@ -29,6 +29,7 @@ NS_ASSUME_NONNULL_BEGIN
 /// Source token indices wrap: this linearizes a ring.
 @property(nonatomic) BOOL sourceIsRing;
 
+/// `MNKOnlySequence` by default: a cache of several sequences needs one of them.
 @property(nonatomic) NSUInteger sequence;
 /// Of the first token stored.
 @property(nonatomic) NSUInteger position;

@@ -13,9 +13,6 @@
 
 MNK_HEADER_BEGIN
 
-// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
-#define MNK_ONLY_SEQUENCE UINT32_MAX
-
 // What of a cache is quantized. The rest is dense, with the descriptor's dtype.
 typedef enum MNK_CLOSED(mnk_quantized_planes) {
   MNK_QUANTIZED_BOTH = 0,

@@ -187,6 +187,7 @@ typedef struct mnk_inline_bytes {
   uint32_t index;
   const void* bytes;
   size_t count;
+  bool is_value;  // whether they are one value of the parameter's type, which then has exactly their size
 } mnk_inline_bytes;
 typedef struct mnk_threadgroup_memory {
   uint32_t index;

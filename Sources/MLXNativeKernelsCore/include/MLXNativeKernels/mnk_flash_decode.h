@@ -55,7 +55,7 @@ typedef struct mnk_attention_results {
 
 // A sequence of the cache, and how many positions it has, including those of the queries.
 typedef struct mnk_attended_sequence {
-  uint64_t sequence;
+  uint64_t sequence;  // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
   uint64_t length;
   uint64_t highest;  // the largest length it has had, if tokens were rolled back in a ring since; 0: length
   // How many rows of the queries are of the sequence; 0: the same number for each sequence, by the queries' shape. With

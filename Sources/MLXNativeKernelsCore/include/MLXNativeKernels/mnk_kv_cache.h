@@ -7,6 +7,9 @@
 
 MNK_HEADER_BEGIN
 
+// Names the sequence of a cache that has one. Ops and calls on a cache with several sequences must name or list them.
+#define MNK_ONLY_SEQUENCE UINT32_MAX
+
 typedef enum MNK_CLOSED(mnk_kv_wrap) { MNK_LINEAR = 0, MNK_RING = 1 } mnk_kv_wrap;
 
 typedef struct mnk_kv_cache_view {
@@ -39,7 +42,7 @@ typedef struct mnk_kv_cache_write {
   uint64_t tokens;
   bool source_is_ring;
   mnk_kv_cache_view into;
-  uint64_t sequence;
+  uint64_t sequence;  // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
   uint64_t position;
   bool has_rows;  // then sequences and positions replace sequence and position
   mnk_row_indices sequences;

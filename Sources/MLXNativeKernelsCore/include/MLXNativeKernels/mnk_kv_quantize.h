@@ -39,7 +39,7 @@ typedef struct mnk_kv_cache_quantize {
   uint64_t tokens;
   bool source_is_ring;
   mnk_quantized_kv_view into;
-  uint64_t sequence;
+  uint64_t sequence;  // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
   uint64_t position;
   bool has_rows;
   mnk_row_indices sequences;
@@ -60,7 +60,7 @@ typedef enum MNK_CLOSED(mnk_kv_domain) { MNK_ORIGINAL_DOMAIN = 0, MNK_ROTATED_DO
 typedef struct mnk_kv_cache_dequantize {
   size_t size;  // sizeof(mnk_kv_cache_dequantize)
   mnk_quantized_kv_view from;
-  uint64_t sequence;
+  uint64_t sequence;              // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
   uint64_t position;              // of the first token read
   mnk_tensor* MNK_NULLABLE keys;  // f32, f16 or bf16, both alike; as many tokens as they hold; at least one of them
   mnk_tensor* MNK_NULLABLE values;

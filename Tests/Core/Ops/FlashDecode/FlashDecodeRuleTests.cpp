@@ -88,6 +88,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.queries = f16(2, 3, 258, 64); },
     [](Op& op) { op.sequences.pop_back(); },
     [](Op& op) { op.sequences[1].sequence = 4; },
+    [](Op& op) { op.sequences[1].sequence = kOnlySequence; },
     [](Op& op) { viewOf(op).wrap = KVWrap::linear, viewOf(op).pinned = 0; },
     [](Op& op) { op.sequences[0].length = k2To31; },
     [](Op& op) { op.sequences[1].length = 2; },

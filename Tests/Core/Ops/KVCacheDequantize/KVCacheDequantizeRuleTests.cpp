@@ -46,6 +46,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.values = f16(2, 1, 3, 64); },
     [](Op& op) { op.from.keys = planeOf(kMlx1, 4), op.from.values = planeOf(kMlx1, 4096), setTargets(op, 4, 4096); },
     [](Op& op) { op.sequence = 2; },
+    [](Op& op) { op.sequence = kOnlySequence; },
     [](Op& op) { op.from.pinned = 5; },
     [](Op& op) { op.values.reset(), op.keys = f16(6, 3, 128), op.position = 0; },
     [](Op& op) { op.from.wrap = KVWrap::linear, op.from.pinned = 0, op.position = 4; },

@@ -122,6 +122,7 @@ const Break<Op> kOfCacheWrites[] = {
     [](Op& op) { op.sourceOffset = 3; },
     [](Op& op) { op.into.pinned = 1; },
     [](Op& op) { op.sequence = 2; },
+    [](Op& op) { op.sequence = kOnlySequence; },
     [](Op& op) { op.position = UINT64_MAX; },
     [](Op& op) { op.position = 4; },
     [](Op& op) {

@@ -85,6 +85,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.into.pinned = 1; },
     [](Op& op) { op.into.wrap = KVWrap::ring, op.into.pinned = 5; },
     [](Op& op) { op.sequence = 2; },
+    [](Op& op) { op.sequence = kOnlySequence; },
     [](Op& op) { op.sequence = (uint64_t{1} << 32) + 1; },
     [](Op& op) { op.into.wrap = KVWrap::ring, op.position = UINT64_MAX - 2; },
     [](Op& op) { op.position = 3; },
