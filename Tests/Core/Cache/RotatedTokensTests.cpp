@@ -183,7 +183,10 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
                (misplaced("tokens", "a rotation for position 0, and a use for position 2 of sequence 0")));
   const Body elsewhere = [&](auto& e) { return f.other.append(e, f.keys, f.keys, 0); };
   // In another cache, which has other positions.
-  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), elsewhere}), (misplaced("keys", at(2, 0, 0, 0))));
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), elsewhere}),
+               (misplaced("keys",
+                          "a rotation for position 2 of sequence 0 of another cache, and a use for position 0 "
+                          "of sequence 0")));
   EXPECT_EQ(*f.cache.nextPosition(0), 2u);
   REQUIRE(f.run({f.rotateBoth({0}), f.append(first, 0), f.append(second, 0)}));
   REQUIRE(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {0, 1})}));
