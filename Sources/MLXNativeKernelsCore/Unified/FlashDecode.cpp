@@ -15,10 +15,10 @@
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeShape.hpp"
 #include "Support/CheckedMath.hpp"
 #include <functional>
-#include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/Overlap.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"

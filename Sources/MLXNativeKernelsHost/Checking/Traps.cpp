@@ -12,15 +12,21 @@ namespace mnk::host {
 
 namespace {
 
+// Darwin sends SIGBUS for an access to a guard page. Compilers before LLVM 20 have no callback for an index outside of
+// a local array: they trap, with SIGILL on x86 and SIGTRAP on Arm.
+constexpr const char* kBadAddress = "a bad address or a stack that overflowed";
+constexpr const char* kCompilerTrap = "a trap of the compiler, such as for an index outside of its array";
+
 struct Trap {
   int signal;
   const char* text;
   struct sigaction before;
 };
-Trap traps[] = {{SIGSEGV, "a bad address or a stack that overflowed", {}},
-                {SIGBUS, "a bad address", {}},
+Trap traps[] = {{SIGSEGV, kBadAddress, {}},
+                {SIGBUS, kBadAddress, {}},
                 {SIGFPE, "a division by zero", {}},
-                {SIGILL, "an illegal instruction", {}}};
+                {SIGILL, kCompilerTrap, {}},
+                {SIGTRAP, kCompilerTrap, {}}};
 
 thread_local sigjmp_buf* target = nullptr;
 

@@ -1,6 +1,4 @@
 // Views as the sources of KVCacheWrite and KVCacheQuantize through the C API.
-#include <fmt/ranges.h>
-
 #include <numeric>
 
 #include "CApiHarness.hpp"

@@ -220,7 +220,7 @@ TEST(CApi, ListsThatAreMissingAreErrors) {
   refuse([](mnk_dispatch& d) { d.constant_count = 1; });
   static constexpr mnk_binding kNoTensor{};
   refuse([](mnk_dispatch& d) { d.buffers = &kNoTensor, d.buffer_count = 1; });
-  static constexpr mnk_inline_bytes kNoBytes{0, nullptr, 4};
+  static constexpr mnk_inline_bytes kNoBytes{.index = 0, .bytes = nullptr, .count = 4};
   refuse([](mnk_dispatch& d) { d.inlines = &kNoBytes, d.inline_count = 1; });
   // A count that no list can have: had it been copied before it was checked, memory would have been read past its end.
   static constexpr uint32_t kOne = 1;

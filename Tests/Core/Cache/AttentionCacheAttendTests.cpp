@@ -1,6 +1,4 @@
 // Attention over an AttentionCache: which positions an encoder sees, and which calls are refused.
-#include <fmt/ranges.h>
-
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"

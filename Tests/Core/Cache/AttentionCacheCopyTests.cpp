@@ -1,6 +1,4 @@
 // Copies of a cache's sequences.
-#include <fmt/ranges.h>
-
 #include "CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"

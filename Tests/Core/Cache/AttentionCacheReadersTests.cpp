@@ -1,6 +1,4 @@
 // A commit is refused if the cache has changed such that the encoded work would read other data.
-#include <fmt/ranges.h>
-
 #include <thread>
 
 #include "Harness/EveryDevice.hpp"

@@ -1,7 +1,5 @@
 // Steps that rotate, append and attend in one call, compared with separate calls of MultiRoPE, append and attend: the
 // bytes of the cache and the results are bit-identical.
-#include <fmt/ranges.h>
-
 #include "Cache/QuantizedCacheFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/RawBytes.hpp"

@@ -1,6 +1,4 @@
 // Steps of an AttentionCache over several sequences, with views of other layouts, and in chunks.
-#include <fmt/ranges.h>
-
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"

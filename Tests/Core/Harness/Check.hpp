@@ -4,6 +4,7 @@
 // tests cannot be written in C++ on Linux; one runner (swift test) runs everything.
 #pragma once
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
 #include <string_view>

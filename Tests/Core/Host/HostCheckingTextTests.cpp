@@ -200,8 +200,9 @@ void expectFound(const std::string& function, std::string_view text, bool writes
 
 #if !__has_feature(thread_sanitizer)  // a trap would end the process
 TEST(HostCheckingText, StopsKernelsThatWouldCrashTheProcess) {
-  expectFound("pointerPastOwnArray", "an index is outside of its array", true);
-  expectFound("elementPastVector", "an index is outside of its array", true);
+  // These words are in the texts of all compilers: those before LLVM 20 trap where later ones call back.
+  expectFound("pointerPastOwnArray", "outside of its array", true);
+  expectFound("elementPastVector", "outside of its array", true);
   expectFound("indexPastTable", "outside of its array");
   expectFound("absentBuffer", "a null pointer to", true);
   expectFound("dividesByZero", "by zero");

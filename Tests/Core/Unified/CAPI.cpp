@@ -6,7 +6,6 @@
 #include "Harness/Seeded.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include <functional>
-#include <fmt/ranges.h>
 #include <numeric>
 #include <array>
 #include <atomic>

@@ -1,6 +1,5 @@
 // Made by .ci/unify.
 // clang-format off
-#include <fmt/ranges.h>
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"

@@ -66,7 +66,6 @@
 #include <cstdio>
 #include "Ops/MultiRoPE/MultiRoPERules.hpp"
 #include "Ops/MultiRoPE/RotaryFrequencies.hpp"
-#include <fmt/ranges.h>
 #include "Ops/MultiRoPE/RotaryRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"

@@ -35,12 +35,12 @@
 #include "Ops/FlashDecode/TokenAttention.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
-#include <fmt/ranges.h>
 #include "Ops/Common/EveryRun.hpp"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
 #include <limits>
 #include <array>
 #include "Ops/FlashDecode/PrefillFixture.hpp"
+#include <fmt/ranges.h>
 #include <bit>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #import "DeviceTestCase.h"
 
-#import <MLXNativeKernelsHost/MLXNativeKernelsHost.h>
+#import "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
 
 #include "CoreTests.h"
 

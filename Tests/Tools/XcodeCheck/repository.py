@@ -51,6 +51,7 @@ class Repository:
         self.root = root
         self.seeded = {}
         self._text = functools.lru_cache(maxsize=None)(self._read)
+        self._is_file = functools.lru_cache(maxsize=None)(lambda path: os.path.isfile(os.path.join(root, path)))
         self._below = functools.lru_cache(maxsize=None)(self._walk)
 
     def seeding(self, texts):
@@ -84,7 +85,7 @@ class Repository:
     def is_file(self, path):
         if path in self.seeded:
             return self.seeded[path] is not None
-        return os.path.isfile(os.path.join(self.root, path))
+        return self._is_file(path)
 
     def is_folder(self, path):
         return os.path.isdir(os.path.join(self.root, path))

@@ -102,6 +102,15 @@ EDITS = {
         ("$(MNK_CORE_HEADERS)", "$(MNK_HEADERS)", "$(MNK_HEADERS) is not defined"),
         ("Configuration/MLX", "Configurations/MLX", "MODULEMAP_FILE names Xcode/Configurations/"),
         ("MTL_MATH_MODE = SAFE", "MTL_MATH_MODE = safe", "MTL_MATH_MODE is safe"),
+        ("$(inherited) $(MNK_CORE_HEADERS)", "$(inherited)", "is not found with the flags of MLXNativeKernels."),
+    ],
+    "Xcode/Configuration/ObjCTests.xcconfig": [
+        ("$(MNK_HOST_HEADERS) ", "", "DeviceTestCase.mm:3: MLXNativeKernelsHost/MLXNativeKernelsHost.h is not found"),
+    ],
+    "Tests/MLXNativeKernelsObjCTests/Support/DeviceTestCase.mm": [
+        ('"MLXNativeKernelsHost/MLXNativeKernelsHost.h"', "<MLXNativeKernelsHost/MLXNativeKernelsHost.h>",
+         "with the flags of MLXNativeKernelsObjCTests, which are for quotes"),
+        ("DeviceTestCase.h", "DeviceTestCases.h", "DeviceTestCase.mm:1: DeviceTestCases.h is not found"),
     ],
     SCHEME: [
         ('0000000050"', '0000000059"', "is not a target of the project"),

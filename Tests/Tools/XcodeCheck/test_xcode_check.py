@@ -35,11 +35,11 @@ class XcodeCheckTests(unittest.TestCase):
     def test_project_is_accepted(self):
         found, _, targets = check(REPOSITORY)
         self.assertEqual(found, [])
-        self.assertEqual([target.name for target in targets], [
+        self.assertEqual([target.name for target, _ in targets], [
             "MLXNativeKernels", "MLXNativeKernelsHost", "MLXNativeKernelsTests", "MLXNativeKernelsObjCTests",
             "MLXNativeKernelsCoreTests", "decode-demo", "JargonLM", "DecodeDemo",
         ])
-        for target in targets:
+        for target, _ in targets:
             self.assertTrue(target.compiled, target.name)
 
     def test_seeded_faults_are_reported(self):

@@ -6,6 +6,7 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
+import includes
 import membership
 import products
 import references
@@ -19,7 +20,7 @@ PROJECT = "Xcode/MLXNativeKernels.xcodeproj/project.pbxproj"
 
 
 def check(files):
-    """The findings, the number of objects, and the targets."""
+    """The findings, the number of objects, and the targets with their folders for quotes."""
     text = files.text(PROJECT)
     if text is None:
         return [Finding(PROJECT, 1, "there is no such file. Correct the path of the repository.")], 0, []
@@ -32,18 +33,27 @@ def check(files):
     found = {
         *project.findings, *problems, *references.findings(project),
         *membership.findings(project, files, paths, targets), *settings.findings(project, files, paths),
-        *schemes.findings(project, files, paths), *products.findings(project, files, paths, targets),
+        *includes.findings(project, files, paths, targets), *schemes.findings(project, files, paths),
+        *products.findings(project, files, paths, targets),
     }
-    return sorted(found), len(project.objects), targets
+    return sorted(found), len(project.objects), includes.quoted_folders(project, files, paths, targets)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("root", nargs="?", default=ROOT, help="the repository (default: the one with this script)")
-    findings, objects, targets = check(Repository(parser.parse_args().root))
+    parser.add_argument("--sources", action="store_true", help="print each C, C++ and Objective-C++ file after its flags")
+    arguments = parser.parse_args()
+    findings, objects, targets = check(Repository(arguments.root))
+    if arguments.sources:
+        for target, folders in targets:
+            flags = " ".join(f"-iquote {folder}" for folder in folders)
+            for path in includes.sources(target):
+                print(f"{flags}\t{path}")
+        return
     for file, line, message in findings:
         print(f"{file}:{line}: {message}")
-    counts = ", ".join(f"{target.name} ({len(target.compiled)} files)" for target in targets)
+    counts = ", ".join(f"{target.name} ({len(target.compiled)} files)" for target, _ in targets)
     print(f"xcode-check: {objects} objects, {counts}: {f'{len(findings)} findings' if findings else 'accepted'}")
     sys.exit(bool(findings))
 

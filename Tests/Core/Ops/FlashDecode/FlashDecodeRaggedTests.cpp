@@ -1,7 +1,5 @@
 // FlashDecode of sequences with unequal numbers of rows: against attention in double on every device, and what the plan
 // says of it.
-#include <fmt/ranges.h>
-
 #include "FlashDecode/FlashDecodeTypes.h"
 #include "FlashDecodeRun.hpp"
 #include "Harness/Check.hpp"

@@ -1,8 +1,6 @@
 // The numbers of a RotaryEmbedding against formulas written down by hand.
 #include "Ops/MultiRoPE/RotaryFrequencies.hpp"
 
-#include <fmt/ranges.h>
-
 #include <cmath>
 
 #include "Harness/Check.hpp"
