@@ -114,7 +114,7 @@ public final class AttentionCache: Sendable {
     public let whenFull: WhenFull
     /// What a sliding-window cache serves; `nil` for another. Rows that attend without a window use this one.
     public let slidingWindow: SlidingWindow?
-    /// Whether the cache only stores, so that it may have any head dims.
+    /// Whether the cache may have head dims that attention does not support.
     public let isStorageOnly: Bool
     /// Means and channel scales, over the copies that the cache keeps.
     public let calibration: Calibration

@@ -17,7 +17,7 @@
 /// ```swift
 /// let done = try device.encode { step in
 ///     try step.encode(Hadamard(queries, signs: .turbo))
-///     try step.dispatch("my_attention_over_codes", in: library, buffers: buffers, threads: [rows])
+///     try step.dispatch("my_attention_over_codes", in: library, buffers: buffers, threads: GridSize(rows))
 ///     try step.encode(Hadamard(out, signs: .turbo, isInverse: true))
 /// }
 /// ```

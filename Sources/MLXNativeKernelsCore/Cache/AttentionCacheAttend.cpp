@@ -233,7 +233,7 @@ Result<void> AttentionCache::State::checkRotated(std::string_view call, const Co
                                                  std::optional<uint64_t> prefixTokens) const {
   if (!options.isCausal || (!encoder.rotatedRows() && !prefixTokens)) return {};  // others have no positions
   MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, call));
-  UsedRows uses{call, encoder, recording, cursors, {}};
+  UsedRows uses{call, encoder, recording, cursors, {}, descriptor.latentDim};
   uint64_t first = 0;
   for (size_t i = 0; i < entries.size(); first += entries[i++].rows) {
     const auto [sequence, rows] = entries[i];

@@ -321,7 +321,12 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           MNK_TRY(const auto entries, state_->checkedEntries(step, at));
           std::map<uint32_t, uint64_t> next;
           for (const auto& [sequence, cursor] : at) next.emplace(sequence, cursor.next);
-          const UsedRows uses{kCall, encoder, *recording, state_->cursors, placedRows(entries, std::move(next))};
+          const UsedRows uses{kCall,
+                              encoder,
+                              *recording,
+                              state_->cursors,
+                              placedRows(entries, std::move(next)),
+                              state_->descriptor.latentDim};
           if (source) MNK_TRY(uses.checkFollowed(*step.rotary->positions));
           if (step.rotary) {
             MNK_TRY(uses.checkUnrotated(step.queries));

@@ -378,7 +378,9 @@ Result<void> CacheCursors::Recording::checkRotated(const Change& change) {
                .got = fmt::format("rotation up to position {}, and {} of sequence {}", change.rotatedEnd,
                                   countText(change.after.next, "position"), change.sequence),
                .expected = "an append of the rotated tokens, after their rotation and in the same step",
-               .fix = "Rotate queries and keys before the append, or pass their positions as numbers."};
+               .fix =
+                   "Append the rotated keys to the cache whose positions they follow, after their rotation; or pass "
+                   "positions as numbers."};
 }
 
 Result<void> CacheCursors::Recording::check(const Change& change) const {

@@ -21,7 +21,7 @@ std::string tokenText(uint64_t position, uint32_t sequence) {
 
 Error misplaced(std::string_view call, std::string_view rows, const std::string& rotatedFor, const std::string& used) {
   return {.op = std::string(call),
-          .what = fmt::format("{} were rotated for another position", rows),
+          .what = fmt::format("{} were rotated for another token", rows),
           .got = fmt::format("a rotation for {}, and a use for {}", rotatedFor, used),
           .expected = fmt::format("{} that were rotated for {}", rows, used),
           .fix =
@@ -51,11 +51,12 @@ Result<void> forEach(const UsedRows& uses, const HeadsView& view, Check check) {
   return {};
 }
 
-// Whether the vector was rotated for another token. In another cache, such as that of the next layer, only the position
-// counts.
-bool isOf(const Vector& vector, const Token& token) {
-  const bool isSameCache = vector.token->cache == token.cache;
-  return vector.token->position == token.position && (!isSameCache || vector.token->sequence == token.sequence);
+// Whether the vector was rotated for this token. Caches of several layers can share a rotation: in another cache, only
+// the position counts, unless the step rotates other rows for this one.
+bool isOf(const RotatedRows& rotated, const Vector& vector, const Token& token) {
+  if (vector.token->position != token.position) return false;
+  if (vector.token->cache == token.cache) return vector.token->sequence == token.sequence;
+  return !rotated.isAnyFor(token);
 }
 
 // Whether the vector is not rotated for certain, while the step rotates rows for this token or for the first of the
@@ -64,7 +65,7 @@ bool isMissing(const RotatedRows& rotated, const Vector& vector, const Token& to
   if (!rotated.isAnyFor(token) && !rotated.isAnyFor({token.cache, token.sequence, token.position - vector.row})) {
     return false;
   }
-  if (vector.token && isOf(vector, token)) return vector.isReplacedSince;
+  if (vector.token && isOf(rotated, vector, token)) return vector.isReplacedSince;
   return vector.isKnown ? !vector.isWrittenSince : !rotated.isWritten(block, vector);
 }
 
@@ -75,7 +76,7 @@ Result<void> checkUse(const UsedRows& uses, const HeadsView& view, std::string_v
           return Token{&uses.cache, each.sequence, each.position + vector.row};
         };
         const auto isMisplaced = [&](const Vector& vector) {
-          return vector.token && !vector.isWrittenSince && !isOf(vector, tokenOf(vector));
+          return vector.token && !vector.isWrittenSince && !isOf(rotated, vector, tokenOf(vector));
         };
         const auto wrong = rotated.firstWrong(block, [&](const Vector& vector) {
           return isMisplaced(vector) || isMissing(rotated, vector, tokenOf(vector), block);
@@ -109,7 +110,23 @@ Result<void> UsedRows::checkKeys(const HeadsView& keys) const {
 }
 
 Result<void> UsedRows::checkQueries(const HeadsView& queries) const {
+  if (latentDim != 0) MNK_TRY(checkLatent(queries));
   return checkUse(*this, queries, "queries");
+}
+
+Result<void> UsedRows::checkLatent(const HeadsView& queries) const {
+  return forEach(*this, queries, [&](const RotatedRows& rotated, const PlacedRows&, auto block) -> Result<void> {
+    block.vectorBytes = latentDim * byteSize(queries.tensor.dtype());
+    const auto isRotated = [](const Vector& vector) { return vector.token && !vector.isWrittenSince; };
+    if (!rotated.firstWrong(block, isRotated)) return {};
+    return Error{
+        .op = std::string(call),
+        .what = "the latent part of queries was rotated",
+        .got = fmt::format("a rotation that begins within the first {} elements of a head", latentDim),
+        .expected = fmt::format("a rotation of the {} elements after them",
+                                queries.resolved().headDim - std::min(latentDim, queries.resolved().headDim)),
+        .fix = "Rotate a view of the last elements: its offset is the latent part, its headStride a whole head."};
+  });
 }
 
 Result<void> UsedRows::checkUnrotated(const HeadsView& tokens) const {

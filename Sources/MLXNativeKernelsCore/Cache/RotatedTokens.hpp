@@ -32,10 +32,11 @@ struct UsedRows {
   CacheCursors::Recording& recording;
   const CacheCursors& cache;
   std::vector<PlacedRows> placed;
+  uint64_t latentDim = 0;  // of the cache
 
   // Keys that are appended were rotated for these tokens, if the step rotates rows for them at all.
   Result<void> checkKeys(const HeadsView& keys) const;
-  // So were queries that attend.
+  // So were queries that attend, except for their latent part.
   Result<void> checkQueries(const HeadsView& queries) const;
   // The step has not rotated them yet.
   Result<void> checkUnrotated(const HeadsView& tokens) const;
@@ -43,6 +44,9 @@ struct UsedRows {
   Result<void> checkFollowed(const RotaryPositions& positions) const;
   // What the step rotated for these sequences counts the tokens of prefixes.
   Result<void> checkOffsets(uint64_t prefixTokens) const;
+
+ private:
+  Result<void> checkLatent(const HeadsView& queries) const;
 };
 
 }  // namespace mnk

@@ -32,6 +32,18 @@ SoftCommandBuffer* SoftCommandQueue::commandBufferDescribed(SoftCommandBufferDes
   return checked ? makeCommandBuffer(checked->isRetaining) : nullptr;
 }
 
+void SoftCommandQueue::checkOrder(SoftCommandBuffer* committed) {
+  auto accesses = committed->hazards.takeUntracked();
+  for (const auto& [buffer, earlier] : untracked) {
+    for (const UntrackedAccess& before : earlier) {
+      for (const UntrackedAccess& after : accesses) {
+        if (auto conflict = conflictAcross(after, before)) return committed->breakRule(std::move(*conflict));
+      }
+    }
+  }
+  if (!accesses.empty()) untracked.emplace(committed, std::move(accesses));
+}
+
 void SoftCommandQueue::startReady() {
   while (!order.empty() && order.front()->self) {
     Ref<SoftCommandBuffer> buffer = std::move(order.front()->self);
@@ -138,6 +150,7 @@ void SoftCommandBuffer::commit() {
   count(&Counters::commandBuffers);
   injected = injectedEnd();
   std::lock_guard lock(queue->mutex);
+  queue->checkOrder(this);
   {
     std::lock_guard ours(mutex);
     if (state != MTL::CommandBufferStatusEnqueued) queue->order.push_back(this);

@@ -3,6 +3,7 @@
 #pragma once
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -33,8 +34,12 @@ struct SoftCommandQueue : Object {
   std::mutex mutex;
   std::deque<SoftCommandBuffer*> order;  // enqueued and not yet started; committed ones retain themselves
   NS::UInteger uncommitted = 0;
+  // Of command buffers that are committed and not complete.
+  std::map<const SoftCommandBuffer*, std::vector<UntrackedAccess>> untracked;
 
   void finish() { owner = {}; }
+  // Reports untracked accesses of a command buffer that nothing orders after those of earlier ones. Requires the lock.
+  void checkOrder(SoftCommandBuffer* committed);
   // Starts committed command buffers up to the first that is only enqueued. Requires the lock.
   void startReady();
   SoftCommandBuffer* makeCommandBuffer(bool isRetaining);

@@ -115,6 +115,10 @@ void SoftCommandBuffer::complete(mnk::SubmissionReport report, std::optional<std
   }
   setLastMessage("a command buffer's end");
   {
+    std::lock_guard lock(queue->mutex);
+    queue->untracked.erase(this);
+  }
+  {
     std::lock_guard lock(mutex);
     endTime = std::max(secondsNow(), startTime + simulatedSeconds);
     for (const auto& [samples, index, value] : std::exchange(taken, {})) samples->values[index] = end ? 0 : value;

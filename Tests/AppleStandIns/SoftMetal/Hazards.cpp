@@ -19,16 +19,27 @@ bool meetsRow(uint64_t begin, uint64_t end, uint64_t base, const mnk::Region& re
   return begin < base + region.end();
 }
 
-std::optional<std::string> conflictOf(const DeclaredAccess& later, const DeclaredAccess& earlier) {
+std::optional<std::string> conflictOf(const DeclaredAccess& later, const DeclaredAccess& earlier,
+                                      std::string_view between = "barrier") {
   if (!later.isWrite && !earlier.isWrite) return std::nullopt;
   if (!overlap(later.begin, later.region, earlier.begin, earlier.region)) return std::nullopt;
-  return fmt::format("kernel {} {} bytes of {} that kernel {} {}, with no barrier between them ({} after {})",
-                     later.kernel, later.isWrite ? "writes" : "reads", later.bufferName, earlier.kernel,
-                     earlier.isWrite ? "writes" : "reads", later.isWrite ? "write" : "read",
+  return fmt::format("kernel {} {} bytes of {} that kernel {} {}, with no {} between them ({} after {})", later.kernel,
+                     later.isWrite ? "writes" : "reads", later.bufferName, earlier.kernel,
+                     earlier.isWrite ? "writes" : "reads", between, later.isWrite ? "write" : "read",
                      earlier.isWrite ? "write" : "read");
 }
 
 }  // namespace
+
+std::optional<std::string> conflictAcross(const UntrackedAccess& later, const UntrackedAccess& earlier) {
+  const auto orders = [&](const SoftFence* fence) { return earlier.updatedSince.contains(fence); };
+  if (std::any_of(later.waitedFor.begin(), later.waitedFor.end(), orders)) return std::nullopt;
+  return conflictOf(later.access, earlier.access, "fence");
+}
+
+void Hazards::update(const SoftFence* fence) {
+  for (UntrackedAccess& each : untracked_) each.updatedSince.insert(fence);
+}
 
 bool overlap(uint64_t firstBegin, const mnk::Region& first, uint64_t secondBegin, const mnk::Region& second) {
   if (first.byteCount() == 0 || second.byteCount() == 0) return false;
@@ -52,6 +63,9 @@ std::optional<std::string> Hazards::add(std::span<const DeclaredAccess> accesses
   unordered_.insert(unordered_.end(), accesses.begin(), accesses.end());
   std::copy_if(accesses.begin(), accesses.end(), std::back_inserter(untrackedHere_),
                [](const DeclaredAccess& access) { return access.isUntracked; });
+  for (const DeclaredAccess& access : accesses) {
+    if (access.isUntracked) untracked_.push_back({access, waitedFor_, {}});
+  }
   return found;
 }
 

@@ -155,7 +155,9 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
                          .what = "the step rotates tokens by the cache's next positions and does not append them",
                          .got = "rotation up to position 2, and 0 positions of sequence 0",
                          .expected = "an append of the rotated tokens, after their rotation and in the same step",
-                         .fix = "Rotate queries and keys before the append, or pass their positions as numbers."};
+                         .fix =
+                             "Append the rotated keys to the cache whose positions they follow, after their rotation; "
+                             "or pass positions as numbers."};
   EXPECT_ERROR(encode({&rotate}), (expected));
   expected.got = "rotation up to position 4, and 2 positions of sequence 0";
   EXPECT_ERROR(encode({&append, &rotate}), (expected));

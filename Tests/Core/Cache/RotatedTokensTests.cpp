@@ -65,9 +65,9 @@ struct Fixture {
 };
 
 ExpectedError misplaced(std::string_view tokens, std::string_view got) {
-  const auto what = tokens == "keys"      ? "keys were rotated for another position"
-                    : tokens == "queries" ? "queries were rotated for another position"
-                                          : "tokens were rotated for another position";
+  const auto what = tokens == "keys"      ? "keys were rotated for another token"
+                    : tokens == "queries" ? "queries were rotated for another token"
+                                          : "tokens were rotated for another token";
   return {.what = what,
           .got = got,
           .fix =
@@ -137,7 +137,7 @@ TEST(RotatedTokens, AllHeadsAreRotated) {
   REQUIRE(f.run({rotate(view(f.keys, 0, 1)), rotate(view(f.keys, 1, 1)), f.append(f.keys, 0)}));
   // As [heads, tokens] of a tensor that is [tokens, heads].
   const HeadsView transposed(f.keys, {.tokens = 2, .heads = 2, .headDim = 64, .tokenStride = 64, .headStride = 128});
-  EXPECT_ERROR(f.run({rotate(transposed), f.append(f.keys, 0)}), {.what = "keys were rotated for another position"});
+  EXPECT_ERROR(f.run({rotate(transposed), f.append(f.keys, 0)}), {.what = "keys were rotated for another token"});
   // Queries and keys of a fused projection as one view.
   const Tensor fused = tokens(f.device, 2, 4, 64);
   const auto columns = [&](uint64_t firstHead) {
@@ -194,6 +194,15 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
   // A cache at the same positions, such as that of the next layer, can have them too.
   REQUIRE(f.run({[&](auto& e) { return f.cache.copy(e, 0, f.other, 0); }}));
   REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), elsewhere}));
+  // But not beside other rows that the step rotates for it.
+  const Tensor ofOther = f.rows(2);
+  const Body rotateOther = [&](auto& e) {
+    return e.encode(MultiRoPE{.queries = ofOther, .positions = f.other.nextPositions({0})});
+  };
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), rotateOther, elsewhere}),
+               {.what = "keys were rotated for another token"});
+  REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), rotateOther,
+                 [&](auto& e) { return f.other.append(e, ofOther, ofOther, 0); }}));
   f.cache.reset();
   EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {1, 0})}), (misplaced("keys", at(0, 0, 0, 1))));
 }
@@ -203,9 +212,9 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
   const Tensor three = f.rows(3), one = f.row(f.queries, 0);
   // One query beside three keys would be that of the first, and attends as that of the last.
   EXPECT_ERROR(f.run({f.rotate(one, {0}), f.rotate(three, {0}), f.append(three, 0), f.attend(one, 0)}),
-               {.what = "queries were rotated for another position"});
+               {.what = "queries were rotated for another token"});
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), f.attend(one, 0)}),
-               {.what = "queries were rotated for another position"});
+               {.what = "queries were rotated for another token"});
   REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), f.attend(f.row(f.queries, 1), 0)}));
   // Queries that were not rotated beside keys that were, unless a dispatch of the step wrote them.
   EXPECT_ERROR(f.run({f.rotate(f.keys, {0}), f.append(f.keys, 0), f.attend(f.queries, 0)}), (kUnrotatedQueries));
@@ -225,12 +234,15 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
       makeCache(f.device, {.kvHeads = 1, .headDim = 64, .capacity = 8, .dtype = DType::f32, .latentDim = 512});
   const Tensor wide = tokens(f.device, 2, 2, 576), results = tokens(f.device, 1, 2, 512);
   const Tensor parts = tokens(f.device, 2, 1, 64), latents = tokens(f.device, 2, 1, 512);
-  for (const auto& [heads, row, what] : {std::tuple{2, 0, "queries were rotated for another position"},
-                                         std::tuple{1, 1, kUnrotatedQueries.what.data()}, std::tuple{2, 1, ""}}) {
+  for (const auto& [heads, offset, row, what] :
+       {std::tuple{2, 512, 0, "queries were rotated for another token"},
+        std::tuple{1, 512, 1, kUnrotatedQueries.what.data()}, std::tuple{2, 512, 1, ""},
+        std::tuple{2, 0, 1, "the latent part of queries was rotated"},
+        std::tuple{2, 448, 1, "the latent part of queries was rotated"}}) {
     const HeadsView last(wide, {.tokens = 2,
                                 .heads = static_cast<uint64_t>(heads),
                                 .headDim = 64,
-                                .offset = 512,
+                                .offset = static_cast<uint64_t>(offset),
                                 .tokenStride = 1152,
                                 .headStride = 576});
     CommandEncoder encoder(f.device);

@@ -42,6 +42,38 @@ TEST(MetalSubmission, IsOneConcurrentEncoderWithBarriersWhereTheyAreNeeded) {
   EXPECT(summary.deviceSeconds > 0);
 }
 
+// Work that is held runs as late as it can: without the fence, the software Metal reports the second step.
+TEST(MetalSubmission, StepsOverUntrackedMemoryAreOrderedByAFence) {
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice({.describesDispatches = true});
+  const AutoreleasePool pool;
+  const auto native = NS::TransferPtr(metal::nativeDevice(device)->newBuffer(
+      16, MTL::ResourceStorageModeShared | MTL::ResourceHazardTrackingModeUntracked));
+  const Tensor between = REQUIRE(
+      Tensor::over(REQUIRE(metal::wrapBuffer(device, native.get())), DType::f32, REQUIRE(Shape::make({1, 4, 1})), 0));
+  CopyFixture copy(device), next(device);
+  copy.write.into.keys = between;
+  next.write.keys = between;
+  softmetal::faults().holdWork();
+  CommandEncoder first(device), second(device);
+  REQUIRE(first.encode(copy.write));
+  REQUIRE(first.commit());
+  REQUIRE(second.encode(next.write));
+  const Completion done = REQUIRE(second.commit());
+  softmetal::faults().releaseWork();
+  REQUIRE(done.wait());
+  EXPECT_EQ(fmt::format("{}", fmt::join(readTensor(next.out), " ")), "1 2 3 4");
+  EXPECT_EQ(traceText(),
+            "encoder 'MLXNativeKernels' concurrent; wait for fence; dispatch kvCacheMove_4 grid 1x1x4 "
+            "group 1x1x4; update fence");
+
+  const auto queue = NS::TransferPtr(metal::nativeDevice(device)->newCommandQueue());
+  const auto elsewhere = NS::RetainPtr(queue->commandBuffer());
+  CommandEncoder third(device, REQUIRE(metal::makeSubmission(device, elsewhere.get(), "elsewhere")));
+  EXPECT_ERROR(third.encode(next.write), {.code = ErrorCode::unsupported,
+                                          .what = "an untracked buffer is used in a command buffer of another queue"});
+}
+
 TEST(MetalSubmission, ThreadgroupsAndTheirMemoryReachMetal) {
   MetalFixture fixture;
   const auto device = fixture.makeDevice();

@@ -19,9 +19,9 @@ constexpr std::string_view kRotated = "the step rotates tokens by the cache's ne
 constexpr std::string_view kOtherKeys = "the step rotates tokens by the cache's next positions and uses other keys";
 constexpr std::string_view kOtherQueries =
     "the step rotates tokens by the cache's next positions and uses other queries";
-constexpr std::string_view kMovedKeys = "keys were rotated for another position";
-constexpr std::string_view kMovedQueries = "queries were rotated for another position";
-constexpr std::string_view kMovedTokens = "tokens were rotated for another position";
+constexpr std::string_view kMovedKeys = "keys were rotated for another token";
+constexpr std::string_view kMovedQueries = "queries were rotated for another token";
+constexpr std::string_view kMovedTokens = "tokens were rotated for another token";
 constexpr std::string_view kTwice = "tokens are rotated twice";
 
 }  // namespace

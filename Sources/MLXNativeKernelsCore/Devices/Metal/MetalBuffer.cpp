@@ -28,6 +28,7 @@ MetalBuffer::MetalBuffer(std::shared_ptr<Device> device, Owned<MTL::Buffer> nati
     : Buffer(bytes),
       device_(std::move(device)),
       native_(std::move(native)),
+      isUntracked_(native_->hazardTrackingMode() == MTL::HazardTrackingModeUntracked),
       // Metal's validation aborts a process that asks for the contents of private storage.
       contents_(native_->storageMode() == MTL::StorageModePrivate ? nullptr
                                                                   : static_cast<std::byte*>(native_->contents())) {

@@ -31,10 +31,12 @@ class MetalBuffer final : public Buffer {
   MemoryRange range() const override { return range_; }
   std::byte* contents() override { return contents_; }
   MTL::Buffer* native() const { return native_.get(); }
+  bool isUntracked() const { return isUntracked_; }
 
  private:
   std::shared_ptr<Device> device_;
   Owned<MTL::Buffer> native_;
+  bool isUntracked_;  // Metal does not order work on it
   std::byte* contents_;
   MemoryRange range_;
   LiveMemory live_;

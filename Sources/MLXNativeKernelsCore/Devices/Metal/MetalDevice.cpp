@@ -21,10 +21,11 @@ namespace {
 class MetalDevice final : public Device {
  public:
   MetalDevice(Owned<MTL::Device> device, Owned<MTL::CommandQueue> queue, Owned<MTL::Buffer> nothing,
-              const Options& options)
+              Owned<MTL::Fence> fence, const Options& options)
       : device_(std::move(device)),
         queue_(std::move(queue)),
         nothing_(std::move(nothing)),
+        fence_(std::move(fence)),
         libraryPath_(options.libraryPath),
         describesDispatches_(options.describesDispatches),
         name_(text(device_->name())),
@@ -36,6 +37,7 @@ class MetalDevice final : public Device {
   }
   ~MetalDevice() override {
     const AutoreleasePool pool;
+    fence_.reset();
     nothing_.reset();
     queue_.reset();
     device_.reset();
@@ -65,8 +67,8 @@ class MetalDevice final : public Device {
 
   Result<std::unique_ptr<Submission>> submission(Owned<MTL::CommandBuffer> appBuffer, std::string_view label) {
     return std::unique_ptr<Submission>(std::make_unique<MetalSubmission>(
-        shared_from_this(), MetalSubmission::Target{nothing_, queue_, std::move(appBuffer), describesDispatches_},
-        label));
+        shared_from_this(),
+        MetalSubmission::Target{nothing_, queue_, fence_, std::move(appBuffer), describesDispatches_}, label));
   }
 
  protected:
@@ -100,6 +102,7 @@ class MetalDevice final : public Device {
   Owned<MTL::Device> device_;
   Owned<MTL::CommandQueue> queue_;
   Owned<MTL::Buffer> nothing_;
+  Owned<MTL::Fence> fence_;
   std::string libraryPath_;
   bool describesDispatches_;
   std::string name_;
@@ -136,9 +139,10 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
     MNK_TRY(checkFeatures(device.get()));
     auto queue = options.queue ? retained(options.queue) : owned(device->newCommandQueue());
     auto nothing = owned(device->newBuffer(kNothingBytes, MTL::ResourceStorageModeShared));
-    if (!queue || !nothing) {
+    auto fence = owned(device->newFence());
+    if (!queue || !nothing || !fence) {
       Error error = metalError(ErrorCode::outOfMemory, "Metal gives no command queue or no memory", "none",
-                               "a queue and a small buffer", "Release what is not needed, and try again.");
+                               "a queue, a fence and a small buffer", "Release what is not needed, and try again.");
       error.retryable = true;
       return error;
     }
@@ -148,7 +152,7 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
     Options used = options;
     used.describesDispatches = options.describesDispatches || describesByEnvironment();
     return std::shared_ptr<Device>(
-        std::make_shared<MetalDevice>(std::move(device), std::move(queue), std::move(nothing), used));
+        std::make_shared<MetalDevice>(std::move(device), std::move(queue), std::move(nothing), std::move(fence), used));
   });
 }
 

@@ -177,10 +177,26 @@ Result<void> MetalSubmission::dispatch(SharedDispatch shared, std::span<BoundMem
                       shared->dispatch.kernel.text(), "a pipeline and buffers of this device",
                       "Make them with the device that runs the dispatch.");
   }
+  for (const BoundMemory& bound : memory) {
+    if (!static_cast<const MetalBuffer&>(*bound.buffer).isUntracked()) continue;
+    if (!canOrder()) {
+      return metalError(ErrorCode::unsupported, "an untracked buffer is used in a command buffer of another queue",
+                        shared->dispatch.kernel.text(),
+                        "tracked buffers, or a command buffer of the queue that the device was made with",
+                        "Make the device with the queue of the command buffer: a fence then orders the work.");
+    }
+    bindsUntracked_ = true;
+  }
   const size_t firstMemory = memory_.size();
   memory_.insert(memory_.end(), std::move_iterator(memory.begin()), std::move_iterator(memory.end()));
   steps_.emplace_back(Bound{std::move(shared), firstMemory});
   return {};
+}
+
+// Fences order work of one queue.
+bool MetalSubmission::canOrder() const {
+  const AutoreleasePool pool;
+  return !target_.appBuffer || target_.appBuffer->commandQueue() == target_.queue.get();
 }
 
 void MetalSubmission::barrier() {
@@ -209,6 +225,7 @@ Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const S
       if (encoder) encoder->setLabel(prepared.label.get());
     }
     if (!encoder) return cannotEncode("command encoder", label_);
+    if (span == 0 && bindsUntracked_) encoder->waitForFence(target_.fence.get());
     if (times) times->begin(*encoder, span);
     for (const Step& step : part) {
       const auto* bound = std::get_if<Bound>(&step);
@@ -222,6 +239,7 @@ Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const S
     }
     if (times) times->end(*encoder, span);
     steps = steps.subspan(part.size());
+    if (steps.empty() && bindsUntracked_) encoder->updateFence(target_.fence.get());
     if (isPass || steps.empty()) encoder->endEncoding();
   }
   return {};

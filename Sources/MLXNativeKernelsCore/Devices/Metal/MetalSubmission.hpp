@@ -15,6 +15,7 @@ class MetalSubmission final : public Submission {
   struct Target {
     Owned<MTL::Buffer> nothing;  // replaces a binding without bytes, which Metal refuses
     Owned<MTL::CommandQueue> queue;
+    Owned<MTL::Fence> fence;              // orders the device's submissions that bind untracked buffers
     Owned<MTL::CommandBuffer> appBuffer;  // not null: encode into this one; the app commits it
     bool describesDispatches = false;
   };
@@ -49,6 +50,7 @@ class MetalSubmission final : public Submission {
     std::shared_ptr<Work> work;
   };
 
+  bool canOrder() const;
   // Encodes the steps and their completion handler into a command buffer.
   Result<void> encode(const Prepared& prepared, std::span<const Step> steps, std::span<const BoundMemory> memory) const;
   static std::span<const Step> firstSpan(std::span<const Step> steps);
@@ -60,6 +62,7 @@ class MetalSubmission final : public Submission {
   std::vector<Step> steps_;
   std::vector<BoundMemory> memory_;  // of all bindings of the steps
   bool measuresOps_ = false;
+  bool bindsUntracked_ = false;
   std::shared_ptr<AppBuffer> appBuffer_;  // null if there is none
   Prepared prepared_;
 };

@@ -40,6 +40,8 @@ const Tensor* offsetTensor(const MultiRoPE& op);
 bool hasFixedPositions(const MultiRoPE& op);
 // The number of axes of positions with a valid shape.
 uint64_t axisCount(const MultiRoPE& op);
+// Whether a list has different positions on two axes.
+bool areAxesOther(const MultiRoPE& op);
 // How many numbers a list or a tensor of positions has on each axis.
 uint64_t positionsOfAxis(const MultiRoPE& op);
 

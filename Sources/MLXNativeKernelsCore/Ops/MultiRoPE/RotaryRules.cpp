@@ -151,6 +151,11 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("at most {}", kMaxFrequency),
                "Check base, scale and frequency factors: most models stay below 1."),
 
+    INVALID_IF(op.areAxesOther && !hasSections(op.rotary.layout), "positions have axes that the layout does not use",
+               fmt::format("different positions on {} axes, and a layout of one", op.axes),
+               "a layout with sections, or positions on one axis",
+               "Choose the model's layout, such as mrope, or pass the positions of one axis."),
+
     INVALID_IF(op.axes != 1 && highestAxis(op) >= op.axes, "positions lack an axis",
                fmt::format("{} axes of positions, and pairs of axis {}", op.axes, highestAxis(op)),
                fmt::format("{} axes, or 1 for all", highestAxis(op) + 1),

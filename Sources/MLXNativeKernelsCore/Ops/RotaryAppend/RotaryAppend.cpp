@@ -145,7 +145,10 @@ uint64_t rotatedQueryBytes(const HeadsView& queries) {
 
 Result<void> checkRotation(const MultiRoPE& op) {
   MNK_TRY(checkRules(rotarySourceRules(), op, Op::name));
-  const RotaryCheck check{.rotary = op.rotary, .headDim = op.queries.resolved().headDim, .axes = axisCount(op)};
+  const RotaryCheck check{.rotary = op.rotary,
+                          .headDim = op.queries.resolved().headDim,
+                          .axes = axisCount(op),
+                          .areAxesOther = areAxesOther(op)};
   return checkRules(rotaryRules(), check, Op::name);
 }
 

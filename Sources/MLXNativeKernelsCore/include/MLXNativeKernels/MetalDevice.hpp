@@ -34,7 +34,8 @@ std::vector<std::shared_ptr<Device>> allDevices();
 
 // The app's buffer, without a copy. Its storage may be shared or private; the processor cannot read the latter. Inside
 // a submission, dispatches that touch the same bytes are ordered. Between submissions, Metal orders work on tracked
-// buffers. The app must order work on untracked buffers, and on several buffers over the same memory.
+// buffers, and a fence those of this device that bind untracked ones; a command buffer of another queue cannot bind
+// them. The app must order its own work on untracked buffers, and work on several buffers over the same memory.
 Result<std::shared_ptr<Buffer>> wrapBuffer(const std::shared_ptr<Device>& device, MTL::Buffer* buffer);
 // The Metal buffer under a buffer, borrowed; null for one of another device. What the app does with it is not checked:
 // reads and writes of its contents do not wait for submitted work, and the app's own work on it is not waited for.

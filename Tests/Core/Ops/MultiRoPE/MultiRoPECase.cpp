@@ -133,9 +133,11 @@ DType dtypeOf(RopeNumbers numbers) {
 
 std::vector<int64_t> positionsOf(const MultiRoPECase& rope) {
   std::vector<int64_t> numbers;
+  // A list for a layout of one axis must be the same on all.
+  const bool isText = rope.positions == RopeNumbers::list && !rope::isSectioned(rope.rotary.layout);
   for (uint64_t axis = 0; axis < rope.axes; ++axis) {
     for (uint64_t token = 0; token < rope.totalTokens(); ++token) {
-      const uint64_t step = (37 * token + 101 * axis + 11 * token * axis) % rope.spread;
+      const uint64_t step = (37 * token + (isText ? 0 : 101 * axis + 11 * token * axis)) % rope.spread;
       numbers.push_back(rope.firstPosition + static_cast<int64_t>(step));
     }
   }
