@@ -86,7 +86,7 @@ Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim) {
   return guarded("KVCodec", [&]() -> Result<KVCodecSizes> {
     if (!codec.canQuantize(headDim)) {
       return Error{.op = "KVCodec",
-                   .what = "the codec cannot code such vectors",
+                   .what = "the codec does not have these bits or this head dim",
                    .got = fmt::format("{}, head dim {}", codec.text(), headDim),
                    .expected = std::string(expectedText(codec)),
                    .fix = "Choose other bits, another codec, or a dense cache."};
