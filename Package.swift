@@ -101,6 +101,7 @@ let shaders: [Target] =
                 .process("MergePartials/FlashDecodeReduce.metal"),
                 .process("MultiRoPE/MultiRoPE.metal"),
                 .process("RotaryAppend/RotaryAppend.metal"),
+                .process("Runtime/MathProbe.metal"),
                 .process("Runtime/MatrixLayout.metal"),
                 .process("Runtime/Stamp.metal"),
                 .copy("PrivacyInfo.xcprivacy"),

@@ -6,12 +6,11 @@
 #include <metal_stdlib>
 using namespace metal;
 
-// A pragma, because Swift packages cannot pass flags to the Metal compiler. Fast math would fold comparisons with NaN
-// and infinity, which uninitialized rows of a cache may hold. Older compilers lack this pragma, so kernels must not
-// rely on it: they test for NaN and infinity by their bits.
-#if __METAL_VERSION__ >= 320
+// A pragma, because Swift packages cannot pass flags to the Metal compiler, and build systems choose fast math. That
+// would fold comparisons with NaN and infinity, which uninitialized rows of a cache may hold. Older compilers lack this
+// pragma, so kernels do not rely on it: they test for NaN and infinity by their bits, and a device that loads a
+// compiled library probes its math (MathProbe.metal).
 #pragma METAL fp math_mode(safe)
-#endif
 
 // Threadgroup storage inside a kernel: threadgroup_array(float, scratch, 32);
 #define threadgroup_array(type, name, count) threadgroup type name[count]

@@ -13,17 +13,18 @@
         ///   - libraryPath: The compiled kernels of this package; without it they are searched for.
         ///   - describesDispatches: Puts a debug group around each dispatch that names its op and the bytes it reads
         ///     and writes, for captures in Xcode.
+        ///   - usesEmbeddedText: Compiles the kernels from the text in this package, whatever else there is.
         /// - Throws: ``KernelError`` with the code `unsupported` that names what the GPU lacks.
         public convenience init(
             _ device: any MTLDevice, queue: (any MTLCommandQueue)? = nil, libraryPath: String? = nil,
-            describesDispatches: Bool = false
+            describesDispatches: Bool = false, usesEmbeddedText: Bool = false
         ) throws(KernelError) {
             try self.init { error in
                 withOptionalCString(libraryPath) { path in
                     var options = mnk_metal_options(
                         size: MemoryLayout<mnk_metal_options>.size, device: borrowed(device),
                         queue: queue.map { borrowed($0) }, library_path: path,
-                        describes_dispatches: describesDispatches)
+                        describes_dispatches: describesDispatches, uses_embedded_text: usesEmbeddedText)
                     return mnk_device_make_metal(&options, error)
                 }
             }

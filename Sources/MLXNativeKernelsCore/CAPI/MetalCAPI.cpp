@@ -10,6 +10,7 @@ mnk_device* mnk_device_make_metal(const mnk_metal_options* options, mnk_error_ou
     return c::handleFor(metal::makeDevice({.device = static_cast<MTL::Device*>(input.device),
                                            .queue = static_cast<MTL::CommandQueue*>(input.queue),
                                            .libraryPath = input.library_path ? input.library_path : "",
+                                           .usesEmbeddedText = input.uses_embedded_text,
                                            .describesDispatches = input.describes_dispatches}));
   });
 }

@@ -16,11 +16,26 @@ using objc::Reading;
                          libraryURL:(NSURL *)libraryURL
                 describesDispatches:(BOOL)describesDispatches
                               error:(NSError **)error {
+  return [self deviceWithMTLDevice:device
+                             queue:queue
+                        libraryURL:libraryURL
+               describesDispatches:describesDispatches
+                  usesEmbeddedText:NO
+                             error:error];
+}
+
++ (instancetype)deviceWithMTLDevice:(id<MTLDevice>)device
+                              queue:(id<MTLCommandQueue>)queue
+                         libraryURL:(NSURL *)libraryURL
+                describesDispatches:(BOOL)describesDispatches
+                   usesEmbeddedText:(BOOL)usesEmbeddedText
+                              error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKDevice *> {
     Reading reading("Metal device");
     if (!reading.needed(device, "the device")) return reading.error();
     metal::Options options{.device = (__bridge MTL::Device *)device,
                            .queue = (__bridge MTL::CommandQueue *)queue,
+                           .usesEmbeddedText = usesEmbeddedText != NO,
                            .describesDispatches = describesDispatches != NO};
     if (libraryURL) options.libraryPath = reading.take(objc::pathFrom(libraryURL, "Metal device"));
     if (reading.failed()) return reading.error();

@@ -38,6 +38,9 @@ std::string_view name(LibraryOrigin::Kind kind) {
 
 std::string LibraryOrigin::text() const {
   const std::string from(name(kind));
+  if (kind == Kind::embeddedText && !path.empty()) {
+    return fmt::format("{}, because {} was compiled with fast math", from, path);
+  }
   return path.empty() ? from : fmt::format("{} ({})", from, path);
 }
 

@@ -4,6 +4,7 @@
 #include "Devices/Metal/EmbeddedLibrary.cpp"
 #include "Devices/Metal/EmbeddedShaders.cpp"
 #include "Devices/Metal/LibraryFinder.cpp"
+#include "Devices/Metal/MathProbe.cpp"
 #include "Devices/Metal/MetalBuffer.cpp"
 #include "Devices/Metal/MetalDevice.cpp"
 #include "Devices/Metal/MetalFailures.cpp"

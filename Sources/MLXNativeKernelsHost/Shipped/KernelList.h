@@ -9,5 +9,6 @@
 #include "../../../Shaders/MergePartials/FlashDecodeReduce.metal"
 #include "../../../Shaders/MultiRoPE/MultiRoPE.metal"
 #include "../../../Shaders/RotaryAppend/RotaryAppend.metal"
+#include "../../../Shaders/Runtime/MathProbe.metal"
 #include "../../../Shaders/Runtime/MatrixLayout.metal"
 #include "../../../Shaders/Runtime/Stamp.metal"

@@ -123,6 +123,7 @@ struct Counters {
   uint64_t pipelines = 0;
 };
 Counters counters();
+void clearCounters();
 // All compiled texts, oldest first.
 std::vector<std::string> compiledTexts();
 // The number of different pipelines created so far, since a system caches compiled ones. reset() does not change it.

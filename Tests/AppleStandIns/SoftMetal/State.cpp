@@ -244,6 +244,11 @@ Counters counters() {
   return state().counters;
 }
 
+void clearCounters() {
+  std::lock_guard lock(state().mutex);
+  state().counters = {};
+}
+
 void addPipeline(const std::string& key) {
   std::lock_guard lock(state().mutex);
   state().counters.pipelines += 1;

@@ -159,8 +159,8 @@ TEST(MetalDevice, ObjectsOfOtherDevicesAreRefused) {
 
 TEST(MetalDevice, MayBeDroppedWhileItWorks) {
   MetalFixture fixture;
-  softmetal::faults().holdWork();
   auto device = fixture.makeDevice();
+  softmetal::faults().holdWork();
   const CopyFixture copy(device);
   const Completion done = submit(device, copy.write);
   device.reset();

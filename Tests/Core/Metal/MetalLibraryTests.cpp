@@ -33,6 +33,20 @@ softmetal::Metallib otherLibrary() {
   return {.linked = "MLXNativeKernels", .hidden = {std::string(metal::shaderStamp())}};
 }
 
+// What a compiler makes of the probe that assumes one thing and keeps to all others.
+softmetal::Metallib libraryWithMath(std::string_view nan, std::string_view infinity, std::string_view quotient) {
+  constexpr std::string_view kProbe = R"(
+kernel void mathProbe(device const float* in [[buffer(0)]], device float* out [[buffer(1)]]) {{
+  out[0] = {};
+  out[1] = {};
+  for (uint i = 0; i < 8; ++i) out[2 + i] = {};
+}}
+export_kernel(mathProbe)
+)";
+  return {.text = std::string(metal::embeddedWords()) + fmt::format(kProbe, nan, infinity, quotient),
+          .added = {std::string(metal::shaderStamp())}};
+}
+
 struct FinderFixture : MetalFixture {
   NS::SharedPtr<MTL::Device> native = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
   std::vector<metal::Candidate> places = {{Kind::moduleBundle, path("module/default.metallib")},
@@ -50,6 +64,38 @@ struct FinderFixture : MetalFixture {
 };
 
 }  // namespace
+
+TEST(MetalLibrary, WithFastMathIsReplacedByTheText) {
+  FinderFixture fixture;
+  const std::string& path = fixture.places[1].path;
+  const std::string_view quotient = "in[2 + 2 * i] / in[3 + 2 * i]", nan = "in[0] == in[0]", none = "in[1] - in[1]";
+  writeLibrary(path, libraryWithMath(nan, none, quotient));
+  EXPECT(REQUIRE(fixture.find())->origin().kind == Kind::frameworkBundle);
+  for (const auto& fast : {libraryWithMath("1", none, quotient), libraryWithMath(nan, "0", quotient),
+                           libraryWithMath(nan, none, "in[2 + 2 * i] * (1 / in[3 + 2 * i])")}) {
+    writeLibrary(path, fast);
+    const auto found = REQUIRE(fixture.find());
+    EXPECT_EQ(found->origin().text(), "embedded text, because " + path + " was compiled with fast math");
+    EXPECT_ERROR(
+        fixture.find(path),
+        {.code = ErrorCode::libraryNotFound, .what = "the given library was compiled with fast math", .got = path});
+  }
+  // Without work, nothing is known.
+  softmetal::faults().failAt(softmetal::Call::pipeline);
+  EXPECT(REQUIRE(fixture.find())->origin().kind == Kind::frameworkBundle);
+}
+
+TEST(MetalLibrary, IsTheTextWhereThatIsAskedFor) {
+  MetalFixture fixture;
+  const auto origin = [&](const metal::Options& options) {
+    return REQUIRE(REQUIRE(metal::makeDevice(options))->registry().shippedLibrary())->origin().text();
+  };
+  EXPECT_EQ(origin({.libraryPath = fixture.shippedLibrary()}), "given file (" + fixture.shippedLibrary() + ")");
+  EXPECT_EQ(origin({.libraryPath = fixture.shippedLibrary(), .usesEmbeddedText = true}), "embedded text");
+  setenv("MNK_METAL_LIBRARY", "embedded", 1);
+  EXPECT_EQ(origin({.libraryPath = fixture.shippedLibrary()}), "embedded text");
+  unsetenv("MNK_METAL_LIBRARY");
+}
 
 TEST(MetalLibrary, IsSearchedForInTheDocumentedOrder) {
   const auto expectSearched = [](const metal::SearchRoots& roots, const std::vector<std::string>& bundles,

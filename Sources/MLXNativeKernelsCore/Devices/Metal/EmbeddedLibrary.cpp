@@ -52,8 +52,8 @@ class SlowNotice {
 
 class EmbeddedLibrary final : public MetalLibrary {
  public:
-  EmbeddedLibrary(MTL::Device* device, std::string label, std::string tried)
-      : MetalLibrary(std::move(label), {LibraryOrigin::Kind::embeddedText, {}}),
+  EmbeddedLibrary(MTL::Device* device, std::string label, std::string tried, std::string instead)
+      : MetalLibrary(std::move(label), {LibraryOrigin::Kind::embeddedText, std::move(instead)}),
         device_(retained(device)),
         tried_(std::move(tried)),
         parts_(embeddedFiles().size()) {}
@@ -130,8 +130,9 @@ class EmbeddedLibrary final : public MetalLibrary {
 
 }  // namespace
 
-Result<std::shared_ptr<MetalLibrary>> makeEmbeddedLibrary(MTL::Device* device, std::string label, std::string tried) {
-  auto library = std::make_shared<EmbeddedLibrary>(device, std::move(label), std::move(tried));
+Result<std::shared_ptr<MetalLibrary>> makeEmbeddedLibrary(MTL::Device* device, std::string label, std::string tried,
+                                                          std::string instead) {
+  auto library = std::make_shared<EmbeddedLibrary>(device, std::move(label), std::move(tried), std::move(instead));
   MNK_TRY(library->chooseLanguage());
   return std::shared_ptr<MetalLibrary>(std::move(library));
 }

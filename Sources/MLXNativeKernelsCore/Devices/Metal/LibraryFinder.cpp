@@ -8,6 +8,7 @@
 
 #include "Devices/Metal/EmbeddedLibrary.hpp"
 #include "Devices/Metal/EmbeddedShaders.hpp"
+#include "Devices/Metal/MathProbe.hpp"
 #include "MLXNativeKernels/mnk_version.h"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -56,7 +57,10 @@ Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::
   MNK_TRY(auto loaded, loadLibrary(device, path, std::string(kLabel), Kind::givenFile));
   switch (stampOf(*loaded)) {
     case Stamp::ours:
-      return std::shared_ptr<MetalLibrary>(std::move(loaded));
+      if (hasSafeMath(device, *loaded)) return std::shared_ptr<MetalLibrary>(std::move(loaded));
+      return metalError(ErrorCode::libraryNotFound, "the given library was compiled with fast math", path,
+                        "a library that handles NaN and infinity and rounds divisions correctly",
+                        "Compile it with -fno-fast-math, or pass no path: the device then compiles its embedded text.");
     case Stamp::stale:
       return staleError(path);
     case Stamp::none:
@@ -110,9 +114,10 @@ std::vector<Candidate> candidates(const SearchRoots& roots) {
 }
 
 Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, const std::string& givenPath,
-                                                         std::span<const Candidate> places) {
-  if (!givenPath.empty()) return loadGiven(device, givenPath);
-  std::string tried;
+                                                         std::span<const Candidate> places, bool usesText) {
+  if (!usesText && !givenPath.empty()) return loadGiven(device, givenPath);
+  std::string tried, fast;
+  if (usesText) places = {};
   for (const Candidate& place : places) {
     const auto note = [&](std::string_view why) {
       tried += fmt::format("\n  {} ({}): {}", name(place.kind), place.path, why);
@@ -128,7 +133,10 @@ Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, co
     }
     switch (stampOf(**loaded)) {
       case Stamp::ours:
-        return std::shared_ptr<MetalLibrary>(std::move(*loaded));
+        if (hasSafeMath(device, **loaded)) return std::shared_ptr<MetalLibrary>(std::move(*loaded));
+        note("was compiled with fast math");
+        fast = place.path;
+        break;
       case Stamp::stale:
         return staleError(place.path);
       case Stamp::none:
@@ -136,7 +144,7 @@ Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, co
         break;
     }
   }
-  return makeEmbeddedLibrary(device, std::string(kLabel), tried + "\n  embedded text");
+  return makeEmbeddedLibrary(device, std::string(kLabel), tried + "\n  embedded text", std::move(fast));
 }
 
 }  // namespace mnk::metal

@@ -1,6 +1,7 @@
 // Finds the package's kernels, in this order: the file that the caller names; the module's bundle; the framework's
 // bundle; beside the image that contains this code; the main bundle; the embedded text. A library without a stamp
-// belongs to another package and is skipped. A library with another stamp is stale, which is an error.
+// belongs to another package and is skipped. A library with another stamp is stale, which is an error. A library with
+// fast math is replaced by the embedded text, or refused if the caller names it.
 #pragma once
 #include <span>
 
@@ -24,7 +25,8 @@ SearchRoots searchRoots();
 // Every path that is searched, in order and without duplicates.
 std::vector<Candidate> candidates(const SearchRoots& roots);
 
+// `usesText` takes the embedded text without a search.
 Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, const std::string& givenPath,
-                                                         std::span<const Candidate> places);
+                                                         std::span<const Candidate> places, bool usesText = false);
 
 }  // namespace mnk::metal

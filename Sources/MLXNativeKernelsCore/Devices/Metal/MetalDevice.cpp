@@ -27,6 +27,7 @@ class MetalDevice final : public Device {
         nothing_(std::move(nothing)),
         fence_(std::move(fence)),
         libraryPath_(options.libraryPath),
+        usesEmbeddedText_(options.usesEmbeddedText),
         describesDispatches_(options.describesDispatches),
         name_(text(device_->name())),
         profile_(profileOf(device_.get())) {
@@ -74,7 +75,7 @@ class MetalDevice final : public Device {
  protected:
   Result<std::shared_ptr<Library>> makeShippedLibrary() override {
     const AutoreleasePool pool;
-    return asLibrary(findShippedLibrary(device_.get(), libraryPath_, candidates(searchRoots())));
+    return asLibrary(findShippedLibrary(device_.get(), libraryPath_, candidates(searchRoots()), usesEmbeddedText_));
   }
   Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override {
     const AutoreleasePool pool;
@@ -104,6 +105,7 @@ class MetalDevice final : public Device {
   Owned<MTL::Buffer> nothing_;
   Owned<MTL::Fence> fence_;
   std::string libraryPath_;
+  bool usesEmbeddedText_;
   bool describesDispatches_;
   std::string name_;
   DeviceProfile profile_;
@@ -115,9 +117,9 @@ Error notMetal(std::string_view what) {
                     "Make the device with metal::makeDevice.");
 }
 
-bool describesByEnvironment() {
-  const char* value = std::getenv("MNK_METAL_DESCRIBE");
-  return value && std::string_view(value) == "1";
+bool isSet(const char* variable, std::string_view to) {
+  const char* value = std::getenv(variable);
+  return value && value == to;
 }
 
 }  // namespace
@@ -150,7 +152,8 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
     std::memset(nothing->contents(), 0, kNothingBytes);
     if (!options.queue) queue->setLabel(nsText("MLXNativeKernels"));
     Options used = options;
-    used.describesDispatches = options.describesDispatches || describesByEnvironment();
+    used.describesDispatches = options.describesDispatches || isSet("MNK_METAL_DESCRIBE", "1");
+    used.usesEmbeddedText = options.usesEmbeddedText || isSet("MNK_METAL_LIBRARY", "embedded");
     return std::shared_ptr<Device>(
         std::make_shared<MetalDevice>(std::move(device), std::move(queue), std::move(nothing), std::move(fence), used));
   });

@@ -61,7 +61,8 @@ struct LibraryOrigin {
     embeddedText,     // the source that this code carries, compiled at run time
   };
   Kind kind = Kind::program;
-  std::string path;  // if it was a file
+  // If it was a file; of the embedded text: the compiled library that it replaces because of that one's fast math.
+  std::string path;
 
   std::string text() const;  // "module bundle (/…/default.metallib)"
 };

@@ -21,6 +21,13 @@ NS_ASSUME_NONNULL_BEGIN
                                   libraryURL:(nullable NSURL *)libraryURL
                          describesDispatches:(BOOL)describesDispatches
                                        error:(NSError **)error;
+/// The same; `usesEmbeddedText` compiles the kernels from the text in this framework, whatever else there is.
++ (nullable instancetype)deviceWithMTLDevice:(id<MTLDevice>)device
+                                       queue:(nullable id<MTLCommandQueue>)queue
+                                  libraryURL:(nullable NSURL *)libraryURL
+                         describesDispatches:(BOOL)describesDispatches
+                            usesEmbeddedText:(BOOL)usesEmbeddedText
+                                       error:(NSError **)error;
 
 /// The GPU; `nil` for a device of another kind.
 @property(nonatomic, readonly, nullable) id<MTLDevice> mtlDevice;

@@ -21,6 +21,9 @@ struct Options {
   MTL::Device* device = nullptr;       // null: the queue's device, or the system's default
   MTL::CommandQueue* queue = nullptr;  // null: the device's own
   std::string libraryPath;             // the compiled kernels of this package; empty: they are searched for
+  // Kernels are compiled from the embedded text, whatever else there is. MNK_METAL_LIBRARY=embedded in the environment
+  // does the same.
+  bool usesEmbeddedText = false;
   // Each dispatch gets a debug group that names its op, its kernel and the bytes it reads and writes, for captures.
   // MNK_METAL_DESCRIBE=1 in the environment does the same.
   bool describesDispatches = false;

@@ -14,6 +14,7 @@ typedef struct mnk_metal_options {
   void* MNK_NULLABLE queue;               // id<MTLCommandQueue>; NULL: the device's own
   const char* MNK_NULLABLE library_path;  // compiled kernels of this package; NULL: they are searched for
   bool describes_dispatches;              // a debug group for each dispatch, for captures
+  bool uses_embedded_text;                // kernels are compiled from the embedded text, whatever else there is
 } mnk_metal_options;
 mnk_device* MNK_NULLABLE mnk_device_make_metal(const mnk_metal_options* options, mnk_error_out error);
 void* MNK_NULLABLE mnk_device_metal_device(const mnk_device* device);  // id<MTLDevice>
