@@ -72,6 +72,8 @@ let library: [Target] = [
             .linkedFramework("Metal", .when(platforms: applePlatforms)),
             // Without it, a command-line tool on macOS gets no default device.
             .linkedFramework("CoreGraphics", .when(platforms: [.macOS])),
+            // Tells how many cores a GPU has.
+            .linkedFramework("IOKit", .when(platforms: [.macOS])),
         ]
     ),
     // Runs the kernels on the CPU. An app for Apple platforms contains it only if it links the product.

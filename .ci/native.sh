@@ -6,7 +6,7 @@ host=Sources/MLXNativeKernelsHost
 includes="-I $core -I $core/include -I $host -I $host/include -I Shaders -I Tests/Core -I Tests/Core/include -I Tests/Shaders -I Tests/Fuzz"
 if onMac; then
   metal="-isystem Sources/ThirdParty/metal-cpp"
-  frameworks="-framework Foundation -framework Metal -framework CoreGraphics"
+  frameworks="-framework Foundation -framework Metal -framework CoreGraphics -framework IOKit"
   coreSources() { find "$core" "$host" -name '*.cpp' ! -path '*/Unified*/*'; }
   testSources() { find Tests/Core Tests/Packaging/core-tests -name '*.cpp' ! -path '*/Unified*/*' | grep -vE '^Tests/Core/(Metal|SoftMetal)/'; }
 else

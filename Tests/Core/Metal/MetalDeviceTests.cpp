@@ -28,16 +28,18 @@ TEST(MetalDevice, TellsWhatMetalTells) {
   EXPECT_EQ(device->limits().simdgroupWidth, 32u);
 }
 
-TEST(MetalDevice, CountsCoresByTheNameOfTheChip) {
+TEST(MetalDevice, CountsCoresByTheRegistryOrTheNameOfTheChip) {
   MetalFixture fixture;
   constexpr std::pair<const char*, uint32_t> kChips[] = {
-      {"Apple A14 GPU", 4}, {"Apple A17 Pro GPU", 4}, {"Apple M1", 7},        {"Apple M2 Pro", 14},
-      {"Apple M3 Max", 24}, {"Apple M1 Ultra", 48},   {"AMD Radeon Pro", 14}, {"Intel Iris", 0}};
+      {"Apple A14 GPU", 6}, {"Apple A17 Pro GPU", 6}, {"Apple M1", 10},       {"Apple M2 Pro", 20},
+      {"Apple M3 Max", 40}, {"Apple M1 Ultra", 80},   {"AMD Radeon Pro", 20}, {"Intel Iris", 0}};
   for (const auto& [name, cores] : kChips) {
     const Context context(name);
     firstDevice().name = name;
     EXPECT_EQ(fixture.makeDevice()->profile().cores, cores);
   }
+  softmetal::machine().gpuCoreCount = 38;
+  EXPECT_EQ(fixture.makeDevice()->profile().cores, 38u);
 }
 
 TEST(MetalDevice, AVirtualMachinesGpuIsUnsupported) {

@@ -2,6 +2,12 @@
 
 #include <TargetConditionals.h>
 
+#include <algorithm>
+
+#if TARGET_OS_OSX
+#include <IOKit/IOKitLib.h>
+#endif
+
 #include "Devices/Metal/MetalPipeline.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -31,6 +37,34 @@ Result<uint64_t> simdgroupWidth(MTL::Device* device) {
   return uint64_t{pipeline->threadExecutionWidth()};
 }
 
+// Metal does not report the number of cores. A Mac's registry does; 0 elsewhere.
+uint32_t registeredCores([[maybe_unused]] MTL::Device* device) {
+  int32_t cores = 0;
+#if TARGET_OS_OSX
+  const io_service_t gpu = IOServiceGetMatchingService(0, IORegistryEntryIDMatching(device->registryID()));
+  if (gpu == 0) return 0;
+  const CFStringRef key = CFStringCreateWithCString(nullptr, "gpu-core-count", kCFStringEncodingUTF8);
+  const CFTypeRef number = key ? IORegistryEntryCreateCFProperty(gpu, key, nullptr, 0) : nullptr;
+  const bool isNumber = number && CFGetTypeID(number) == CFNumberGetTypeID();
+  if (!isNumber || !CFNumberGetValue(static_cast<CFNumberRef>(number), kCFNumberSInt32Type, &cores)) cores = 0;
+  if (number) CFRelease(number);
+  if (key) CFRelease(key);
+  IOObjectRelease(gpu);
+#endif
+  return static_cast<uint32_t>(std::clamp(cores, 0, 1024));
+}
+
+// The largest count of chips with this name: idle threadgroups cost less than idle cores. An "Apple A17 Pro GPU" is a
+// phone's.
+uint32_t namedCores(std::string_view name) {
+  constexpr std::pair<std::string_view, uint32_t> kCores[] = {
+      {"Apple A", 6}, {"Ultra", 80}, {"Max", 40}, {"Pro", 20}, {"Apple M", 10}};
+  for (const auto& [part, cores] : kCores) {
+    if (name.find(part) != std::string_view::npos) return cores;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<void> checkFeatures(MTL::Device* device) {
@@ -51,14 +85,8 @@ DeviceProfile profileOf(MTL::Device* device) {
     }
   }
   if (profile.family.empty()) profile.family = "mac2";
-  // Metal does not report the number of cores; these are the smallest counts of chips with these names. An "Apple A17
-  // Pro GPU" is a phone's.
-  constexpr std::pair<std::string_view, uint32_t> kCores[] = {
-      {"Apple A", 4}, {"Ultra", 48}, {"Max", 24}, {"Pro", 14}, {"Apple M", 7}};
-  const std::string name = text(device->name());
-  for (const auto& [part, cores] : kCores) {
-    if (profile.cores == 0 && name.find(part) != std::string::npos) profile.cores = cores;
-  }
+  profile.cores = registeredCores(device);
+  if (profile.cores == 0) profile.cores = namedCores(text(device->name()));
   return profile;
 }
 

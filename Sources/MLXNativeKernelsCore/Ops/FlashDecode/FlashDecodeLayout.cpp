@@ -193,6 +193,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     FlashDecodeTuning tuning = layout.tuning;
     if (layout.usesPrefill()) {  // parts of many rows are expensive to store and to merge
       tuning.threadgroupsPerCore = 1;
+      tuning.fillsCores = false;
       tuning.minSplitKeys = layout.isLatent ? kMinLatentKeys : kMinPrefillKeys;
     }
     layout.splits = automaticSplits(tuning, profile, layout.threadgroups(op), longest);

@@ -66,12 +66,12 @@ class Search {
     return {};
   }
 
-  // Splits for one, two and four threadgroups per core, and multiples of the best number so far.
+  // Splits for one to sixteen threadgroups per core, and multiples of the best number so far.
   Result<void> trySplits(uint64_t threadgroups) {
     const uint64_t cores = std::max<uint64_t>(profile_.cores, 1);
     const uint64_t best = found_.fastest.splits;
     std::vector<uint64_t> all = {best / 2, best * 2, best * 4, 1};
-    for (const uint64_t perCore : {1, 2, 4}) all.push_back(cores * perCore / threadgroups);
+    for (const uint64_t perCore : {1, 2, 4, 8, 16}) all.push_back(cores * perCore / threadgroups);
     for (const uint64_t splits : all) {
       FlashDecodeChoice choice = found_.fastest;
       choice.splits = static_cast<uint32_t>(std::clamp<uint64_t>(splits, 1, FlashDecode::kMaxSplits));

@@ -31,13 +31,18 @@ constexpr FlashDecodeTuning kTable[] = {
     // and no matrix kernel for head dim 256. It selects the matrix kernel if the vector kernel would read the cache
     // twice, and otherwise the vector kernel, which computes in f32. Before M5, matrix products run at the rate of
     // scalar ones, and for 1 KiB of 4-bit codes the matrix kernel needs about as many instructions for eight rows as
-    // the vector kernel for four. On the one GPU that was measured, two threadgroups per core were faster than four. It
-    // is also an estimate that the prefill kernel is faster than two passes.
+    // the vector kernel for four. It is also an estimate that the prefill kernel is faster than two passes.
+    // Many small threadgroups: with 128 registers a thread, a core holds about 12 simdgroups, so that threadgroups of
+    // eight would leave a third of it unused, and three of four fill it. Eight threadgroups a core, rounded up, keep
+    // the
+    // last round of them short. A split has at least 16 keys for each of its simdgroups, so that short contexts have
+    // fewer parts to merge. Other libraries for these GPUs also run tens of small threadgroups for each head.
     {.family = "apple",
-     .vectorSimdgroups = 8,
-     .matrixSimdgroups = 8,
+     .vectorSimdgroups = 4,
+     .matrixSimdgroups = 4,
      .reduceSimdgroups = 8,
-     .threadgroupsPerCore = 2,
+     .threadgroupsPerCore = 8,
+     .fillsCores = true,
      .minSplitKeys = 64,
      .denseMatrixRows = 5,
      .quantizedMatrixRows = 5,
@@ -175,7 +180,8 @@ PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf,
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,
                          uint64_t longest) {
   const uint64_t cores = profile.cores != 0 ? profile.cores : tuning.cores;
-  const uint64_t wanted = cores * tuning.threadgroupsPerCore / std::max<uint64_t>(threadgroups, 1);
+  const uint64_t heads = std::max<uint64_t>(threadgroups, 1);
+  const uint64_t wanted = (cores * tuning.threadgroupsPerCore + (tuning.fillsCores ? heads - 1 : 0)) / heads;
   const uint64_t most = std::clamp<uint64_t>(longest / tuning.minSplitKeys, 1, FlashDecode::kMaxSplits);
   return withoutEmptySplits(std::clamp<uint64_t>(wanted, 1, most), longest);
 }

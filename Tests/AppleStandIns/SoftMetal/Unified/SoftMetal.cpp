@@ -8,6 +8,7 @@
 #include "Execution.cpp"
 #include "HandlerThread.cpp"
 #include "Hazards.cpp"
+#include "IORegistry.cpp"
 #include "Metallib.cpp"
 #include "ReferencedConstants.cpp"
 #include "Runtime.cpp"

@@ -194,7 +194,7 @@ TEST(FlashDecodeMatrix, HasAllSimdgroupsForAnyRows) {
                          .sequences = {{0, kMany}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, 256})},
                          .options = {.splits = 1, .kernel = FlashDecodeKernel::matrix}};
-    const auto layout = FlashDecodeLayout::of(op, {.family = "apple9", .matrixLayout = MatrixLayout::interleaved});
+    const auto layout = FlashDecodeLayout::of(op, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
     EXPECT_EQ(layout.simdgroups, 8u);
   }
 }
@@ -232,7 +232,7 @@ TEST(FlashDecodeMatrix, HasNoMoreSimdgroupsThanTilesBeyondFour) {
                            .sequences = {{0, keys}},
                            .results = {.into = tensorOf(device, DType::f16, {4, kDim})},
                            .options = {.splits = splits, .kernel = kernel}};
-      const auto layout = FlashDecodeLayout::of(op, {.family = "apple9", .matrixLayout = MatrixLayout::interleaved});
+      const auto layout = FlashDecodeLayout::of(op, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
       EXPECT_EQ(layout.simdgroups, simdgroups);
     }
   }

@@ -338,6 +338,23 @@ TEST(FlashDecodePlan, CountsBytes) {
   }
 }
 
+// Threadgroups for 8 KV heads over 1, 8 and 32 Ki keys: four to eight a core, or as many as short contexts have parts.
+TEST(FlashDecodePlan, AppleGPUsHaveThreadgroupsForAllCores) {
+  constexpr std::pair<const char*, uint32_t> kChips[] = {
+      {"A17 Pro", 6}, {"M1", 8}, {"M4", 10}, {"M2 Pro", 19}, {"M3 Max", 40}};
+  std::string table;
+  for (const auto& [chip, cores] : kChips) {
+    const DeviceProfile profile{.family = "apple9", .cores = cores};
+    table += fmt::format("{} {}:", chip, cores);
+    for (const uint64_t keys : {1024, 8192, 32768}) {
+      table += fmt::format(" {}", 8 * automaticSplits(tuningFor(profile), profile, 8, keys));
+    }
+    table += "; ";
+  }
+  EXPECT_EQ(table,
+            "A17 Pro 6: 48 48 48; M1 8: 64 64 64; M4 10: 80 80 80; M2 Pro 19: 128 152 152; M3 Max 40: 128 320 320; ");
+}
+
 TEST(FlashDecodePlan, SplitsUseCallerScratch) {
   Case attend = plainCase(500);
   attend.options.splits = 4;
