@@ -104,6 +104,10 @@ EDITS = {
         ("MTL_MATH_MODE = SAFE", "MTL_MATH_MODE = safe", "MTL_MATH_MODE is safe"),
         ("$(inherited) $(MNK_CORE_HEADERS)", "$(inherited)", "is not found with the flags of MLXNativeKernels."),
     ],
+    "Xcode/Configuration/Tests.xcconfig": [
+        ("KernelsCoreTests.a", "KernelsTests.a",
+         "OTHER_LDFLAGS names libMLXNativeKernelsTests.a, which no target builds"),
+    ],
     "Xcode/Configuration/ObjCTests.xcconfig": [
         ("$(MNK_HOST_HEADERS) ", "", "DeviceTestCase.mm:3: MLXNativeKernelsHost/MLXNativeKernelsHost.h is not found"),
     ],
