@@ -123,6 +123,9 @@ EDITS = {
         ("container:MLXNativeKernels.xcodeproj", "container:X.xcodeproj", "ReferencedContainer is"),
         ("MLXNativeKernels.xctestplan", "Other.xctestplan", "there is no test plan"),
         ('buildConfiguration = "Debug"', 'buildConfiguration = "Quick"', "no configuration Quick"),
+        ('selectedDebuggerIdentifier = ""', 'selectedDebuggerIdentifier = "Xcode.DebuggerFoundation.Debugger.LLDB"',
+         "tests run in a debugger: selectedDebuggerIdentifier is Xcode.DebuggerFoundation.Debugger.LLDB"),
+        ("Launcher.PosixSpawn", "Launcher.LLDB", "tests run in a debugger: selectedLauncherIdentifier is"),
         ("</BuildAction>", "", "this is not XML"),
     ],
     "Xcode/Checks.xctestplan": [
