@@ -26,12 +26,13 @@ def measure(shapes, say):
 
 
 def about(mx):
-    versions = f"MLX {version('mlx')}, mlx-lm {version('mlx-lm')}"
+    # Older versions have it in mx.metal, where it fails on a CPU.
     info = getattr(mx, "device_info", None) or getattr(getattr(mx, "metal", None), "device_info", dict)
     try:
-        return f"{versions}: {mx.default_device()}, {info().get('device_name', 'without a name')}"
-    except Exception as error:
-        return f"{versions}: {error}"
+        name = info().get("device_name", "unnamed")
+    except Exception:
+        name = "unnamed"
+    return f"MLX {version('mlx')}, mlx-lm {version('mlx-lm')}: {mx.default_device()}, {name}"
 
 
 def version(package):
