@@ -15,6 +15,12 @@ failShowing() {
   fail "$2"
 }
 
+# refuseWarnings MESSAGE: a failure, except on a Mac, where newer compilers and SDKs warn about correct code.
+refuseWarnings() {
+  onMac || fail "$@"
+  say "$@"
+}
+
 packageVersion() {
   sed -n 's/^#define MNK_VERSION "\(.*\)"$/\1/p' Sources/MLXNativeKernelsCore/include/MLXNativeKernels/mnk_version.h
 }

@@ -17,7 +17,9 @@ namespace {
 // The address of a buffer without bytes: not null, so that it counts as bound.
 alignas(64) std::byte nothing[64];
 
-constexpr uint64_t kCanaryBytes = 4096;  // also keeps the buffer page-aligned
+// More than a vector needs for its alignment. The buffer behind it is aligned to 4 KiB, which is not a page on systems
+// with pages of 16 KiB.
+constexpr uint64_t kCanaryBytes = 4096;
 constexpr std::byte kCanary{0xC5};
 
 // All bytes are equal if each equals the next: a single memcmp, fast even in a debug build.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A package that depends on this one builds in release without a warning from its sources, and runs.
+# A package that depends on this one builds in release, on Linux without a warning from its sources, and runs.
 . "$(dirname "$0")/common.sh"
 unset MNK_SOFT_METAL MNK_TOOLS MNK_BENCHES MNK_OPTIMIZE MNK_HOST_AVX512  # only for this repository's builds
 # SwiftPM refuses a dependency with such flags from a registry or tag.
@@ -11,8 +11,8 @@ build() {
   swift build -c release --package-path Examples/SwiftConsumer --scratch-path "$PWD/.build/packaging/SwiftConsumer" "$@"
 }
 build 2>&1 | tee "$scratch/log" || fail "the consumer does not build"
-if grep 'warning:' "$scratch/log"; then fail "a consumer sees warnings (above)"; fi
-passed "a consumer builds in release without warnings"
+if grep 'warning:' "$scratch/log"; then refuseWarnings "a consumer sees warnings (above)"; fi
+passed "a consumer builds in release"
 
 # Run elsewhere, like an installed program.
 program=$(build --show-bin-path)/SwiftConsumer

@@ -10,6 +10,11 @@ UNIT_TEST = "com.apple.product-type.bundle.unit-test"
 OPTIONS = {
     "addressSanitizer", "environmentVariableEntries", "threadSanitizerEnabled", "undefinedBehaviorSanitizerEnabled",
 }
+# A debugger would stop at the traps that tests cause on purpose, before the handlers that the tests are about.
+WITHOUT_DEBUGGER = {
+    "selectedDebuggerIdentifier": "",
+    "selectedLauncherIdentifier": "Xcode.IDEFoundation.Launcher.PosixSpawn",
+}
 
 
 def findings(project, files, paths):
@@ -47,6 +52,9 @@ def scheme_problems(project, files, text):
         configuration = attributes.get("buildConfiguration")
         if configuration and configuration not in project.configurations:
             yield line, f"there is no configuration {configuration}. Correct {name}."
+        for key, value in WITHOUT_DEBUGGER.items() if name == "TestAction" else []:
+            if attributes.get(key) != value:
+                yield line, f'tests run in a debugger: {key} is {attributes.get(key)} (expected "{value}"). Set it.'
         if name == "TestPlanReference":
             plan = attributes.get("reference", "")
             if not plan.startswith("container:") or not files.is_file(f"{project.folder}/{plan[len('container:'):]}"):

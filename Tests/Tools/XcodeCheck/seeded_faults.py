@@ -104,6 +104,10 @@ EDITS = {
         ("MTL_MATH_MODE = SAFE", "MTL_MATH_MODE = safe", "MTL_MATH_MODE is safe"),
         ("$(inherited) $(MNK_CORE_HEADERS)", "$(inherited)", "is not found with the flags of MLXNativeKernels."),
     ],
+    "Xcode/Configuration/Tests.xcconfig": [
+        ("KernelsCoreTests.a", "KernelsTests.a",
+         "OTHER_LDFLAGS names libMLXNativeKernelsTests.a, which no target builds"),
+    ],
     "Xcode/Configuration/ObjCTests.xcconfig": [
         ("$(MNK_HOST_HEADERS) ", "", "DeviceTestCase.mm:3: MLXNativeKernelsHost/MLXNativeKernelsHost.h is not found"),
     ],
@@ -119,6 +123,9 @@ EDITS = {
         ("container:MLXNativeKernels.xcodeproj", "container:X.xcodeproj", "ReferencedContainer is"),
         ("MLXNativeKernels.xctestplan", "Other.xctestplan", "there is no test plan"),
         ('buildConfiguration = "Debug"', 'buildConfiguration = "Quick"', "no configuration Quick"),
+        ('selectedDebuggerIdentifier = ""', 'selectedDebuggerIdentifier = "Xcode.DebuggerFoundation.Debugger.LLDB"',
+         "tests run in a debugger: selectedDebuggerIdentifier is Xcode.DebuggerFoundation.Debugger.LLDB"),
+        ("Launcher.PosixSpawn", "Launcher.LLDB", "tests run in a debugger: selectedLauncherIdentifier is"),
         ("</BuildAction>", "", "this is not XML"),
     ],
     "Xcode/Checks.xctestplan": [

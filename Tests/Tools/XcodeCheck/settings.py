@@ -78,6 +78,8 @@ class Settings:
     def __init__(self, project, files):
         self.project, self.files = project, files
         self.defined, self.seen = set(), set()
+        products = (project.first(target, "productReference") for target in project.targets)
+        self.products = {product.text("path") for product in products if product}
         self.submodules = re.findall(r"path = (.*)", files.text(".gitmodules") or "")
 
     def lines(self, file):
@@ -123,6 +125,9 @@ class Settings:
         for used in re.findall(r"\$\((\w*)", value):
             if used not in XCODE and used not in KNOWN and used not in self.defined:
                 yield Finding(file, line, f"$({used}) is not defined. Correct the spelling, or define it.")
+        for product in re.findall(r'\$\(BUILT_PRODUCTS_DIR\)/([^ "]*)', value):
+            if product not in self.products:
+                yield Finding(file, line, f"{name} names {product}, which no target builds. Correct the name.")
         for part in re.findall(r'\$\(SRCROOT\)([^ "]*)', value):
             path = clean(self.project.folder + part)
             in_submodule = any((path + "/").startswith(one + "/") for one in self.submodules)
