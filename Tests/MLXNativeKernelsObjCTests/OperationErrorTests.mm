@@ -211,7 +211,7 @@ struct Refusals {
            {@"sequences", nil, @""},
            {@"sequences", @[ [NSNull null] ], @"another class was passed for a sequence"},
            {@"sequences", @[ @0 ], @"another class was passed for a sequence"},
-           {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:NSUIntegerMax length:1] ], @""},
+           {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:NSUIntegerMax - 1 length:1] ], @""},
            {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:NSUIntegerMax] ], @""},
            {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:3 highest:2] ], @""},
            {@"options.window", @(1ull << 32), @"the number for window is out of range"},

@@ -93,7 +93,7 @@ final class MultiRoPETests: DeviceTestCase {
     func testAxesApplyToTheirSections() throws {
         let positions = MultiRoPE.Positions.perAxis([[1], [2], [3], [4]])
         let layouts: [(RotaryEmbedding.Layout, RotaryEmbedding.OtherAxis, Double)] = [
-            (.halfSplit, .axis0, 1), (.mrope(1, 3, 0), .axis0, 2), (.mrope(1, 0, 0, 3), .axis0, 4),
+            (.mrope(1, 3, 0), .axis0, 2), (.mrope(1, 0, 0, 3), .axis0, 4),
             (.imrope(2, 1, 1), .axis0, 2), (.imrope(3, 0, 1), .axis0, 1), (.imrope(3, 0, 1), .axis3, 4),
             (.vision(1, 3), .axis0, 2),
         ]
@@ -103,6 +103,8 @@ final class MultiRoPETests: DeviceTestCase {
             try run(MultiRoPE(HeadsView(queries), positions: positions, with: rotary))
             assertAngles(try angles(queries, first: 1, second: 5), [expected])
         }
+        let text = MultiRoPE(HeadsView(try units([1, 8])), positions: positions, with: RotaryEmbedding())
+        assertRefused(what: "positions have axes that the layout does not use") { try run(text) }
     }
 
     func testOffsetsApplyPerSequence() throws {

@@ -45,6 +45,10 @@ MNKHeadsView *objectFor(const HeadsView &view) {
   return object;
 }
 
+NSUInteger sequenceNumber(uint64_t sequence) {
+  return sequence == kOnlySequence ? MNKOnlySequence : sequence;
+}
+
 // The source and destination of tokens, which both storing ops share.
 template <typename Object, typename Op>
 void fill(Object *object, const Op &op) {
@@ -52,7 +56,7 @@ void fill(Object *object, const Op &op) {
   object.sourceOffset = op.sourceOffset;
   if (op.tokens) object.tokens = @(*op.tokens);
   object.sourceIsRing = op.sourceIsRing;
-  object.sequence = op.sequence;
+  object.sequence = sequenceNumber(op.sequence);
   if (!op.rows) return;
   object.rowSequences = objectFor(op.rows->sequences);
   object.rowPositions = objectFor(op.rows->positions);
@@ -217,7 +221,7 @@ MNKKVCacheDequantize *objectFor(const KVCacheDequantize &op) {
                                                                         keys:objectOver(op.keys)
                                                                       values:objectOver(op.values)
                                                                     position:op.position];
-  object.sequence = op.sequence;
+  object.sequence = sequenceNumber(op.sequence);
   object.layout = static_cast<MNKKVLayout>(op.layout);
   object.domain = static_cast<MNKKVDomain>(op.domain);
   return object;
@@ -245,7 +249,7 @@ MNKMultiRoPE *objectFor(const MultiRoPE &op) {
 MNKFlashDecode *objectFor(const FlashDecode &op) {
   NSMutableArray<MNKAttendedSequence *> *sequences = [NSMutableArray array];
   for (const AttendedSequence &one : op.sequences) {
-    [sequences addObject:[[MNKAttendedSequence alloc] initWithSequence:one.sequence
+    [sequences addObject:[[MNKAttendedSequence alloc] initWithSequence:sequenceNumber(one.sequence)
                                                                 length:one.length
                                                                highest:one.highest
                                                                   rows:one.rows

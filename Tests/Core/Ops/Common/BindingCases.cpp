@@ -105,6 +105,7 @@ KVCacheDequantize dequantize(BindingMemory& memory) {
                             .means = memory.make(DType::f32, {5, headDim})};
   };
   KVCacheDequantize op{.from = {.keys = plane(4, 64), .values = plane(3, 32)},
+                       .sequence = 0,
                        .keys = memory.make(DType::f16, {5, 5, 64}),
                        .values = memory.make(DType::f16, {5, 5, 32})};
   op.from.keys.channelScales = memory.make(DType::f32, {5, 64});
@@ -115,6 +116,7 @@ void addDequantize(List& list) {
   const std::pair<const char*, void (*)(KVCacheDequantize&)> changes[] = {
       {"plain", [](KVCacheDequantize&) {}},
       {"sequence", [](KVCacheDequantize& op) { op.sequence = 1; }},
+      {"no sequence", [](KVCacheDequantize& op) { op.sequence = kOnlySequence; }},
       {"past the end", [](KVCacheDequantize& op) { op.position = 3; }},
       {"values alone", [](KVCacheDequantize& op) { op.keys = {}; }},
       {"keys alone", [](KVCacheDequantize& op) { op.values = {}; }},
