@@ -72,7 +72,7 @@ let library: [Target] = [
             .linkedFramework("Metal", .when(platforms: applePlatforms)),
             // Without it, a command-line tool on macOS gets no default device.
             .linkedFramework("CoreGraphics", .when(platforms: [.macOS])),
-            // Tells how many cores a GPU has.
+            // Reports how many cores a GPU has.
             .linkedFramework("IOKit", .when(platforms: [.macOS])),
         ]
     ),

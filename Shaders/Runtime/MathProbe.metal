@@ -6,7 +6,7 @@
 kernel void mathProbe(
     device const float* numbers [[buffer(kMathProbeNumbers)]], device float* found [[buffer(kMathProbeFound)]]) {
   const float nan = numbers[kMathProbeNaN], infinity = numbers[kMathProbeInfinity];
-  found[kMathProbeNaN] = nan == nan ? 1.0f : 0.0f;
+  found[kMathProbeNaN] = nan <= infinity || nan > infinity ? 1.0f : 0.0f;
   found[kMathProbeInfinity] = infinity - infinity;
   for (uint i = 0; i < uint(kMathProbePairCount); ++i) {
     device const float* pair = numbers + kMathProbePairs + 2u * i;

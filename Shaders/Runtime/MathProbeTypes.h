@@ -9,7 +9,7 @@ enum MathProbeBuffer {
 
 // Numbers, and what is found of them at the same place. Pairs to divide follow, with their quotients.
 enum MathProbeNumber {
-  kMathProbeNaN = 0,       // 1 if it equals itself, else 0
+  kMathProbeNaN = 0,       // 1 if it is ordered with the infinity, else 0
   kMathProbeInfinity = 1,  // minus itself
   kMathProbePairs = 2,
   kMathProbePairCount = 8,

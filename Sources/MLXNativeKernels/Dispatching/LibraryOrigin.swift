@@ -30,7 +30,7 @@ public struct LibraryOrigin: Hashable, Sendable {
 
     /// The place.
     public let kind: Kind
-    /// The file, if it was one.
+    /// The file, if it was one. Of embedded text: the compiled file that it replaces, because that has fast math.
     public let path: String?
 
     /// An origin, such as one to compare with.
@@ -42,7 +42,11 @@ public struct LibraryOrigin: Hashable, Sendable {
 
 extension LibraryOrigin: CustomStringConvertible {
     /// The place, and the file if it was one.
-    public var description: String { path.map { "\(kind.rawValue) (\($0))" } ?? kind.rawValue }
+    public var description: String {
+        guard let path else { return kind.rawValue }
+        guard kind == .embeddedText else { return "\(kind.rawValue) (\(path))" }
+        return "\(kind.rawValue), because \(path) was compiled with fast math"
+    }
 }
 
 extension LibraryOrigin.Kind {

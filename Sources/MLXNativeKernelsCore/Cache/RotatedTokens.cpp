@@ -15,6 +15,8 @@ namespace {
 using Token = RotatedRows::Token;
 using Vector = RotatedRows::Vector;
 
+constexpr std::string_view kKeys = "keys";
+
 std::string tokenText(uint64_t position, uint32_t sequence) {
   return fmt::format("position {} of sequence {}", position, sequence);
 }
@@ -26,7 +28,8 @@ Error misplaced(std::string_view call, std::string_view rows, const std::string&
           .expected = fmt::format("{} that were rotated for {}", rows, used),
           .fix =
               "Rotate, append and attend in one step, with the same rows in the same order and layout, before the next "
-              "tokens are rotated. Caches of several layers need the same next position: truncate them together."};
+              "tokens are rotated. Each layer appends its own keys, and caches of several layers need the same next "
+              "position: truncate them together."};
 }
 
 Error unrotated(std::string_view call, std::string_view rows, const std::string& used) {
@@ -52,11 +55,15 @@ Result<void> forEach(const UsedRows& uses, const HeadsView& view, Check check) {
 }
 
 // Whether the vector was rotated for this token. Caches of several layers can share a rotation: in another cache, only
-// the position counts, unless the step rotates other rows for this one.
-bool isOf(const RotatedRows& rotated, const Vector& vector, const Token& token) {
-  if (vector.token->position != token.position) return false;
-  if (vector.token->cache == token.cache) return vector.token->sequence == token.sequence;
-  return !rotated.isAnyFor(token);
+// the position counts.
+bool isOf(const Vector& vector, const Token& token) {
+  const bool isSameCache = vector.token->cache == token.cache;
+  return vector.token->position == token.position && (!isSameCache || vector.token->sequence == token.sequence);
+}
+
+// Whether it was rotated for another cache, although the step rotates other rows for this one.
+bool isOfOtherCache(const RotatedRows& rotated, const Vector& vector, const Token& token) {
+  return vector.token->cache != token.cache && rotated.isAnyFor(token);
 }
 
 // Whether the vector is not rotated for certain, while the step rotates rows for this token or for the first of the
@@ -65,7 +72,7 @@ bool isMissing(const RotatedRows& rotated, const Vector& vector, const Token& to
   if (!rotated.isAnyFor(token) && !rotated.isAnyFor({token.cache, token.sequence, token.position - vector.row})) {
     return false;
   }
-  if (vector.token && isOf(rotated, vector, token)) return vector.isReplacedSince;
+  if (vector.token && isOf(vector, token)) return vector.isReplacedSince;
   return vector.isKnown ? !vector.isWrittenSince : !rotated.isWritten(block, vector);
 }
 
@@ -76,7 +83,9 @@ Result<void> checkUse(const UsedRows& uses, const HeadsView& view, std::string_v
           return Token{&uses.cache, each.sequence, each.position + vector.row};
         };
         const auto isMisplaced = [&](const Vector& vector) {
-          return vector.token && !vector.isWrittenSince && !isOf(rotated, vector, tokenOf(vector));
+          if (!vector.token || vector.isWrittenSince) return false;
+          // Queries of one layer can attend over several caches; keys belong to one.
+          return !isOf(vector, tokenOf(vector)) || (rows == kKeys && isOfOtherCache(rotated, vector, tokenOf(vector)));
         };
         const auto wrong = rotated.firstWrong(block, [&](const Vector& vector) {
           return isMisplaced(vector) || isMissing(rotated, vector, tokenOf(vector), block);
@@ -106,7 +115,7 @@ std::vector<PlacedRows> placedRows(std::span<const SequenceRows> entries, std::m
 }
 
 Result<void> UsedRows::checkKeys(const HeadsView& keys) const {
-  return checkUse(*this, keys, "keys");
+  return checkUse(*this, keys, kKeys);
 }
 
 Result<void> UsedRows::checkQueries(const HeadsView& queries) const {

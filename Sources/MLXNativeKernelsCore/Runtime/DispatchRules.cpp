@@ -106,7 +106,7 @@ const InlineBytes* firstWritten(const Op& op) {
 const InlineBytes* firstLongValue(const Op& op) {
   return firstWhere(op.dispatch.inlines, [&](const InlineBytes& inlined) {
     const Argument* argument = inlined.isValue ? bufferArgument(op, inlined.index) : nullptr;
-    return argument && inlined.bytes.size() > argument->minimumBytes;
+    return argument && argument->minimumBytes != 0 && inlined.bytes.size() > argument->minimumBytes;
   });
 }
 

@@ -53,7 +53,7 @@ struct Machine {
   // before 3.2 no function orders threadgroups.
   uint64_t newestLanguage = 4 << 16;
   double compileSeconds = 0;  // the minimum time to compile a text
-  uint32_t gpuCoreCount = 0;  // of every GPU, as the system's registry tells it; 0: it does not
+  uint32_t gpuCoreCount = 0;  // of every GPU, as the system's registry reports it; 0: it does not
 };
 // Initially, and after reset(), the machine that MNK_SOFT_METAL_MACHINE names:
 //   metal-3.1     the compiler of macOS 14

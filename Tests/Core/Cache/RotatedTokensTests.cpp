@@ -72,7 +72,8 @@ ExpectedError misplaced(std::string_view tokens, std::string_view got) {
           .got = got,
           .fix =
               "Rotate, append and attend in one step, with the same rows in the same order and layout, before the next "
-              "tokens are rotated. Caches of several layers need the same next position: truncate them together."};
+              "tokens are rotated. Each layer appends its own keys, and caches of several layers need the same next "
+              "position: truncate them together."};
 }
 
 const ExpectedError kUnrotated{.op = "AttentionCache.append",
@@ -201,6 +202,15 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
   };
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), rotateOther, elsewhere}),
                {.what = "keys were rotated for another token"});
+  // Nor what has replaced them since, unrotated.
+  const Tensor projected = f.rows(2);
+  const Body project = [&](auto& e) { return e.encode(Hadamard{.from = projected, .into = f.keys}); };
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), project, rotateOther, elsewhere}),
+               {.what = kUnrotated.what});
+  // Queries can attend over both.
+  REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), rotateOther,
+                 [&](auto& e) { return f.other.append(e, ofOther, ofOther, 0); }, f.attend(f.queries, 0),
+                 [&](auto& e) { return f.other.attend(e, f.queries, {.into = f.out}, {}, 0); }}));
   REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), rotateOther,
                  [&](auto& e) { return f.other.append(e, ofOther, ofOther, 0); }}));
   f.cache.reset();

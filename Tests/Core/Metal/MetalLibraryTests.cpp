@@ -82,7 +82,8 @@ TEST(MetalLibrary, WithFastMathIsReplacedByTheText) {
   }
   // Without work, nothing is known.
   softmetal::faults().failAt(softmetal::Call::pipeline);
-  EXPECT(REQUIRE(fixture.find())->origin().kind == Kind::frameworkBundle);
+  EXPECT_ERROR(fixture.find(), {.code = ErrorCode::deviceFault, .what = "the compiled kernels cannot be probed"});
+  EXPECT(REQUIRE(fixture.find())->origin().kind == Kind::embeddedText);
 }
 
 TEST(MetalLibrary, IsTheTextWhereThatIsAskedFor) {

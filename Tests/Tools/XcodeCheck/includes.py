@@ -1,5 +1,5 @@
 """What files of C, C++ and Objective-C++ include is found with the flags of their target: its folders for quotes, the
-headers of the frameworks that it links for angle brackets."""
+public headers of the framework for angle brackets."""
 import functools
 import posixpath
 import re
@@ -99,6 +99,6 @@ class Search:
     def is_outside(self, name, is_quoted):
         """Whether the system or a framework has the header."""
         framework, _, header = name.partition("/")
-        if not is_quoted and header in self.public.get(framework, ()):
-            return True
+        if not is_quoted and self.public.get(framework):
+            return header in self.public[framework]
         return not is_quoted and not self.found(self.everywhere, name)

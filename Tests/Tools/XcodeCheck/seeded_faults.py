@@ -114,6 +114,7 @@ EDITS = {
     "Tests/MLXNativeKernelsObjCTests/Support/DeviceTestCase.mm": [
         ('"MLXNativeKernelsHost/MLXNativeKernelsHost.h"', "<MLXNativeKernelsHost/MLXNativeKernelsHost.h>",
          "with the flags of MLXNativeKernelsObjCTests, which are for quotes"),
+        ('"DeviceTestCase.h"', "<MLXNativeKernels/MNKRemoved.h>", "MLXNativeKernels/MNKRemoved.h is not found"),
         ("DeviceTestCase.h", "DeviceTestCases.h", "DeviceTestCase.mm:1: DeviceTestCases.h is not found"),
     ],
     SCHEME: [

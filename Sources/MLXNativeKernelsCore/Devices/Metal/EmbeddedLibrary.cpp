@@ -107,9 +107,11 @@ class EmbeddedLibrary final : public MetalLibrary {
 
   Result<std::shared_ptr<NativeLibrary>> compile(const EmbeddedFile& file) const {
     const SlowNotice notice(fmt::format(
-        "MLXNativeKernels: {} is being compiled, because this program has no compiled kernels (default.metallib). "
-        "`prepare` does so ahead; MNK_METAL_MESSAGES=0 turns this message off.\n",
-        file.path));
+        "MLXNativeKernels: {} is being compiled, because {}. `prepare` does so ahead; MNK_METAL_MESSAGES=0 turns this "
+        "message off.\n",
+        file.path,
+        origin().path.empty() ? "this program uses no compiled kernels (default.metallib)"
+                              : origin().path + " was compiled with fast math"));
     constexpr auto kVersion3_2 = static_cast<MTL::LanguageVersion>((3 << 16) | 2);  // old headers have no name for it
     auto compiled = compileText(device_.get(), file.text(), std::string(label()), origin(),
                                 hasFences_ ? kVersion3_2 : MTL::LanguageVersion3_1);

@@ -56,11 +56,13 @@ Error staleError(const std::string& path) {
 Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::string& path) {
   MNK_TRY(auto loaded, loadLibrary(device, path, std::string(kLabel), Kind::givenFile));
   switch (stampOf(*loaded)) {
-    case Stamp::ours:
-      if (hasSafeMath(device, *loaded)) return std::shared_ptr<MetalLibrary>(std::move(loaded));
+    case Stamp::ours: {
+      MNK_TRY(const bool isSafe, hasSafeMath(device, *loaded));
+      if (isSafe) return std::shared_ptr<MetalLibrary>(std::move(loaded));
       return metalError(ErrorCode::libraryNotFound, "the given library was compiled with fast math", path,
                         "a library that handles NaN and infinity and rounds divisions correctly",
                         "Compile it with -fno-fast-math, or pass no path: the device then compiles its embedded text.");
+    }
     case Stamp::stale:
       return staleError(path);
     case Stamp::none:
@@ -132,11 +134,13 @@ Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, co
       continue;
     }
     switch (stampOf(**loaded)) {
-      case Stamp::ours:
-        if (hasSafeMath(device, **loaded)) return std::shared_ptr<MetalLibrary>(std::move(*loaded));
+      case Stamp::ours: {
+        MNK_TRY(const bool isSafe, hasSafeMath(device, **loaded));
+        if (isSafe) return std::shared_ptr<MetalLibrary>(std::move(*loaded));
         note("was compiled with fast math");
         fast = place.path;
         break;
+      }
       case Stamp::stale:
         return staleError(place.path);
       case Stamp::none:

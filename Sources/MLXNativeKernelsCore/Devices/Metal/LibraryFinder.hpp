@@ -1,7 +1,7 @@
 // Finds the package's kernels, in this order: the file that the caller names; the module's bundle; the framework's
 // bundle; beside the image that contains this code; the main bundle; the embedded text. A library without a stamp
 // belongs to another package and is skipped. A library with another stamp is stale, which is an error. A library with
-// fast math is replaced by the embedded text, or refused if the caller names it.
+// fast math is skipped, or refused if the caller names it.
 #pragma once
 #include <span>
 

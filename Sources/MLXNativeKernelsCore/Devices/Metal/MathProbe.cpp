@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "Runtime/MathProbeTypes.h"
+#include "Support/Format.hpp"
 
 namespace mnk::metal {
 
@@ -61,10 +62,16 @@ std::optional<Found> probe(MTL::Device* device, MetalLibrary& library) {
 
 }  // namespace
 
-bool hasSafeMath(MTL::Device* device, MetalLibrary& library) {
+Result<bool> hasSafeMath(MTL::Device* device, MetalLibrary& library) {
   const AutoreleasePool pool;
   const auto found = probe(device, library);
-  if (!found) return true;
+  if (!found) {
+    Error error = metalError(ErrorCode::deviceFault, "the compiled kernels cannot be probed",
+                             fmt::format("no result of mathProbe in {}", library.origin().text()), "a GPU that runs it",
+                             "Wait until the GPU can be used, and try again.");
+    error.retryable = true;
+    return error;
+  }
   bool isSafe = (*found)[kMathProbeNaN] == 0 && std::isnan((*found)[kMathProbeInfinity]);
   for (size_t i = 0; i < kMathProbePairCount; ++i) {
     const float* const pair = &kNumbers[kMathProbePairs + 2 * i];

@@ -177,8 +177,9 @@ Result<void> MetalSubmission::dispatch(SharedDispatch shared, std::span<BoundMem
                       shared->dispatch.kernel.text(), "a pipeline and buffers of this device",
                       "Make them with the device that runs the dispatch.");
   }
-  for (const BoundMemory& bound : memory) {
-    if (!static_cast<const MetalBuffer&>(*bound.buffer).isUntracked()) continue;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const bool isEmpty = shared->dispatch.buffers[i].length == 0;
+    if (isEmpty || !static_cast<const MetalBuffer&>(*memory[i].buffer).isUntracked()) continue;
     if (!canOrder()) {
       return metalError(ErrorCode::unsupported, "an untracked buffer is used in a command buffer of another queue",
                         shared->dispatch.kernel.text(),

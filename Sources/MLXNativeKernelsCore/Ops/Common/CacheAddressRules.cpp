@@ -133,15 +133,13 @@ constexpr Rule<Op> kLayoutRules[] = {
                swappedText(op, KVLayout::tokenMajor),
                fmt::format("{} heads on the second-to-last axis", op.into.heads()),
                "Pass as [tokens, heads, headDim] the heads that the cache has; only if the source is [heads, tokens, "
-               "headDim], "
-               "state with a HeadsView that it is head-major."),
+               "headDim], state with a HeadsView that it is head-major."),
 
     INVALID_IF(firstSwapped(op, KVLayout::headMajor),
                "a source has another number of heads than the cache, or is token-major and read as head-major",
                swappedText(op, KVLayout::headMajor), fmt::format("{} heads on the third-to-last axis", op.into.heads()),
                "Pass as [heads, tokens, headDim] the heads that the cache has; only if the source is [tokens, heads, "
-               "headDim], "
-               "state with a HeadsView that it is token-major."),
+               "headDim], state with a HeadsView that it is token-major."),
 };
 
 constexpr Rule<Op> kAddressRules[] = {

@@ -304,7 +304,7 @@ constexpr Rule<Op> kSequenceRules[] = {
 
     INVALID_IF(
         firstWithoutPosition(op), "partials do not say where their rows are",
-        fmt::format("sequence {} without a position", firstWithoutPosition(op)->sequence),
+        fmt::format("sequence {} without a position", numberOf(firstWithoutPosition(op)->sequence)),
         "the position of the first row, counted from the first key of the part",
         "Pass length - rows if the rows are the newest tokens of the part. Pass length + n if n tokens, which are "
         "in other parts, come between the end of the part and the first row."),

@@ -32,11 +32,13 @@ constexpr FlashDecodeTuning kTable[] = {
     // twice, and otherwise the vector kernel, which computes in f32. Before M5, matrix products run at the rate of
     // scalar ones, and for 1 KiB of 4-bit codes the matrix kernel needs about as many instructions for eight rows as
     // the vector kernel for four. It is also an estimate that the prefill kernel is faster than two passes.
-    // Many small threadgroups: with 128 registers a thread, a core holds about 12 simdgroups, so that threadgroups of
-    // eight would leave a third of it unused, and three of four fill it. Eight threadgroups a core, rounded up, keep
-    // the
-    // last round of them short. A split has at least 16 keys for each of its simdgroups, so that short contexts have
-    // fewer parts to merge. Other libraries for these GPUs also run tens of small threadgroups for each head.
+    // Many small threadgroups: with 128 registers a thread, a core holds about 12 simdgroups at a time, so that
+    // threadgroups of eight would leave a third of it unused, and three of four fill it. With eight threadgroups a
+    // core,
+    // rounded up, no core waits long for the last ones. A split has at least 16 keys for each of its simdgroups, so
+    // that
+    // short contexts have fewer parts to merge. Other libraries for these GPUs also run tens of small threadgroups for
+    // each head.
     {.family = "apple",
      .vectorSimdgroups = 4,
      .matrixSimdgroups = 4,

@@ -17,7 +17,7 @@ struct FlashDecodeTuning {
   uint32_t matrixSimdgroups = 8;
   uint32_t reduceSimdgroups = 8;
   uint32_t threadgroupsPerCore = 1;  // target, unless splits would have fewer than minSplitKeys keys
-  bool fillsCores = false;           // rather more threadgroups than that, than fewer
+  bool fillsCores = false;           // rounds the number of splits up
   uint32_t minSplitKeys = 64;
   uint32_t denseMatrixRows = UINT32_MAX;      // rows from which the matrix kernel is faster, for dense f16 caches
   uint32_t quantizedMatrixRows = UINT32_MAX;  // the same for quantized caches

@@ -245,7 +245,7 @@ Result<Plan> plan(const MultiRoPE& op) {
     MNK_TRY(checkRules(multiRoPERules(), op, Op::name));
     const Strides queries = op.queries.resolved();
     const RotaryCheck check{
-        .rotary = op.rotary, .headDim = queries.headDim, .axes = axisCount(op), .areAxesOther = areAxesOther(op)};
+        .rotary = op.rotary, .headDim = queries.headDim, .axes = axisCount(op), .axesDiffer = axesDiffer(op)};
     MNK_TRY(checkRules(rotaryRules(), check, Op::name));
     Plan plan{.op = std::string(Op::name), .dispatches = {}, .hasFixedPositions = hasFixedPositions(op)};
     if (queries.totalTokens() == 0) return plan;

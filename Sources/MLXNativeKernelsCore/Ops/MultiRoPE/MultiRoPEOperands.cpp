@@ -88,7 +88,7 @@ uint64_t axisCount(const MultiRoPE& op) {
   return tensor && tensor->shape().rank() > 1 ? tensor->shape()[0] : 1;
 }
 
-bool areAxesOther(const MultiRoPE& op) {
+bool axesDiffer(const MultiRoPE& op) {
   const auto* list = positionList(op);
   if (!list || list->axes < 2) return false;
   const auto next = list->numbers.begin() + static_cast<ptrdiff_t>(list->numbers.size() / list->axes);

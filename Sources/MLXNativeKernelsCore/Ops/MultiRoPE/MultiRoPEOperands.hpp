@@ -41,7 +41,7 @@ bool hasFixedPositions(const MultiRoPE& op);
 // The number of axes of positions with a valid shape.
 uint64_t axisCount(const MultiRoPE& op);
 // Whether a list has different positions on two axes.
-bool areAxesOther(const MultiRoPE& op);
+bool axesDiffer(const MultiRoPE& op);
 // How many numbers a list or a tensor of positions has on each axis.
 uint64_t positionsOfAxis(const MultiRoPE& op);
 

@@ -80,7 +80,7 @@ void describeAngles(const MultiRoPE& op, const RotaryIndices& indices, OpForm& f
   form.add(op.positions.source.index());
   if (const auto* list = positionList(op)) {
     form.add(list->axes);
-    form.add(areAxesOther(op));
+    form.add(axesDiffer(op));
     form.add(list->numbers.size());
   }
   if (const Tensor* tensor = positionTensor(op)) form.bind(indices.positions, *tensor, Access::read);

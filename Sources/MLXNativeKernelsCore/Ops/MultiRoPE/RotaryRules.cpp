@@ -151,7 +151,7 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("at most {}", kMaxFrequency),
                "Check base, scale and frequency factors: most models stay below 1."),
 
-    INVALID_IF(op.areAxesOther && !hasSections(op.rotary.layout), "positions have axes that the layout does not use",
+    INVALID_IF(op.axesDiffer && !hasSections(op.rotary.layout), "positions have axes that the layout does not use",
                fmt::format("different positions on {} axes, and a layout of one", op.axes),
                "a layout with sections, or positions on one axis",
                "Choose the model's layout, such as mrope, or pass the positions of one axis."),

@@ -10,9 +10,9 @@ namespace mnk {
 
 struct RotaryCheck {
   RotaryEmbedding rotary;
-  uint64_t headDim;           // even, not 0
-  uint64_t axes;              // of positions; a single axis serves all sections
-  bool areAxesOther = false;  // whether positions of two axes are known to differ
+  uint64_t headDim;         // even, not 0
+  uint64_t axes;            // of positions; a single axis serves all sections
+  bool axesDiffer = false;  // whether positions of two axes are known to differ
 };
 
 // The rules in the order they are checked.

@@ -148,7 +148,7 @@ Result<void> checkRotation(const MultiRoPE& op) {
   const RotaryCheck check{.rotary = op.rotary,
                           .headDim = op.queries.resolved().headDim,
                           .axes = axisCount(op),
-                          .areAxesOther = areAxesOther(op)};
+                          .axesDiffer = axesDiffer(op)};
   return checkRules(rotaryRules(), check, Op::name);
 }
 

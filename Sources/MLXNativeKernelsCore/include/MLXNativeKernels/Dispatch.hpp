@@ -82,6 +82,7 @@ struct InlineBytes {
   std::vector<std::byte> bytes;
   bool isValue = false;  // whether they are one value of the parameter's type, which then has exactly their size
 
+  // One value of the parameter's type. A list for a parameter that points to several is `ofAll`.
   template <typename T>
   static InlineBytes of(uint32_t index, const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);

@@ -49,7 +49,7 @@ __attribute__((objc_subclassing_restricted))
                                            error:(NSError **)error NS_SWIFT_NAME(shipped(for:));
 
 @property(nonatomic, readonly) MNKLibraryOrigin origin;
-/// The file, if it was one.
+/// The file, if it was one. Of embedded text: the compiled file that it replaces, because that has fast math.
 @property(nonatomic, readonly, nullable, copy) NSURL *originURL;
 /// The names that can be dispatched.
 @property(nonatomic, readonly, copy) NSArray<NSString *> *functionNames;

@@ -168,7 +168,8 @@ typedef enum MNK_CLOSED(mnk_library_origin) {
   MNK_ORIGIN_EMBEDDED_TEXT,     // the source that this code carries, compiled at run time
 } mnk_library_origin;
 mnk_library_origin mnk_library_get_origin(const mnk_library* library);
-const char* mnk_library_origin_path(const mnk_library* library);  // "" if it was not a file
+// "" if it was not a file. Of embedded text: the compiled file that it replaces, because that has fast math.
+const char* mnk_library_origin_path(const mnk_library* library);
 
 typedef enum MNK_CLOSED(mnk_access) { MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE } mnk_access;
 typedef enum MNK_CLOSED(mnk_constant_type) {

@@ -194,8 +194,10 @@ TEST(FlashDecodeMatrix, HasAllSimdgroupsForAnyRows) {
                          .sequences = {{0, kMany}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, 256})},
                          .options = {.splits = 1, .kernel = FlashDecodeKernel::matrix}};
-    const auto layout = FlashDecodeLayout::of(op, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
-    EXPECT_EQ(layout.simdgroups, 8u);
+    for (const auto& [family, simdgroups] : {std::pair{"another", 8u}, {"apple9", 4u}}) {
+      const auto layout = FlashDecodeLayout::of(op, {.family = family, .matrixLayout = MatrixLayout::interleaved});
+      EXPECT_EQ(layout.simdgroups, simdgroups);
+    }
   }
 }
 

@@ -338,7 +338,7 @@ TEST(FlashDecodePlan, CountsBytes) {
   }
 }
 
-// Threadgroups for 8 KV heads over 1, 8 and 32 Ki keys: four to eight a core, or as many as short contexts have parts.
+// Threadgroups for 8 KV heads over 1, 8 and 32 Ki keys: eight a core, if the context has enough keys for the parts.
 TEST(FlashDecodePlan, AppleGPUsHaveThreadgroupsForAllCores) {
   constexpr std::pair<const char*, uint32_t> kChips[] = {
       {"A17 Pro", 6}, {"M1", 8}, {"M4", 10}, {"M2 Pro", 19}, {"M3 Max", 40}};

@@ -62,7 +62,7 @@ const Break<Op> kBroken[] = {
     },
     [](Op& op) { op.rotary.scale = 100000; },
     [](Op& op) { op.rotary.scale = 1e300, op.rotary.frequencyFactors.assign(8, 1e-30f); },
-    [](Op& op) { op.axes = 3, op.areAxesOther = true; },
+    [](Op& op) { op.axes = 3, op.axesDiffer = true; },
     [](Op& op) { setSections(op, RotaryLayout::mrope, 2, 3, 3, 0), op.axes = 2; },
     [](Op& op) { setSections(op, RotaryLayout::imrope, 4, 2, 2, 0), useAxis3(op), op.axes = 3; },
 };
