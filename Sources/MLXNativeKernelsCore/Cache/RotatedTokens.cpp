@@ -32,6 +32,14 @@ Error misplaced(std::string_view call, std::string_view rows, const std::string&
               "position: truncate them together."};
 }
 
+Error split(std::string_view call, std::string_view rows) {
+  return {.op = std::string(call),
+          .what = fmt::format("{} were rotated with other heads than they are used with", rows),
+          .got = fmt::format("a head of {} that was not rotated as one vector", rows),
+          .expected = "a rotation of the same heads, or of a part of each",
+          .fix = fmt::format("Rotate a view that has the heads and the head dim of the {}.", rows)};
+}
+
 Error unrotated(std::string_view call, std::string_view rows, const std::string& used) {
   return {.op = std::string(call),
           .what = fmt::format("the step rotates tokens by the cache's next positions and uses other {}", rows),
@@ -61,6 +69,10 @@ bool isOf(const Vector& vector, const Token& token) {
   return vector.token->position == token.position && (!isSameCache || vector.token->sequence == token.sequence);
 }
 
+bool isSplit(const Vector& vector) {
+  return vector.isSplit && vector.token && !vector.isWrittenSince;
+}
+
 // Whether it was rotated for another cache, although the step rotates other rows for this one.
 bool isOfOtherCache(const RotatedRows& rotated, const Vector& vector, const Token& token) {
   return vector.token->cache != token.cache && rotated.isAnyFor(token);
@@ -88,9 +100,10 @@ Result<void> checkUse(const UsedRows& uses, const HeadsView& view, std::string_v
           return !isOf(vector, tokenOf(vector)) || (rows == kKeys && isOfOtherCache(rotated, vector, tokenOf(vector)));
         };
         const auto wrong = rotated.firstWrong(block, [&](const Vector& vector) {
-          return isMisplaced(vector) || isMissing(rotated, vector, tokenOf(vector), block);
+          return isSplit(vector) || isMisplaced(vector) || isMissing(rotated, vector, tokenOf(vector), block);
         });
         if (!wrong) return {};
+        if (isSplit(*wrong)) return split(uses.call, rows);
         if (uses.recording.isOvertaken(each.sequence)) return {};
         const std::string used = tokenText(tokenOf(*wrong).position, each.sequence);
         if (!isMisplaced(*wrong)) return unrotated(uses.call, rows, used);

@@ -102,14 +102,22 @@ bool RotatedRows::isReplacedFrom(size_t recorded, const Region& bytes, const voi
 std::optional<RotatedRows::Place> RotatedRows::placeIn(const Block& block, const void* space, uint64_t begin,
                                                        uint64_t end) {
   if (block.space != space || begin >= block.end() || end <= block.first) return std::nullopt;
+  std::optional<Place> found;
   for (uint64_t head = 0; head < block.heads; ++head) {
-    const uint64_t first = block.vectorAt(0, head), before = begin > first ? begin - first : 0;
+    const uint64_t first = block.vectorAt(0, head);
+    if (first >= end) continue;
+    // The first row of the head that ends after the beginning of the range.
+    const uint64_t before = begin >= first + block.vectorBytes ? begin - first - block.vectorBytes + 1 : 0;
     if (before != 0 && block.rowStride == 0) continue;
-    const uint64_t row = before == 0 ? 0 : (before + block.rowStride - 1) / block.rowStride;
-    const uint64_t start = block.vectorAt(row, head);
-    if (row < block.rows && start >= begin && start < end) return Place{row, head};
+    uint64_t row = before == 0 ? 0 : (before + block.rowStride - 1) / block.rowStride;
+    for (; row < block.rows && block.vectorAt(row, head) < end; ++row) {
+      const uint64_t start = block.vectorAt(row, head);
+      if (found) return Place{found->row, found->head, false};
+      found = Place{row, head, start >= begin && start + block.vectorBytes <= end};
+      if (block.rowStride == 0) break;
+    }
   }
-  return std::nullopt;
+  return found;
 }
 
 std::optional<RotatedRows::Vector> RotatedRows::ofAll(const Block& block) const {
@@ -119,7 +127,8 @@ std::optional<RotatedRows::Vector> RotatedRows::ofAll(const Block& block) const 
   const auto place = placeIn(run->block, block.space, block.first, block.first + block.vectorBytes);
   const bool isAlike = (block.rows == 1 || block.rowStride == run->block.rowStride) &&
                        (block.heads == 1 || block.headStride == run->block.headStride);
-  if (!place || !isAlike || place->row + block.rows > run->block.rows || place->head + block.heads > run->block.heads) {
+  if (!place || !place->fits || !isAlike || place->row + block.rows > run->block.rows ||
+      place->head + block.heads > run->block.heads) {
     return std::nullopt;
   }
   if (isWrittenFrom(run->recorded, bytesOf(block), block.space)) return std::nullopt;
@@ -134,6 +143,7 @@ RotatedRows::Vector RotatedRows::at(const Block& block, uint64_t row, uint64_t h
     if (!place) continue;
     vector.token = tokenAt(*run, place->row);
     vector.isKnown = true;
+    vector.isSplit = !place->fits;
     vector.isWrittenSince = isWrittenFrom(run->recorded, bytes, block.space);
     vector.isReplacedSince = vector.isWrittenSince && isReplacedFrom(run->recorded, bytes, block.space);
     break;

@@ -35,6 +35,7 @@ class RotatedRows {
     bool isKnown = false;        // a rotation wrote it, or left it as it was and wrote elsewhere
     bool isWrittenSince = false;
     bool isReplacedSince = false;  // without being read
+    bool isSplit = false;          // what was rotated is not one vector within this one
   };
 
   // `recorded` is what the encoder's dispatches touch, in their order.
@@ -73,8 +74,10 @@ class RotatedRows {
     std::optional<Token> token;
     size_t recorded;  // how much the encoder had recorded then
   };
+  // A vector of a block that shares bytes with a range, and whether it is the only one and lies within.
   struct Place {
     uint64_t row, head;
+    bool fits;
   };
   // Tokens for which rows were rotated.
   struct Tokens {

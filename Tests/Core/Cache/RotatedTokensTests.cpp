@@ -204,7 +204,7 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
                {.what = "keys were rotated for another token"});
   // Nor what has replaced them since, unrotated.
   const Tensor projected = f.rows(2);
-  const Body project = [&](auto& e) { return e.encode(Hadamard{.from = projected, .into = f.keys}); };
+  const Body project = [&](auto& e) { return e.dispatch(fakeDispatch("project", {projected}, {f.keys})); };
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), project, rotateOther, elsewhere}),
                {.what = kUnrotated.what});
   // Queries can attend over both.
@@ -266,6 +266,32 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
       EXPECT_ERROR(attended, {.what = what});
     }
   }
+}
+
+TEST(RotatedTokens, HaveTheHeadsOfTheirRotation) {
+  Fixture f;
+  const ExpectedError expected{.op = "AttentionCache.append",
+                               .what = "keys were rotated with other heads than they are used with",
+                               .got = "a head of keys that was not rotated as one vector",
+                               .expected = "a rotation of the same heads, or of a part of each",
+                               .fix = "Rotate a view that has the heads and the head dim of the keys."};
+  const auto rotated = [&](HeadsView::Strides strides) -> Body {
+    return [&, strides](auto& e) {
+      return e.encode(MultiRoPE{.queries = HeadsView(f.keys, strides), .positions = f.cache.nextPositions({0})});
+    };
+  };
+  // One head of 128, four of 32, and heads that begin 16 elements too late.
+  EXPECT_ERROR(f.run({rotated({.tokens = 2, .heads = 1, .headDim = 128, .tokenStride = 128}), f.append(f.keys, 0)}),
+               (expected));
+  const HeadsView::Strides four{.tokens = 2, .heads = 4, .headDim = 32, .tokenStride = 128, .headStride = 32};
+  EXPECT_ERROR(f.run({rotated(four), f.append(f.keys, 0)}), (expected));
+  const HeadsView::Strides late{
+      .tokens = 2, .heads = 1, .headDim = 64, .offset = 16, .tokenStride = 128, .headStride = 64};
+  EXPECT_ERROR(f.run({rotated(late), f.append(f.keys, 0)}), (expected));
+  // A part of each head.
+  const HeadsView::Strides part{
+      .tokens = 2, .heads = 2, .headDim = 32, .offset = 32, .tokenStride = 128, .headStride = 64};
+  REQUIRE(f.run({rotated(part), f.append(f.keys, 0)}));
 }
 
 TEST(RotatedTokens, AreNotRotatedTwice) {
