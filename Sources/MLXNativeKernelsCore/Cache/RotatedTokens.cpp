@@ -1,6 +1,7 @@
 #include "Cache/RotatedTokens.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "Ops/Common/HeadsMemory.hpp"
@@ -14,8 +15,6 @@ namespace {
 
 using Token = RotatedRows::Token;
 using Vector = RotatedRows::Vector;
-
-constexpr std::string_view kKeys = "keys";
 
 std::string tokenText(uint64_t position, uint32_t sequence) {
   return fmt::format("position {} of sequence {}", position, sequence);
@@ -69,10 +68,6 @@ bool isOf(const Vector& vector, const Token& token) {
   return vector.token->position == token.position && (!isSameCache || vector.token->sequence == token.sequence);
 }
 
-bool isSplit(const Vector& vector) {
-  return vector.isSplit && vector.token && !vector.isWrittenSince;
-}
-
 // Whether it was rotated for another cache, although the step rotates other rows for this one.
 bool isOfOtherCache(const RotatedRows& rotated, const Vector& vector, const Token& token) {
   return vector.token->cache != token.cache && rotated.isAnyFor(token);
@@ -88,22 +83,24 @@ bool isMissing(const RotatedRows& rotated, const Vector& vector, const Token& to
   return vector.isKnown ? !vector.isWrittenSince : !rotated.isWritten(block, vector);
 }
 
-Result<void> checkUse(const UsedRows& uses, const HeadsView& view, std::string_view rows) {
+Result<void> checkUse(const UsedRows& uses, const HeadsView& view, bool areKeys) {
+  const std::string_view rows = areKeys ? "keys" : "queries";
   return forEach(
       uses, view, [&](const RotatedRows& rotated, const PlacedRows& each, const auto& block) -> Result<void> {
         const auto tokenOf = [&](const Vector& vector) {
           return Token{&uses.cache, each.sequence, each.position + vector.row};
         };
         const auto isMisplaced = [&](const Vector& vector) {
-          if (!vector.token || vector.isWrittenSince) return false;
+          if (!vector.isRotated()) return false;
           // Queries of one layer can attend over several caches; keys belong to one.
-          return !isOf(vector, tokenOf(vector)) || (rows == kKeys && isOfOtherCache(rotated, vector, tokenOf(vector)));
+          return !isOf(vector, tokenOf(vector)) || (areKeys && isOfOtherCache(rotated, vector, tokenOf(vector)));
         };
         const auto wrong = rotated.firstWrong(block, [&](const Vector& vector) {
-          return isSplit(vector) || isMisplaced(vector) || isMissing(rotated, vector, tokenOf(vector), block);
+          return (vector.isSplit && vector.isRotated()) || isMisplaced(vector) ||
+                 isMissing(rotated, vector, tokenOf(vector), block);
         });
         if (!wrong) return {};
-        if (isSplit(*wrong)) return split(uses.call, rows);
+        if (wrong->isSplit && wrong->isRotated()) return split(uses.call, rows);
         if (uses.recording.isOvertaken(each.sequence)) return {};
         const std::string used = tokenText(tokenOf(*wrong).position, each.sequence);
         if (!isMisplaced(*wrong)) return unrotated(uses.call, rows, used);
@@ -128,19 +125,18 @@ std::vector<PlacedRows> placedRows(std::span<const SequenceRows> entries, std::m
 }
 
 Result<void> UsedRows::checkKeys(const HeadsView& keys) const {
-  return checkUse(*this, keys, kKeys);
+  return checkUse(*this, keys, true);
 }
 
 Result<void> UsedRows::checkQueries(const HeadsView& queries) const {
   if (latentDim != 0) MNK_TRY(checkLatent(queries));
-  return checkUse(*this, queries, "queries");
+  return checkUse(*this, queries, false);
 }
 
 Result<void> UsedRows::checkLatent(const HeadsView& queries) const {
   return forEach(*this, queries, [&](const RotatedRows& rotated, const PlacedRows&, auto block) -> Result<void> {
     block.vectorBytes = latentDim * byteSize(queries.tensor.dtype());
-    const auto isRotated = [](const Vector& vector) { return vector.token && !vector.isWrittenSince; };
-    if (!rotated.firstWrong(block, isRotated)) return {};
+    if (!rotated.firstWrong(block, std::mem_fn(&Vector::isRotated))) return {};
     return Error{
         .op = std::string(call),
         .what = "the latent part of queries was rotated",
@@ -153,8 +149,7 @@ Result<void> UsedRows::checkLatent(const HeadsView& queries) const {
 
 Result<void> UsedRows::checkUnrotated(const HeadsView& tokens) const {
   return forEach(*this, tokens, [&](const RotatedRows& rotated, const PlacedRows&, const auto& block) -> Result<void> {
-    const auto twice =
-        rotated.firstWrong(block, [](const Vector& vector) { return vector.token && !vector.isWrittenSince; });
+    const auto twice = rotated.firstWrong(block, std::mem_fn(&Vector::isRotated));
     if (!twice) return {};
     return Error{.op = std::string(call),
                  .what = "tokens are rotated twice",

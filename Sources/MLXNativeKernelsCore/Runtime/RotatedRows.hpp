@@ -36,6 +36,8 @@ class RotatedRows {
     bool isWrittenSince = false;
     bool isReplacedSince = false;  // without being read
     bool isSplit = false;          // what was rotated is not one vector within this one
+
+    bool isRotated() const { return token && !isWrittenSince; }
   };
 
   // `recorded` is what the encoder's dispatches touch, in their order.

@@ -77,6 +77,14 @@ Tensor makeTensor(const std::shared_ptr<Device>& device, const std::vector<float
   return made;
 }
 
+Tensor makeUntracked(const std::shared_ptr<Device>& device) {
+  const AutoreleasePool pool;
+  const auto native = NS::TransferPtr(metal::nativeDevice(device)->newBuffer(
+      16, MTL::ResourceStorageModeShared | MTL::ResourceHazardTrackingModeUntracked));
+  return REQUIRE(
+      Tensor::over(REQUIRE(metal::wrapBuffer(device, native.get())), DType::f32, REQUIRE(Shape::make({1, 4, 1})), 0));
+}
+
 std::vector<float> readTensor(const Tensor& tensor) {
   std::vector<float> values(tensor.shape().elementCount());
   REQUIRE(tensor.read(std::as_writable_bytes(std::span(values))));

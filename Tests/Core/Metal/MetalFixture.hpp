@@ -37,6 +37,8 @@ using metal::AutoreleasePool;
 
 Tensor makeTensor(const std::shared_ptr<Device>& device, const std::vector<float>& values);
 std::vector<float> readTensor(const Tensor& tensor);
+// Four numbers for a cache of one head, in a buffer that Metal does not track.
+Tensor makeUntracked(const std::shared_ptr<Device>& device);
 
 // Encodes an op or a plan by itself, and commits.
 template <typename Op>

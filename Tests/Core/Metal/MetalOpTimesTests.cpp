@@ -146,11 +146,7 @@ TEST(MetalOpTimes, OfMoreOpsThanASampleBufferHoldsAreUnknown) {
 TEST(MetalOpTimes, PassesAreOrderedOverUntrackedMemory) {
   MetalFixture fixture;
   const auto device = fixture.makeDevice({.describesDispatches = true});
-  const AutoreleasePool pool;
-  const auto native = NS::TransferPtr(metal::nativeDevice(device)->newBuffer(
-      16, MTL::ResourceStorageModeShared | MTL::ResourceHazardTrackingModeUntracked));
-  const Tensor between = REQUIRE(
-      Tensor::over(REQUIRE(metal::wrapBuffer(device, native.get())), DType::f32, REQUIRE(Shape::make({1, 4, 1})), 0));
+  const Tensor between = makeUntracked(device);
   Chain chain(device);
   chain.one.write.into.keys = between;
   chain.two.write.keys = between;

@@ -22,5 +22,5 @@ def text(shape):
 
 
 def bits_per_element(byte_count, shape):
-    """Of a cache with so many bytes for keys and values."""
+    """Of a cache with this many bytes for keys and values."""
     return f"{8 * byte_count / (2 * KV_HEADS * shape.keys * HEAD_DIM):g} bits per element"

@@ -80,7 +80,7 @@ constexpr Rule<Op> kGroupRules[] = {
         "Pass token-major queries, or, if the tensor is head-major, say so: HeadsView with KVLayout::headMajor."),
 
     INVALID_IF(queryShape(op.queries).heads != 0 && !isMultiple(op, queryShape(op.queries).heads),
-               "query heads are no multiple of the cache's heads", groupText(op),
+               "the number of query heads is not a multiple of the cache's heads", groupText(op),
                "the same number of query heads for each head of the cache", "Pass all query heads of the layer."),
 
     INVALID_IF(queryShape(op.queries).heads != 0 && !areGrouped(op, queryShape(op.queries).heads),
