@@ -74,6 +74,20 @@ inline void storeFour(device uchar* into, uint type, bool isVectorized, ulong in
   }
 }
 
+inline uint2 wordsOfFloats(float4 x, uint type) {  // for 16-bit types
+  return type == uint(kFloat16) ? as_type<uint2>(roundedFour(x, half())) : as_type<uint2>(roundedFour(x, bfloat()));
+}
+inline void storeTwo(device uchar* into, uint type, bool isVectorized, ulong index, float2 x) {
+  if (!isVectorized) {
+    storeElement(into, type, index, x.x);
+    storeElement(into, type, index + 1u, x.y);
+  } else if (type == uint(kFloat32)) {
+    *reinterpret_cast<device float2*>(into + 4u * index) = x;
+  } else {
+    *reinterpret_cast<device uint*>(into + 2u * index) = wordsOfFloats(float4(x.x, x.y, 0.0f, 0.0f), type).x;
+  }
+}
+
 // Loads 1, 2, 4, 8 or 16 bytes, in one access if they are aligned, into the words that they fill.
 inline void loadBytes(device const uchar* from, uint bytes, bool isAligned, thread uint* words) {
   if (!isAligned) {
@@ -146,9 +160,6 @@ inline float4 floatsOfWords(thread const uint* words, uint type, ushort chunk) {
     return float4(as_type<half4>(uint2(a, b)));
   }
   return as_type<float4>(uint4(a << 16, a & 0xffff0000u, b << 16, b & 0xffff0000u));
-}
-inline uint2 wordsOfFloats(float4 x, uint type) {  // for 16-bit types
-  return type == uint(kFloat16) ? as_type<uint2>(roundedFour(x, half())) : as_type<uint2>(roundedFour(x, bfloat()));
 }
 template <ushort Chunks>
 MNK_SHARED void storeChunks(device uchar* into, uint type, bool isAligned, ulong index, thread const float4* x) {

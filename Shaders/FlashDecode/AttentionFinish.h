@@ -30,24 +30,26 @@ struct AttentionOutputs {
   device atomic_uint* arrived;
 };
 
+inline void storeStats(float rowMax, float rowSum, device float* stats, ulong index) {
+  stats[2u * index] = rowMax;
+  stats[2u * index + 1u] = rowSum;
+}
+
 // Stores a row as a part (sums, rowMax, rowSum) in the layout that StoredParts reads; storePartAtomic uses that of
 // AtomicParts.
 template <ushort Chunks>
 MNK_SHARED void storePart(
-    MergedRow<Chunks> row, device float* sums, device float* stats, ulong index, uint lanes, uint lane) {
+    MergedRow<Chunks> row, device float* sums, device float* stats, ulong index, uint lanes, uint lane,
+    bool isAligned) {
   if (lane < lanes) {
     device float* into = sums + (index * lanes + lane) * (4u * Chunks);
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      into[4 * i] = row.x[i].x;
-      into[4 * i + 1] = row.x[i].y;
-      into[4 * i + 2] = row.x[i].z;
-      into[4 * i + 3] = row.x[i].w;
+      setFour(into + 4 * i, isAligned, row.x[i]);
     }
   }
   if (lane == 0u) {
-    stats[2u * index] = row.rowMax;
-    stats[2u * index + 1u] = row.rowSum;
+    storeStats(row.rowMax, row.rowSum, stats, index);
   }
 }
 template <ushort Chunks>
@@ -69,28 +71,34 @@ inline void storePartAtomic(
   }
 }
 
+// The factor that normalizes a row, with its sink; partials keep their sums. Stores the row's log-sum-exp if `isFirst`.
+MNK_SHARED float finishFactor(
+    float rowMax, float rowSum, constant FlashDecodeFinish& p, ulong index, bool isFirst, AttentionOutputs out) {
+  float factor = 1.0f;
+  float total = rowSum;
+  if (flashHasSinks) {
+    const float sink = out.sinks[uint(index % p.heads)] * kLog2E;
+    const float newMax = max(rowMax, sink);
+    factor = fast::exp2(rowMax - newMax);
+    total = total * factor + fast::exp2(sink - newMax);
+    rowMax = newMax;
+  }
+  if (flashHasLogSumExp && isFirst) {
+    out.logSumExp[index] = total == 0.0f ? as_type<float>(0xff800000u) : (rowMax + precise::log2(total)) * kLn2;
+  }
+  if (!flashWritesPartials) {
+    factor = total == 0.0f ? 0.0f : factor / total;
+  }
+  return factor;
+}
+
 // The lanes of a simdgroup hold a row: each lane holds `Chunks` float4s, starting at element lane * 4 * Chunks. All
 // lanes must call this.
 template <ushort Chunks>
 MNK_SHARED void finishRow(
     MergedRow<Chunks> row, constant FlashDecodeFinish& p, ulong index, uint lane, AttentionOutputs out) {
   const uint first = lane * (4u * Chunks);
-  const uint head = uint(index % p.heads);
-  float factor = 1.0f;
-  float rowMax = row.rowMax;
-  float total = row.rowSum;
-  if (flashHasSinks) {
-    const float sink = out.sinks[head] * kLog2E;
-    rowMax = max(rowMax, sink);
-    factor = fast::exp2(row.rowMax - rowMax);
-    total = total * factor + fast::exp2(sink - rowMax);
-  }
-  if (flashHasLogSumExp && lane == 0u) {
-    out.logSumExp[index] = total == 0.0f ? as_type<float>(0xff800000u) : (rowMax + precise::log2(total)) * kLn2;
-  }
-  if (!flashWritesPartials) {
-    factor = total == 0.0f ? 0.0f : factor / total;
-  }
+  const float factor = finishFactor(row.rowMax, row.rowSum, p, index, lane == 0u, out);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     row.x[i] *= factor;
@@ -98,6 +106,7 @@ MNK_SHARED void finishRow(
   if (kvHasQuantizedValues && !kvIsUnrotated) {
     turned<Chunks>(row.x, kvValueDim, lanesOf(kvValueDim, Chunks), lane, p.inverseRoot);
     if (first < p.headDim) {
+      const uint head = uint(index % p.heads);
       const ulong headBase = ulong(head / (p.heads / p.kvHeads)) * p.headDim + first;
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
@@ -109,7 +118,7 @@ MNK_SHARED void finishRow(
     }
   }
   if (flashWritesPartials) {
-    storePart<Chunks>(row, out.sums, out.stats, index, p.lanes, lane);
+    storePart<Chunks>(row, out.sums, out.stats, index, p.lanes, lane, false);
   } else if (first < p.headDim) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
@@ -126,7 +135,7 @@ MNK_SHARED void finishPart(
   if (flashMergesInKernel) {
     storePartAtomic<Chunks>(row, out.partSums, out.partStats, part, p.finish.lanes, lane);
   } else if (flashIsSplit) {
-    storePart<Chunks>(row, out.sums, out.stats, part, p.finish.lanes, lane);
+    storePart<Chunks>(row, out.sums, out.stats, part, p.finish.lanes, lane, true);  // scratch memory is aligned
   } else {
     finishRow<Chunks>(row, p.finish, index, lane, out);
   }

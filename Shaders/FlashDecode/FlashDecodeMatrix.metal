@@ -50,8 +50,8 @@ inline void prepareQuery(
 
 template <ushort Rows, ushort Dim, ushort RowBlocks>
 inline void readQueries(
-    thread QueryShare<Dim, RowBlocks>& share, thread MatrixRows<Dim, RowBlocks>& rows, threadgroup float* prepared,
-    MatrixLane at, float queryScale) {
+    thread QueryShare<Dim, RowBlocks>& share, thread MatrixRows<half, Dim, Dim, RowBlocks>& rows,
+    threadgroup float* prepared, MatrixLane at, float queryScale) {
   MNK_UNROLL
   for (ushort r = 0; r < 2 * RowBlocks; ++r) {
     const uint row = r / 2 * 8u + at.column + r % 2;
@@ -76,13 +76,12 @@ inline void readQueries(
 // of all rows do not fit.
 template <ushort Chunks, ushort Dim, ushort RowBlocks>
 inline void reduceRows(
-    thread MatrixRows<Dim, RowBlocks>& state, constant FlashDecodeParams& p, AttentionTokens tokens, uint3 place,
-    uint firstRow, threadgroup float* pool, MatrixLane at, uint simdgroups, uint simdgroup, uint lane,
+    thread MatrixRows<half, Dim, Dim, RowBlocks>& state, constant FlashDecodeParams& p, AttentionTokens tokens,
+    uint3 place, uint firstRow, threadgroup float* pool, MatrixLane at, uint simdgroups, uint simdgroup, uint lane,
     AttentionOutputs out) {
   constexpr ushort PartRows = kFlashDecodeMatrixPartRows(Dim);
   constexpr ushort PartStride = Dim + kFlashDecodeMatrixPadding;
   const uint rows = p.group * tokens.count;
-  const float unit = kvHasQuantizedKeys ? as_type<float>(state.unit << 23) : 1.0f;
   threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
   threadgroup float* partSums = pool + firstPartSum(simdgroups * PartRows);
   MNK_UNROLL
@@ -95,6 +94,7 @@ inline void reduceRows(
         MNK_UNROLL
         for (ushort side = 0; side < 2; ++side) {
           const uint part = simdgroup * PartRows + at.column % PartRows + side;
+          const float unit = unitOf(state.unit[b])[side];
           threadgroup float* partInto = partSums + part * PartStride;
           MNK_UNROLL
           for (ushort i = 0; i < Dim / 8; i = ushort(i + 4)) {
@@ -200,7 +200,7 @@ kernel void flashDecodeMatrix(
     }
   }
 
-  MatrixRows<Dim, RowBlocks> state;
+  MatrixRows<half, Dim, Dim, RowBlocks> state;
   const uint tableBytes = 1u << (kvKeyBits == kvValueBits ? flashTableBits : flashTableBits - 1u);
   threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
   threadgroup half2* valueTable = kvKeyBits == kvValueBits ? keyTable : keyTable + tableBytes / 4u;
@@ -271,10 +271,15 @@ kernel void flashDecodeMatrix(
     if (Prefetches) {
       loadKeys(tile, p, sequence, keyVectors, at, next, end);
     }
-    maskScores(scores, state, p, sequence, mask, at, base, end, isCommon);
+    maskScores(scores, state, p, sequence, mask, base + keyOfBlock(at.row), end, isCommon);
     updateSoftmax(scores, state);
     if (kvHasQuantizedKeys) {
-      scaleProbs(scores, state, tile, valueVectors, flashHasMask || !isCommon);
+      float scales[Blocks];
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        scales[n] = codebookScale(tile.valueScales[n], valueVectors);
+      }
+      scaleProbs(scores, state, scales, flashHasMask || !isCommon);
     }
     if (!Prefetches) {
       loadValues(tile, p, sequence, valueVectors, at, base, end);

@@ -64,12 +64,16 @@
   ROW(256, 8, 16)
 
 // Instances of the prefill kernel: tile type, elements of a row per simdgroup, blocks of eight rows per simdgroup, and
-// keys per tile. Tiles of a type take about the same number of bytes at every length.
+// keys per tile. Tiles with few keys leave threadgroup memory for the partial products of simdgroups that share rows.
+// With one block, a lane needs at most 128 registers.
 #define MNK_FLASH_PREFILL_INSTANCES(ROW) \
   ROW(f16, 64, 2, 32)                    \
-  ROW(f16, 80, 2, 16)                    \
-  ROW(f16, 96, 2, 16)                    \
+  ROW(f16, 80, 1, 16)                    \
+  ROW(f16, 96, 1, 16)                    \
+  ROW(f16, 128, 1, 16)                   \
+  ROW(f16, 128, 1, 32)                   \
   ROW(f16, 128, 2, 16)                   \
+  ROW(f16, 128, 2, 32)                   \
   ROW(f32, 64, 1, 16)                    \
   ROW(f32, 80, 1, 8)                     \
   ROW(f32, 96, 1, 8)                     \
@@ -77,6 +81,7 @@
 
 // The same for latent caches: elements per simdgroup of the latent part, then of the RoPE part of a key.
 #define MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW) \
+  ROW(f16, 128, 16, 1, 16)                      \
   ROW(f16, 128, 16, 2, 16)                      \
   ROW(f32, 128, 16, 1, 8)
 
@@ -120,14 +125,15 @@ enum FlashDecodeBuffer {
 #define kFlashDecodeMatrixQueryBytes(dim, rows) \
   (((rows) * (kFlashDecodeMatrixQueryStride(dim) * 2 + 8) + 511) / 512 * 512)
 
-// Padding in elements after each vector of a prefill tile, which avoids bank conflicts. Threadgroup memory holds a tile
-// of keys and a tile of values, whose vectors have `dims` elements together; two floats for each of their vectors; a
-// word for each simdgroup; codebooks; and, if simdgroups share rows, the partial products of each simdgroup: 8 *
-// rowBlocks rows by `keys` keys.
-#define kFlashPrefillPadding 8
-#define kFlashPrefillMaxSimdgroups 32
-#define kFlashPrefillTileBytes(size, dims, keys) \
-  ((keys) * (((dims) + 2 * kFlashPrefillPadding) * (size) + 16) + 4 * kFlashPrefillMaxSimdgroups)
+// Elements from a key of a prefill tile to the next, and from a pair of values to the next, padded so that lanes access
+// different banks; and the padding of a row of queries or results.
+#define kFlashPrefillKeyStride(dim) ((dim) + 16)
+#define kFlashPrefillPairStride(dim) (2 * ((dim) + 8))
+#define kFlashPrefillRowPadding 8
+// Threadgroup memory holds a tile of keys and a tile of values, whose vectors have `dims` elements together; four
+// floats for each key; codebooks; and, if simdgroups share rows, the partial products of each simdgroup: 8 * rowBlocks
+// rows by `keys` keys.
+#define kFlashPrefillTileBytes(size, dims, keys) ((keys) * (((dims) + 32) * (size) + 16))
 #define kFlashPrefillPartBytes(rowBlocks, keys) ((rowBlocks) * (keys)*8 * 4)
 // Rows of each threadgroup if `threadgroups` of them share `rows` rows as evenly as units of `unit` rows allow.
 #define kFlashPrefillTileRows(rows, threadgroups, unit) \

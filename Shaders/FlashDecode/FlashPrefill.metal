@@ -10,6 +10,11 @@
 constant constexpr ushort kPrefillChunks = 2;
 constant constexpr ushort kLatentChunks = 4;
 
+template <typename T>
+inline void setFour(threadgroup T* into, float4 x) {
+  *reinterpret_cast<threadgroup vec<T, 4>*>(into) = vec<T, 4>(T(x.x), T(x.y), T(x.z), T(x.w));
+}
+
 // Applies the Hadamard rotation of a quantized cache to a query, normalizes it if T is half, and stores it. For a
 // latent cache, the first `latentDim` elements are rotated like values, and the rest like keys.
 template <typename T, bool IsLatent>
@@ -38,16 +43,52 @@ MNK_SHARED void prepareRow(
   }
   MNK_UNROLL
   for (ushort i = 0; i < Latent; ++i) {
-    storeTileFour(into + (lane * Latent + i) * 4u, x[i]);
+    setFour(into + (lane * Latent + i) * 4u, x[i]);
   }
   if (lane * (4u * kPrefillChunks) < headDim) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      storeTileFour(into + latentDim + (lane * Chunks + i) * 4u, rest[i]);
+      setFour(into + latentDim + (lane * Chunks + i) * 4u, rest[i]);
     }
   }
   if (lane == 0u) {
     *stat = found;
+  }
+}
+
+// Whether queries are f16 and multiply dense keys: they need no preparation. `isHalf`: tiles have halves.
+inline bool usesQueriesAsTheyAre(bool isHalf) {
+  return isHalf && !kvHasQuantizedKeys && !kvHasQuantizedValues && flashQueryType == uint(kFloat16) &&
+         flashIsVectorized;
+}
+
+// Stores a simdgroup's elements of a row, which need no rotation, as a result or as a part.
+template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void storeFromMatrices(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, ushort b, ushort side, float rowSum,
+    constant FlashDecodeParams& p, ulong row, uint split, uint part, MatrixLane at, AttentionOutputs out) {
+  const float rowMax = rows.rowMax[b][side];
+  const bool isFirst = part == 0u && at.row == 0u;
+  float factor = unitOf(rows.unit[b])[side];
+  if (!flashIsSplit) {
+    factor *= finishFactor(rowMax, rowSum, p.finish, row, isFirst, out);
+  }
+  const bool isPart = flashIsSplit || flashWritesPartials;
+  const ulong index = flashIsSplit ? row * p.splits + split : row;
+  if (isPart && isFirst) {
+    storeStats(rowMax, rowSum, out.stats, index);
+  }
+  const ulong first = index * p.finish.headDim + part * Dim + 2u * at.row;
+  MNK_UNROLL
+  for (ushort i = 0; i < Dim / 16; ++i) {
+    const float2 x =
+        float2(rows.result[b][2 * i].thread_elements()[side], rows.result[b][2 * i + 1].thread_elements()[side]) *
+        factor;
+    if (isPart) {
+      storeTwo(reinterpret_cast<device uchar*>(out.sums), uint(kFloat32), flashIsSplit, first + 16u * i, x);
+    } else {
+      storeTwo(out.into, flashIntoType, flashIsVectorizedInto, first + 16u * i, x);
+    }
   }
 }
 
@@ -76,28 +117,32 @@ kernel void flashPrefill(
   constexpr ushort Blocks = Keys / 8;
   constexpr ushort OwnRows = 8 * RowBlocks;
   constexpr bool IsLatent = Extra != 0;
-  constexpr uint Vectors = IsLatent ? Keys : 2 * Keys;  // queries that fit in the memory of the key and value tiles
-  constexpr uint ResultRows = Vectors * sizeof(T) / 4;  // result rows that fit in the same memory
-  constexpr ushort Chunks = IsLatent ? kLatentChunks : kPrefillChunks;
+  constexpr bool ArePairs = !IsLatent;
+  // What threads keep of the next tile, so that its loads overlap with the arithmetic of this one: all of it if there
+  // are at least eight simdgroups.
+  constexpr uint Parts = IsLatent ? 4 : Dim > 64 && Keys * sizeof(T) <= 32 ? 2 : 1;  // as planned, at most
+  constexpr ushort ValueUnits = (Keys * Dim * Parts / (ArePairs ? 16 : 8) + 255) / 256;
+  constexpr ushort KeyUnits = (Keys * (IsLatent ? Extra : Dim) * Parts / 8 + 255) / 256;
   const uint headDim = Dim * flashSimdgroupsPerRow;
-  const uint stride = headDim + kFlashPrefillPadding;
   const uint keyDim = IsLatent ? Extra * flashSimdgroupsPerRow : headDim;
-  const uint keyStride = keyDim + kFlashPrefillPadding;
   const uint latentDim = IsLatent ? headDim : 0u;
-  const uint queryStride = latentDim + keyStride;
   const uint threadIndex = simdgroup * 32u + lane;
+  const uint threads = simdgroups * 32u;
   const MatrixLane at = matrixLane(lane);
 
   threadgroup T* tile = reinterpret_cast<threadgroup T*>(pool);
+  const uint keyStride = kFlashPrefillKeyStride(keyDim);
+  const uint valueStride = IsLatent ? kFlashPrefillKeyStride(headDim) : kFlashPrefillPairStride(headDim);
   threadgroup T* keyTile = tile;
   threadgroup T* valueTile = tile + Keys * keyStride;
-  threadgroup float2* rowStats = reinterpret_cast<threadgroup float2*>(valueTile + Keys * stride);
-  threadgroup float* tileScales = reinterpret_cast<threadgroup float*>(rowStats);
-  threadgroup uint* specials = reinterpret_cast<threadgroup uint*>(rowStats + 2 * Keys);
-  threadgroup float* keyCodebook = reinterpret_cast<threadgroup float*>(specials + kFlashPrefillMaxSimdgroups);
-  threadgroup float* valueCodebook = kvHasQuantizedKeys ? keyCodebook + (1u << kvKeyBits) : keyCodebook;
+  threadgroup float2* rowStats =
+      reinterpret_cast<threadgroup float2*>(valueTile + Keys / (ArePairs ? 2 : 1) * valueStride);
+  threadgroup float* keyTileScales = reinterpret_cast<threadgroup float*>(rowStats);
+  threadgroup float* valueTileScales = keyTileScales + Keys;
+  threadgroup float* keyLevels = reinterpret_cast<threadgroup float*>(rowStats + 2 * Keys);
+  threadgroup float* valueLevels = kvHasQuantizedKeys ? keyLevels + (1u << kvKeyBits) : keyLevels;
   threadgroup float2* parts =
-      reinterpret_cast<threadgroup float2*>(kvHasQuantizedValues ? valueCodebook + (1u << kvValueBits) : valueCodebook);
+      reinterpret_cast<threadgroup float2*>(kvHasQuantizedValues ? valueLevels + (1u << kvValueBits) : valueLevels);
 
   const uint rowGroup = simdgroup / flashSimdgroupsPerRow;
   const uint part = simdgroup - rowGroup * flashSimdgroupsPerRow;
@@ -130,123 +175,222 @@ kernel void flashPrefill(
   if (IsLatent && flashIsOneTensor) {
     joinVectors(keyVectors, valueVectors, headBase);
   }
-  const uint splitBegin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
-  const uint splitEnd = min(splitBegin + sequence.splitKeys, sequence.endKey);
-  if (kvHasQuantizedKeys) {
-    fillCodebook(keyCodebook, kvKeyBits, threadIndex, simdgroups * 32u);
-  }
-  if (kvHasQuantizedValues) {
-    fillCodebook(valueCodebook, kvValueBits, threadIndex, simdgroups * 32u);
-  }
-
-  threadgroup float* valueScaleTile = tileScales + (1u + part * Dim / kScaledElements) * Keys;
-  const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, nullptr, nullptr, nullptr};
   const uint count = min(rowGroups * OwnRows, tileEnd - firstRow);
   const uint own = rowGroup * OwnRows;  // first of this simdgroup's rows, relative to firstRow
   const bool hasRows = rowGroup < rowGroups && own < count;
 
-  PrefillRows<T, Dim, Extra, RowBlocks> state;
-  startPrefill(state);
-  for (uint first = 0; first < count; first += Vectors) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous queries
-    for (uint r = first + simdgroup; r < min(first + Vectors, rowGroups * OwnRows); r += simdgroups) {
-      const ulong start = queryStart(p, tokens, kvHead, min(firstRow + r, rows - 1u));
-      prepareRow<T, IsLatent>(
-          tile + (r - first) * queryStride, rowStats + (r - first), queries, start, p, kvHead, latentDim, keyDim, lane,
-          keyMeans, channelScales, valueMeans);
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (hasRows && own >= first && own < first + Vectors) {
-      threadgroup const T* query = tile + (own - first) * queryStride;
-      readPrepared(
-          state, query + part * Dim, query + latentDim + part * Extra, rowStats + (own - first), queryStride, at);
-    }
-  }
-  MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    const uint row = min(firstRow + own + b * 8u + at.row, rows - 1u);
-    state.row[b] = attentionRow(p, sequence, tokens, kvHead, row, slopes);
-  }
-
   // Rows are ordered by position: the first row sees the oldest keys and the last row the newest.
   const uint windowBegin = attentionRow(p, sequence, tokens, kvHead, firstRow, slopes).firstKey;
   const uint lastEnd = attentionRow(p, sequence, tokens, kvHead, firstRow + count - 1u, slopes).endKey;
-  const uint begin = flashSeesPinned ? splitBegin : max(splitBegin, windowBegin);
+  const uint splitBegin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
+  const uint splitEnd = min(splitBegin + sequence.splitKeys, sequence.endKey);
   const uint end = min(splitEnd, lastEnd);
-
-  uint base = begin;
-  while (base < end) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous tile or queries
-    loadVectors<T, Keys>(
-        keyTile, tileScales, keyVectors, p, sequence, keyCodebook, base, end, threadIndex, simdgroups * 32u);
-    const bool isFinite = loadVectors<T, Keys>(
-        valueTile, tileScales + Keys, valueVectors, p, sequence, valueCodebook, base, end, threadIndex,
-        simdgroups * 32u);
-    const bool hasSpecial = simd_any(!isFinite);
-    if (!kvHasQuantizedValues && lane == 0u) {
-      specials[simdgroup] = hasSpecial ? 1u : 0u;
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-
-    const bool isUsed = hasRows && seesAny(state, base, base + Keys);
-    PrefillScores<RowBlocks, Blocks> scores;
-    if (isUsed) {
-      if (IsLatent) {
-        PrefillScores<RowBlocks, Blocks> rest;
-        multiplyKeys<0, Dim>(scores, state, valueTile + part * Dim, stride, at);
-        multiplyKeys<Dim, Extra>(rest, state, keyTile + part * Extra, keyStride, at);
-        addProducts(scores, rest, valueScaleTile, tileScales, at);
-      } else {
-        multiplyKeys<0, Dim>(scores, state, keyTile + part * Dim, keyStride, at);
-      }
-    }
-    if (flashSimdgroupsPerRow > 1u) {
-      constexpr uint Stored = RowBlocks * Blocks * 32;
-      if (isUsed) {
-        MNK_UNROLL
-        for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-          parts[simdgroup * Stored + i * 32u + lane] = scores.of[i / Blocks][i % Blocks];
-        }
-      }
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (isUsed) {
-        sumParts(scores, parts + rowGroup * flashSimdgroupsPerRow * Stored, lane);
-      }
-    }
-    if (isUsed) {
-      const bool isCommon = base + Keys <= end && seesAll(state, base, base + Keys);
-      scoreProducts(scores, state, p, sequence, tileScales, mask, base, end, isCommon, at);
-      updatePrefill(scores, state, valueScaleTile, at);
-      const bool mayHaveSpecials = !kvHasQuantizedValues && (flashHasMask || !isCommon);
-      if (mayHaveSpecials && simd_any(lane < simdgroups && specials[min(lane, simdgroups - 1u)] != 0u)) {
-        accumulateUnmaskedValues(scores, state, valueTile + part * Dim, stride, at, lane);
-      } else {
-        multiplyValues(scores, state, valueTile + part * Dim, stride, at);
-      }
-    }
-    base += Keys;
-    if (flashSeesPinned && base >= p.pinned) {
-      base = max(base, windowBegin);
-    }
+  uint base = flashSeesPinned ? splitBegin : max(splitBegin, windowBegin);
+  CachePiece<8> nextKeys[KeyUnits];
+  CachePiece<8> nextValues[ValueUnits * (ArePairs ? 2 : 1)];
+  // Keys and values are shared out from opposite ends, because there may be more threads than units.
+  const uint reversed = threads - 1u - threadIndex;
+  fetchUnits<KeyUnits, Keys, false>(nextKeys, keyVectors, p, sequence, base, end, threadIndex, threads);
+  fetchUnits<ValueUnits, Keys, ArePairs>(nextValues, valueVectors, p, sequence, base, end, reversed, threads);
+  if (kvHasQuantizedKeys) {
+    fillCodebook(keyLevels, kvKeyBits, threadIndex, threads);
+  }
+  if (kvHasQuantizedValues) {
+    fillCodebook(valueLevels, kvValueBits, threadIndex, threads);
   }
 
-  threadgroup float* results = pool;
+  MatrixRows<T, Dim + Extra, Dim, RowBlocks> state;
+  startSoftmax(state);
+  if (usesQueriesAsTheyAre(sizeof(T) == 2)) {
+    device const half* from = reinterpret_cast<device const half*>(queries);
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      const uint row = firstRow + own + b * 8u + at.column;
+      device const half* left = from + queryStart(p, tokens, kvHead, min(row, rows - 1u));
+      device const half* right = from + queryStart(p, tokens, kvHead, min(row + 1u, rows - 1u));
+      setQueries<0, Dim>(state, b, left + part * Dim, right + part * Dim, at);
+      setQueries<Dim, Extra>(state, b, left + latentDim + part * Extra, right + latentDim + part * Extra, at);
+      state.scoreScale[b] = float2(p.queryScale);
+      state.bias[b] = float2(0.0f);
+    }
+  } else {
+    constexpr uint Vectors = IsLatent ? Keys : 2 * Keys;  // queries that fit in the memory of the key and value tiles
+    const uint stride = latentDim + keyDim + kFlashPrefillRowPadding;
+    for (uint first = 0; first < count; first += Vectors) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous queries
+      for (uint r = first + simdgroup; r < min(first + Vectors, rowGroups * OwnRows); r += simdgroups) {
+        const ulong start = queryStart(p, tokens, kvHead, min(firstRow + r, rows - 1u));
+        prepareRow<T, IsLatent>(
+            tile + (r - first) * stride, rowStats + (r - first), queries, start, p, kvHead, latentDim, keyDim, lane,
+            keyMeans, channelScales, valueMeans);
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        const uint r = own + b * 8u;
+        if (hasRows && r >= first && r < first + Vectors) {
+          threadgroup const T* left = tile + (r - first + at.column) * stride;
+          setQueries<0, Dim>(state, b, left + part * Dim, left + stride + part * Dim, at);
+          left += latentDim + part * Extra;
+          setQueries<Dim, Extra>(state, b, left, left + stride, at);
+          const float2 x = rowStats[r - first + at.column];
+          const float2 y = rowStats[r - first + at.column + 1u];
+          state.bias[b] = float2(x.x, y.x);
+          state.scoreScale[b] = float2(x.y, y.y);
+        }
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups have read their queries
+  }
+
+  // Keys that the simdgroup's rows see: some row those in [ownBegin, ownEnd), each row those in [commonBegin,
+  // commonEnd).
+  const uint lastRow = min(firstRow + min(own + OwnRows, count) - 1u, rows - 1u);
+  const AttentionRow oldest = attentionRow(p, sequence, tokens, kvHead, min(firstRow + own, rows - 1u), slopes);
+  const AttentionRow newest = attentionRow(p, sequence, tokens, kvHead, lastRow, slopes);
+  const uint ownBegin = flashSeesPinned ? 0u : oldest.firstKey;
+  const uint ownEnd = newest.endKey;
+  const uint commonBegin = newest.firstKey;
+  const uint commonEnd = min(end, oldest.endKey);
+
+  threadgroup const T* ownValues = valueTile + part * Dim * (ArePairs ? 2u : 1u);
+  threadgroup const T* laneKeys = keyTile + part * (IsLatent ? Extra : Dim) + startOfKeys(keyStride, at);
+  threadgroup const T* laneValueKeys = ownValues + startOfKeys(valueStride, at);
+  threadgroup const float* laneKeyScales = keyTileScales + keyOfRow(at.row);
+  threadgroup const float* laneValueScales = valueTileScales + part * Dim / kScaledElements * Keys + keyOfRow(at.row);
+  threadgroup float2* ownParts = parts + rowGroup * flashSimdgroupsPerRow * (RowBlocks * Blocks * 32);
+  if (!IsLatent) {
+    storeUnits<KeyUnits, Keys, false>(
+        keyTile, keyStride, keyTileScales, keyLevels, nextKeys, keyVectors, p, sequence, base, end, threadIndex,
+        threads);
+  }
+  while (base < end) {
+    uint next = base + Keys;
+    if (flashSeesPinned && next >= p.pinned) {
+      next = max(next, windowBegin);
+    }
+    // The keys of this tile are stored; all simdgroups are done with the previous values.
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    storeUnits<ValueUnits, Keys, ArePairs>(
+        valueTile, valueStride, valueTileScales, valueLevels, nextValues, valueVectors, p, sequence, base, end,
+        reversed, threads);
+    if (IsLatent) {
+      storeUnits<KeyUnits, Keys, false>(
+          keyTile, keyStride, keyTileScales, keyLevels, nextKeys, keyVectors, p, sequence, base, end, threadIndex,
+          threads);
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // values are keys too
+      fetchUnits<ValueUnits, Keys, ArePairs>(nextValues, valueVectors, p, sequence, next, end, reversed, threads);
+    }
+    fetchUnits<KeyUnits, Keys, false>(nextKeys, keyVectors, p, sequence, next, end, threadIndex, threads);
+
+    const bool isUsed = hasRows && base < ownEnd && base + Keys > ownBegin;
+    MatrixScores<RowBlocks, Blocks> scores;
+    if (isUsed) {
+      scores = multiplyKeys < IsLatent ? Dim : 0, IsLatent ? Extra : Dim,
+      Blocks > (state, laneKeys, keyStride, laneKeyScales, kvHasQuantizedKeys);
+      if (IsLatent) {
+        const MatrixScores<RowBlocks, Blocks> rest =
+            multiplyKeys<0, Dim, Blocks>(state, laneValueKeys, valueStride, laneValueScales, kvHasQuantizedValues);
+        MNK_UNROLL
+        for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+          scores.of[i / Blocks][i % Blocks] += rest.of[i / Blocks][i % Blocks];
+        }
+      }
+      if (flashSimdgroupsPerRow > 1u) {
+        MNK_UNROLL
+        for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+          ownParts[(part * (RowBlocks * Blocks) + i) * 32u + lane] = scores.of[i / Blocks][i % Blocks];
+        }
+      }
+    }
+    // Values and partial products are stored; all simdgroups are done with the keys.
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (!IsLatent && next < end) {
+      storeUnits<KeyUnits, Keys, false>(
+          keyTile, keyStride, keyTileScales, keyLevels, nextKeys, keyVectors, p, sequence, next, end, threadIndex,
+          threads);
+      fetchUnits<ValueUnits, Keys, ArePairs>(nextValues, valueVectors, p, sequence, next, end, reversed, threads);
+    }
+    if (isUsed) {
+      if (flashSimdgroupsPerRow > 1u) {
+        sumParts(scores, ownParts, lane);
+      }
+      MNK_UNROLL
+      for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+        thread float2& score = scores.of[i / Blocks][i % Blocks];
+        score *= state.scoreScale[i / Blocks];
+        if (hasBias(IsLatent)) {
+          score += state.bias[i / Blocks];
+        }
+      }
+      const bool isCommon = base >= commonBegin && base + Keys <= commonEnd;
+      if (changesScores() || !isCommon) {
+        // Most tiles do not need this, so it is not kept in registers.
+        MNK_UNROLL
+        for (ushort r = 0; r < 2 * RowBlocks; ++r) {
+          const uint row = min(firstRow + own + r / 2 * 8u + at.column + r % 2, rows - 1u);
+          state.row[r / 2][r % 2] = attentionRow(p, sequence, tokens, kvHead, row, slopes);
+        }
+        maskScores(scores, state, p, sequence, mask, base + keyOfRow(at.row), end, isCommon);
+      }
+      updateSoftmax(scores, state);
+      if (kvHasQuantizedValues) {
+        float scales[Blocks];
+        MNK_UNROLL
+        for (ushort n = 0; n < Blocks; ++n) {
+          scales[n] = laneValueScales[n * 8u];
+        }
+        scaleProbs(scores, state, scales, flashHasMask || !isCommon);
+      }
+      const bool mayHaveSpecials = !kvHasQuantizedValues && (flashHasMask || !isCommon);
+      addValues<ArePairs>(scores, state, ownValues, valueStride, mayHaveSpecials, at, lane);
+    }
+    base = next;
+  }
+
+  const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, nullptr, nullptr, nullptr};
+  if (flashIsSplit || !kvHasQuantizedValues || kvIsUnrotated) {
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      const float2 rowSum = sumOfColumns(state.rowSum[b]);
+      MNK_UNROLL
+      for (ushort side = 0; side < 2; ++side) {
+        const uint r = own + b * 8u + at.column + side;
+        if (hasRows && r < count) {
+          const ulong row = rowIndex(p, tokens, kvHead, firstRow + r);
+          storeFromMatrices(state, b, side, rowSum[side], p, row, place.x, part, at, out);
+        }
+      }
+    }
+    return;
+  }
+  // The inverse rotation needs whole rows.
+  constexpr ushort Chunks = IsLatent ? kLatentChunks : kPrefillChunks;
+  constexpr uint ResultRows = (IsLatent ? Keys : 2 * Keys) * sizeof(T) / 4;  // that fit in the memory of the tiles
+  const uint stride = headDim + kFlashPrefillRowPadding;
   for (uint first = 0; first < count; first += ResultRows) {
     threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the tile or previous results
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
-      const float rowSum = sumOfRow(state.rowSum[b]);
+      const float2 rowSum = sumOfColumns(state.rowSum[b]);
       const uint r = own + b * 8u;
       if (hasRows && r >= first && r < first + ResultRows) {
-        const float unit = as_type<float>(state.unit[b] << 23);
-        threadgroup float* row = results + (r - first + at.row) * stride + part * Dim + at.column;
         MNK_UNROLL
-        for (ushort i = 0; i < Dim / 8; ++i) {
-          *reinterpret_cast<threadgroup float2*>(row + 8 * i) =
-              float2(state.result[b][i].thread_elements()[0], state.result[b][i].thread_elements()[1]) * unit;
-        }
-        if (part == 0u && at.column == 0u) {
-          rowStats[r - first + at.row] = float2(state.rowMax[b], rowSum);
+        for (ushort side = 0; side < 2; ++side) {
+          const uint row = r - first + at.column + side;
+          const float unit = unitOf(state.unit[b])[side];
+          threadgroup float* result = pool + row * stride + part * Dim + 2u * at.row;
+          MNK_UNROLL
+          for (ushort i = 0; i < Dim / 16; ++i) {
+            *reinterpret_cast<threadgroup float2*>(result + 16 * i) =
+                float2(
+                    state.result[b][2 * i].thread_elements()[side],
+                    state.result[b][2 * i + 1].thread_elements()[side]) *
+                unit;
+          }
+          if (part == 0u && at.row == 0u) {
+            rowStats[row] = float2(state.rowMax[b][side], rowSum[side]);
+          }
         }
       }
     }
@@ -256,20 +400,22 @@ kernel void flashPrefill(
       MergedRow<Chunks> row;
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
-        row.x[i] = reinterpret_cast<threadgroup const float4*>(results + (r - first) * stride)[from + i];
+        row.x[i] = reinterpret_cast<threadgroup const float4*>(pool + (r - first) * stride)[from + i];
       }
       row.rowMax = rowStats[r - first].x;
       row.rowSum = rowStats[r - first].y;
-      finishPart<Chunks>(row, p, rowIndex(p, tokens, kvHead, firstRow + r), place.x, lane, out);
+      finishRow<Chunks>(row, p.finish, rowIndex(p, tokens, kvHead, firstRow + r), lane, out);
     }
   }
 }
 
 #define ROW(type, dim, rowBlocks, keys) \
-  instantiate_kernel("flashPrefill_" #type "_" #dim, flashPrefill, type, dim, 0, rowBlocks, keys)
+  instantiate_kernel(                   \
+      "flashPrefill_" #type "_" #dim "_" #rowBlocks "_" #keys, flashPrefill, type, dim, 0, rowBlocks, keys)
 MNK_FLASH_PREFILL_INSTANCES(ROW)
 #undef ROW
 #define ROW(type, dim, extra, rowBlocks, keys) \
-  instantiate_kernel("flashPrefill_latent_" #type, flashPrefill, type, dim, extra, rowBlocks, keys)
+  instantiate_kernel(                          \
+      "flashPrefill_latent_" #type "_" #rowBlocks "_" #keys, flashPrefill, type, dim, extra, rowBlocks, keys)
 MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW)
 #undef ROW

@@ -22,7 +22,8 @@ inline MatrixLane matrixLane(uint lane) {
 }
 
 // Over the lanes that hold the same columns.
-inline float2 maxOfColumns(float2 x) {
+template <typename T>
+inline vec<T, 2> maxOfColumns(vec<T, 2> x) {
   x = max(x, simd_shuffle_xor(x, ushort(flashHasRowMajorMatrices ? 4 : 2)));
   x = max(x, simd_shuffle_xor(x, ushort(flashHasRowMajorMatrices ? 8 : 4)));
   return max(x, simd_shuffle_xor(x, ushort(16)));
@@ -39,8 +40,9 @@ inline uint finiteExponent(float x) {
   return exponent < 253u ? exponent : 0u;
 }
 
-inline simdgroup_half8x8 matrixOf(half2 x) {
-  simdgroup_half8x8 matrix;
+template <typename T>
+inline simdgroup_matrix<T, 8, 8> matrixOf(vec<T, 2> x) {
+  simdgroup_matrix<T, 8, 8> matrix;
   matrix.thread_elements()[0] = x.x;
   matrix.thread_elements()[1] = x.y;
   return matrix;

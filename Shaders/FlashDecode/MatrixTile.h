@@ -1,10 +1,7 @@
-// The phases of a tile of keys and values in the matrix kernel: load, score, softmax, values. All matrices are
-// transposed, so that only the maximum and the sum of a row need cross-lane reductions:
-//   scores  [key][row]  = keys [key][dim] * queries [dim][row]
-//   results [dim][row] += values [dim][key] * probs [key][row]     probs replace scores, in place
-// Scales of quantized vectors are applied to scores and probs, so that matrices hold codebook entries.
+// The phases of a tile of keys and values in the matrix kernel: load, score, values. MatrixSoftmax.h has those in
+// between.
 #pragma once
-#include "MatrixPieces.h"
+#include "MatrixSoftmax.h"
 
 // A lane's share of a tile, in blocks of eight keys.
 template <ushort Dim, ushort Blocks>
@@ -13,50 +10,6 @@ struct MatrixTile {
   CachePiece<Dim / 8> values[2 * Blocks];
   uint valueScales[Blocks];  // of the keys of the lane's rows
 };
-
-// The rows of a simdgroup, in blocks of eight, and their softmax so far. A lane has two rows of each block: those of
-// its columns.
-template <ushort Dim, ushort RowBlocks>
-struct MatrixRows {
-  AttentionRow row[RowBlocks][2];
-  simdgroup_half8x8 query[RowBlocks][Dim / 8];
-  float2 scoreScale[RowBlocks];  // of products with these queries
-  float2 bias[RowBlocks];        // added to scores for the keys' mean
-  simdgroup_float8x8 result[RowBlocks][Dim / 8];
-  float2 rowMax[RowBlocks];
-  float2 rowSum[RowBlocks];
-  // Probs times value scales must fit in halves. Results of a quantized cache are therefore scaled by a power of two:
-  // the exponent of the largest such product so far.
-  uint unit;  // its exponent
-};
-
-template <ushort RowBlocks, ushort Blocks>
-struct MatrixScores {
-  float2 of[RowBlocks][Blocks];
-};
-
-template <ushort Dim, ushort RowBlocks>
-inline void startSoftmax(thread MatrixRows<Dim, RowBlocks>& rows) {
-  MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    rows.rowMax[b] = float2(kInitialRowMax);
-    rows.rowSum[b] = float2(0.0f);
-    MNK_UNROLL
-    for (ushort i = 0; i < Dim / 8; ++i) {
-      rows.result[b][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    }
-  }
-  rows.unit = 1;
-}
-
-template <ushort Dim, ushort RowBlocks>
-inline void scaleResults(thread MatrixRows<Dim, RowBlocks>& rows, ushort b, float2 factor) {
-  MNK_UNROLL
-  for (ushort i = 0; i < Dim / 8; ++i) {
-    rows.result[b][i].thread_elements()[0] *= factor.x;
-    rows.result[b][i].thread_elements()[1] *= factor.y;
-  }
-}
 
 // Loads the keys of a tile, then its values and their scales. Past `end`, the last key is loaded again and its score is
 // masked: without a branch, the compiler can hoist the loads.
@@ -95,7 +48,7 @@ MNK_SHARED void loadValueScales(
 
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
-    thread MatrixTile<Dim, Blocks>& tile, thread MatrixRows<Dim, RowBlocks>& rows, CacheVectors keys,
+    thread MatrixTile<Dim, Blocks>& tile, thread MatrixRows<half, Dim, Dim, RowBlocks>& rows, CacheVectors keys,
     threadgroup const half2* table, uint copy) {
   // With few blocks, two independent accumulators per block hide the latency of the multiply-accumulate.
   constexpr ushort Chains = Blocks * RowBlocks > 2 ? 1 : 2;
@@ -135,104 +88,6 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
   return scores;
 }
 
-// Applies the score options, and hides keys that a row does not see. `isCommon`: all rows see all keys of the tile.
-template <ushort Dim, ushort Blocks, ushort RowBlocks>
-MNK_SHARED void maskScores(
-    thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows,
-    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, device const uchar* mask, MatrixLane at,
-    uint base, uint end, bool isCommon) {
-  if (!changesScores() && isCommon) {
-    return;
-  }
-  MNK_UNROLL
-  for (ushort n = 0; n < Blocks; ++n) {
-    const uint key = base + n * 8u + keyOfBlock(at.row);
-    MNK_UNROLL
-    for (ushort b = 0; b < RowBlocks; ++b) {
-      const float2 score = scores.of[b][n];
-      const bool isSeen0 = isCommon || (key < end && isSeenBy(p, rows.row[b][0], key));
-      const bool isSeen1 = isCommon || (key < end && isSeenBy(p, rows.row[b][1], key));
-      scores.of[b][n] = float2(
-          isSeen0 ? scoreOf(p, sequence, rows.row[b][0], key, score.x, mask) : kMaskedScore,
-          isSeen1 ? scoreOf(p, sequence, rows.row[b][1], key, score.y, mask) : kMaskedScore);
-    }
-  }
-}
-
-// Updates each row's maximum with its scores, rescales its sums if the maximum has grown, and turns scores into probs.
-template <ushort Dim, ushort Blocks, ushort RowBlocks>
-MNK_SHARED void updateSoftmax(thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows) {
-  float2 newMax[RowBlocks];
-  bool isHigher = false;
-  MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    newMax[b] = rows.rowMax[b];
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      newMax[b] = max(newMax[b], scores.of[b][n]);
-    }
-    newMax[b] = maxOfColumns(newMax[b]);
-    isHigher = isHigher || newMax[b].x > rows.rowMax[b].x || newMax[b].y > rows.rowMax[b].y;
-  }
-  if (simd_any(isHigher)) {
-    MNK_UNROLL
-    for (ushort b = 0; b < RowBlocks; ++b) {
-      const float2 rescale =
-          float2(fast::exp2(rows.rowMax[b].x - newMax[b].x), fast::exp2(rows.rowMax[b].y - newMax[b].y));
-      rows.rowMax[b] = newMax[b];
-      rows.rowSum[b] *= rescale;
-      scaleResults(rows, b, rescale);
-    }
-  }
-  MNK_UNROLL
-  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-    const ushort b = i / Blocks;
-    const float2 score = scores.of[b][i % Blocks];
-    const float2 prob = float2(fast::exp2(score.x - rows.rowMax[b].x), fast::exp2(score.y - rows.rowMax[b].y));
-    rows.rowSum[b] += prob;
-    scores.of[b][i % Blocks] = prob;
-  }
-}
-
-// Multiplies probs by the scales of the values, and raises the unit of the results if a product exceeds it.
-template <ushort Dim, ushort Blocks, ushort RowBlocks>
-MNK_SHARED void scaleProbs(
-    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<Dim, RowBlocks>& rows,
-    thread MatrixTile<Dim, Blocks>& tile, CacheVectors values, bool mayBeZero) {
-  const float unitEnd = as_type<float>((rows.unit + 1u) << 23);
-  bool isLarger = false;
-  MNK_UNROLL
-  for (ushort n = 0; n < Blocks; ++n) {
-    const float scale = codebookScale(tile.valueScales[n], values);
-    MNK_UNROLL
-    for (ushort b = 0; b < RowBlocks; ++b) {
-      const float2 prob = probs.of[b][n];
-      float2 scaled = prob * scale;
-      if (mayBeZero) {  // the scale of a masked key may be NaN
-        scaled = float2(prob.x == 0.0f ? 0.0f : scaled.x, prob.y == 0.0f ? 0.0f : scaled.y);
-      }
-      isLarger = isLarger || max(max(scaled.x, -scaled.x), max(scaled.y, -scaled.y)) >= unitEnd;
-      probs.of[b][n] = scaled;
-    }
-  }
-  if (simd_any(isLarger)) {
-    uint exponent = rows.unit;
-    MNK_UNROLL
-    for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-      const float2 prob = probs.of[i / Blocks][i % Blocks];
-      exponent = max(exponent, max(finiteExponent(prob.x), finiteExponent(prob.y)));
-    }
-    exponent = maxOverLanes(exponent, 32);
-    const uint grown = exponent - rows.unit;
-    const float rescale = as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
-    MNK_UNROLL
-    for (ushort b = 0; b < RowBlocks; ++b) {
-      scaleResults(rows, b, float2(rescale));
-    }
-    rows.unit = exponent;
-  }
-}
-
 // Whether all halves of these pieces are finite, in all lanes.
 template <ushort Elements, ushort Count>
 inline bool areFinite(thread const CachePiece<Elements>* pieces) {
@@ -248,15 +103,14 @@ inline bool areFinite(thread const CachePiece<Elements>* pieces) {
 // Adds the values of a tile to the results, weighted by probs.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED void accumulateValues(
-    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<Dim, RowBlocks>& rows,
+    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<half, Dim, Dim, RowBlocks>& rows,
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     AttentionTokens tokens, device const float* slopes, threadgroup const half2* table, uint copy, MatrixLane at,
     uint base, uint end, bool isCommon) {
-  const float perUnit = kvHasQuantizedKeys ? as_type<float>((254u - rows.unit) << 23) : 1.0f;
   simdgroup_half8x8 prob[RowBlocks][Blocks];
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-    const float2 x = probs.of[i / Blocks][i % Blocks] * perUnit;
+    const float2 x = probs.of[i / Blocks][i % Blocks] * perUnit(rows.unit[i / Blocks]);
     prob[i / Blocks][i % Blocks] = matrixOf(half2(half(x.x), half(x.y)));
   }
   if (kvHasQuantizedKeys || !flashHasTokens || isCommon || areFinite<Dim / 8, 2 * Blocks>(tile.values)) {

@@ -2,6 +2,7 @@
 // rowMax), and the sum of values weighted by these probs. Scores are premultiplied by log2(e), so that probs are powers
 // of two.
 #pragma once
+#include "../Common/FourElements.h"
 #include "../Common/Lanes.h"
 
 constant constexpr float kLog2E = 1.44269504088896341f;
@@ -147,7 +148,8 @@ MNK_SHARED MergedRow<Chunks> mergedInThreadgroup(
 struct StoredParts {
   device const float* sums;
   device const float* stats;
-  uint stride;  // vectors from a part to the next
+  uint stride;     // vectors from a part to the next
+  bool isAligned;  // to 16 bytes
 };
 // A part without keys adds nothing, whatever its rowMax: callers may pass zeros.
 inline float2 statOf(StoredParts from, uint part) {
@@ -156,8 +158,7 @@ inline float2 statOf(StoredParts from, uint part) {
   return float2(rowSum == 0.0f ? kInitialRowMax : from.stats[at], rowSum);
 }
 inline float4 foursOf(StoredParts from, uint part, uint lane, ushort i, ushort chunks, uint lanes) {
-  device const float* at = from.sums + (ulong(part) * from.stride * lanes + lane) * (4u * chunks) + 4u * i;
-  return float4(at[0], at[1], at[2], at[3]);
+  return fourOf(from.sums + (ulong(part) * from.stride * lanes + lane) * (4u * chunks) + 4u * i, from.isAligned);
 }
 // Parts that other threadgroups of the same dispatch stored. They are exchanged as atomics, one float at a time, in a
 // layout in which neighboring lanes access neighboring floats.

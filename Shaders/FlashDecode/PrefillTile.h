@@ -1,234 +1,232 @@
-// The phases of a tile of keys and values in the prefill kernel: load, score, softmax, values. A tile is in threadgroup
-// memory, as elements of type T (f16 or f32). All simdgroups load it together, and each uses it for its own rows:
-//   scores  [row][key]  = queries [row][dim] * keys [dim][key]
-//   results [row][dim] += probs [row][key] * values [key][dim]     probs replace scores, in place
-// Scales of quantized vectors are applied to scores and probs, so that tiles hold codebook entries.
+// The phases of a tile of keys and values in the prefill kernel: load, score, values. MatrixSoftmax.h has those in
+// between. A tile is in threadgroup memory, as elements of type T (f16 or f32). All simdgroups load it together, and
+// each uses it for its own rows.
+//   keys    [key][dim]
+//   values  [pair][dim][2]: the values of the two keys that a lane has of a matrix lie side by side
 // `flashSimdgroupsPerRow` simdgroups share a row of more than 128 elements: each has a part of its query and of its
-// result. In a latent cache, a key is the value followed by `Extra` elements per simdgroup, and the tile of values also
-// serves as keys.
+// result. In a latent cache, a key is the value followed by `Extra` elements per simdgroup. Its values serve as keys
+// too, so they lie like keys.
 #pragma once
-#include "MatrixPieces.h"
+#include "MatrixSoftmax.h"
 
 pipeline_constant(uint, flashSimdgroupsPerRow, kFlashDecodeSimdgroupsPerRow);
-
-template <typename T>
-inline simdgroup_matrix<T, 8, 8> matrixOfTwo(T x, T y) {
-  simdgroup_matrix<T, 8, 8> matrix;
-  matrix.thread_elements()[0] = x;
-  matrix.thread_elements()[1] = y;
-  return matrix;
-}
-
-// Reductions over the lanes that hold the same row of a matrix.
-inline ushort secondColumnStep() {
-  return ushort(flashHasRowMajorMatrices ? 2 : 8);
-}
-inline float maxOfRow(float x) {
-  x = max(x, simd_shuffle_xor(x, ushort(1)));
-  return max(x, simd_shuffle_xor(x, secondColumnStep()));
-}
-inline uint maxOfRow(uint x) {
-  x = max(x, simd_shuffle_xor(x, ushort(1)));
-  return max(x, simd_shuffle_xor(x, secondColumnStep()));
-}
-inline float sumOfRow(float x) {
-  x += simd_shuffle_xor(x, ushort(1));
-  return x + simd_shuffle_xor(x, secondColumnStep());
-}
-// The lane that holds column `column` of the matrix row that `lane` holds a part of.
-inline ushort laneOfColumn(uint lane, uint column) {
-  return ushort(
-      flashHasRowMajorMatrices ? (lane & ~3u) | (column >> 1)
-                               : (lane & ~9u) | ((column >> 1) & 1u) | ((column >> 2) << 3));
-}
-
-inline bool isFiniteBits(float x) {
-  return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
-}
-inline void storeTileFour(threadgroup half* into, float4 x) {
-  *reinterpret_cast<threadgroup half4*>(into) = half4(half(x.x), half(x.y), half(x.z), half(x.w));
-}
-inline void storeTileFour(threadgroup float* into, float4 x) {
-  *reinterpret_cast<threadgroup float4*>(into) = x;
-}
 
 // Elements of a vector that share a scale.
 constant constexpr uint kScaledElements = 256;
 
-// Loads keys or values [base, end) and, if they are quantized, their scales, `Keys` for each block of kScaledElements.
-// The rest of the tile is zero-filled. Returns whether all elements that this thread loaded are finite.
-template <typename T, ushort Keys>
-MNK_SHARED bool loadVectors(
-    threadgroup T* tile, threadgroup float* scales, CacheVectors from, constant FlashDecodeParams& p,
-    constant FlashDecodeSequence& sequence, threadgroup const float* levels, uint base, uint end, uint index,
-    uint threads) {
-  constexpr ushort Elements = 8;
-  const uint stride = from.headDim + kFlashPrefillPadding;
-  const uint pieces = from.headDim / Elements;
-  bool isFinite = true;
-  for (uint i = index; i < Keys * pieces; i += threads) {
-    const uint key = i / pieces;
-    const uint first = (i - key * pieces) * Elements;
-    CachePiece<Elements> piece = {};
-    if (base + key < end) {
-      loadPiece(piece, from, vectorOfKey(p, sequence, base + key), first);
+// The key of a block of eight that a matrix row or column represents. In this order, the keys of neighboring rows and
+// those of every other column lie in different banks.
+inline uint keyOfRow(uint index) {
+  return index ^ (index >> 2);
+}
+
+// The lane that holds matrix row `row` of the columns that `lane` holds.
+inline ushort laneOfRow(uint lane, uint row) {
+  return ushort(
+      flashHasRowMajorMatrices ? row * 4u + (lane & 3u) : (lane & 9u) | ((row & 3u) << 1) | ((row & 4u) << 2));
+}
+
+inline void storeEight(threadgroup half* into, thread const half* x) {
+  *reinterpret_cast<threadgroup uint4*>(into) = uint4(
+      as_type<uint>(half2(x[0], x[1])), as_type<uint>(half2(x[2], x[3])), as_type<uint>(half2(x[4], x[5])),
+      as_type<uint>(half2(x[6], x[7])));
+}
+inline void storeEight(threadgroup float* into, thread const float* x) {
+  reinterpret_cast<threadgroup float4*>(into)[0] = float4(x[0], x[1], x[2], x[3]);
+  reinterpret_cast<threadgroup float4*>(into)[1] = float4(x[4], x[5], x[6], x[7]);
+}
+
+// Threads load keys, or values, in units: eight elements of a vector, or of both vectors of a pair. The key of a
+// vector, or of one side of a pair, relative to the tile's first.
+template <bool ArePairs>
+inline uint keyOfVector(uint vector, ushort side) {
+  return ArePairs ? vector / 4u * 8u + keyOfRow(vector % 4u * 2u + side) : vector;
+}
+
+// Loads a unit without waiting for it. Elements of keys from `end` on are 0.
+template <ushort Keys, bool ArePairs>
+inline void fetchUnit(
+    thread CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
+    constant FlashDecodeSequence& sequence, uint base, uint end, uint unit) {
+  const uint vector = unit / (from.headDim / 8u);
+  MNK_UNROLL
+  for (ushort side = 0; side < (ArePairs ? 2 : 1); ++side) {
+    const uint key = keyOfVector<ArePairs>(vector, side);
+    CachePiece<8> piece = {};
+    if (key < Keys && base + key < end) {
+      loadPiece(piece, from, vectorOfKey(p, sequence, base + key), unit % (from.headDim / 8u) * 8u);
     }
+    pieces[side] = piece;
+  }
+}
+// Stores a unit in a tile, whose vectors or pairs are `stride` elements apart, and the scales of codes, `Keys` for each
+// block of kScaledElements.
+template <ushort Keys, bool ArePairs, typename T>
+inline void storeUnit(
+    threadgroup T* tile, uint stride, threadgroup float* scales, threadgroup const float* levels,
+    thread const CachePiece<8>* pieces, CacheVectors from, uint unit) {
+  constexpr ushort Vectors = ArePairs ? 2 : 1;
+  const uint vector = unit / (from.headDim / 8u);
+  const uint first = unit % (from.headDim / 8u) * 8u;
+  T x[8 * Vectors];
+  MNK_UNROLL
+  for (ushort side = 0; side < Vectors; ++side) {
     MNK_UNROLL
-    for (ushort chunk = 0; chunk < Elements / 4; ++chunk) {
-      const floats<4> four = floatsOfPiece<4>(piece, chunk, from.bits, levels);
-      const float4 x = float4(four[0], four[1], four[2], four[3]);
-      isFinite = isFinite && isFiniteBits(x.x) && isFiniteBits(x.y) && isFiniteBits(x.z) && isFiniteBits(x.w);
-      storeTileFour(tile + key * stride + first + 4u * chunk, x);
+    for (ushort chunk = 0; chunk < 2; ++chunk) {
+      const floats<4> four = floatsOfPiece<4>(pieces[side], chunk, from.bits, levels);
+      MNK_UNROLL
+      for (ushort i = 0; i < 4; ++i) {
+        x[(4 * chunk + i) * Vectors + side] = T(four[i]);
+      }
     }
     if (from.bits != 0u && first % kScaledElements == 0u) {
-      scales[first / kScaledElements * Keys + key] = base + key < end ? codebookScale(piece.scale, from) : 0.0f;
+      scales[first / kScaledElements * Keys + keyOfVector<ArePairs>(vector, side)] =
+          codebookScale(pieces[side].scale, from);
     }
   }
-  return isFinite;
+  MNK_UNROLL
+  for (ushort i = 0; i < Vectors; ++i) {
+    storeEight(tile + vector * stride + first * Vectors + 8u * i, x + 8 * i);
+  }
 }
 
-// The state of a simdgroup for `8 * RowBlocks` rows: `Dim` elements of queries and results, `Extra` more elements of
-// queries, and the running softmax. A lane has one row of each block of eight.
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
-struct PrefillRows {
-  AttentionRow row[RowBlocks];
-  simdgroup_matrix<T, 8, 8> query[RowBlocks][(Dim + Extra) / 8];
-  float scoreScale[RowBlocks];  // of products with these queries
-  float bias[RowBlocks];        // added to scores for the keys' mean
-  simdgroup_float8x8 result[RowBlocks][Dim / 8];
-  float rowMax[RowBlocks];
-  float rowSum[RowBlocks];
-  // Probs times value scales may have to fit in halves. Results of a quantized cache are therefore scaled by a power of
-  // two: the exponent of the largest such product so far.
-  uint unit[RowBlocks];  // its exponent
-};
-
-template <ushort RowBlocks, ushort Blocks>
-struct PrefillScores {
-  float2 of[RowBlocks][Blocks];
-};
-
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
-inline void startPrefill(thread PrefillRows<T, Dim, Extra, RowBlocks>& rows) {
+// Loads the first `Units` units of thread `index`, of the keys from `base` on.
+template <ushort Units, ushort Keys, bool ArePairs>
+inline void fetchUnits(
+    thread CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
+    constant FlashDecodeSequence& sequence, uint base, uint end, uint index, uint threads) {
   MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    rows.rowMax[b] = kInitialRowMax;
-    rows.rowSum[b] = 0.0f;
-    rows.unit[b] = kvHasQuantizedValues ? 1u : 127u;
-    MNK_UNROLL
-    for (ushort i = 0; i < Dim / 8; ++i) {
-      rows.result[b][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  for (ushort n = 0; n < Units; ++n) {
+    fetchUnit<Keys, ArePairs>(pieces + n * (ArePairs ? 2 : 1), from, p, sequence, base, end, index + n * threads);
+  }
+}
+// Stores them, and loads and stores the rest if there are few threads.
+template <ushort Units, ushort Keys, bool ArePairs, typename T>
+MNK_SHARED void storeUnits(
+    threadgroup T* tile, uint stride, threadgroup float* scales, threadgroup const float* levels,
+    thread const CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
+    constant FlashDecodeSequence& sequence, uint base, uint end, uint index, uint threads) {
+  constexpr ushort Vectors = ArePairs ? 2 : 1;
+  const uint units = Keys / Vectors * (from.headDim / 8u);
+  MNK_UNROLL
+  for (ushort n = 0; n < Units; ++n) {
+    if (index + n * threads < units) {
+      storeUnit<Keys, ArePairs>(tile, stride, scales, levels, pieces + n * Vectors, from, index + n * threads);
     }
   }
-}
-
-// Even elements of a group of sixteen are in one matrix and odd ones in the next, so that a lane loads neighboring
-// elements of a key. `query` and `extra` point to the two parts of the first block of queries, `stats` to the stats
-// that prepareRow stored.
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
-inline void readPrepared(
-    thread PrefillRows<T, Dim, Extra, RowBlocks>& rows, threadgroup const T* query, threadgroup const T* extra,
-    threadgroup const float2* stats, uint stride, MatrixLane at) {
-  MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    const uint row = b * 8u + at.row;
-    MNK_UNROLL
-    for (ushort i = 0; i < (Dim + Extra) / 16; ++i) {
-      threadgroup const T* from = i < Dim / 16 ? query + 16u * i : extra + (16u * i - Dim);
-      const vec<T, 4> x = *reinterpret_cast<threadgroup const vec<T, 4>*>(from + row * stride + 2u * at.column);
-      rows.query[b][2 * i] = matrixOfTwo<T>(x.x, x.z);
-      rows.query[b][2 * i + 1] = matrixOfTwo<T>(x.y, x.w);
-    }
-    rows.bias[b] = stats[row].x;
-    rows.scoreScale[b] = stats[row].y;
+  for (uint unit = index + Units * threads; unit < units; unit += threads) {
+    CachePiece<8> rest[Vectors];
+    fetchUnit<Keys, ArePairs>(rest, from, p, sequence, base, end, unit);
+    storeUnit<Keys, ArePairs>(tile, stride, scales, levels, rest, from, unit);
   }
 }
 
-// Whether one of the simdgroup's rows sees one of the keys from `base` to before `end`, and whether each sees each.
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
-inline bool seesAny(thread const PrefillRows<T, Dim, Extra, RowBlocks>& rows, uint base, uint end) {
-  bool seesOne = false;
-  MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    seesOne = seesOne || (base < rows.row[b].endKey && (flashSeesPinned || end > rows.row[b].firstKey));
-  }
-  return simd_any(seesOne);
+// Four neighboring elements of a row of queries.
+inline half4 fourAt(device const half* from) {
+  return *reinterpret_cast<device const half4*>(from);
 }
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
-inline bool seesAll(thread const PrefillRows<T, Dim, Extra, RowBlocks>& rows, uint base, uint end) {
-  bool seesEach = true;
-  MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    seesEach = seesEach && base >= rows.row[b].firstKey && end <= rows.row[b].endKey;
-  }
-  return simd_all(seesEach);
+template <typename T>
+inline vec<T, 4> fourAt(threadgroup const T* from) {
+  return *reinterpret_cast<threadgroup const vec<T, 4>*>(from);
 }
 
-// Products of keys and the `Count` elements of queries from `First` on.
-template <ushort First, ushort Count, typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
-MNK_SHARED void multiplyKeys(
-    thread PrefillScores<RowBlocks, Blocks>& products, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
-    threadgroup const T* keys, uint stride, MatrixLane at) {
+// Sets `Count` elements of the queries of a block of rows, from element `First` on, to elements of the two rows that a
+// lane has. Of a group of sixteen elements, a matrix has those that make keyMatrices load four neighboring ones.
+template <ushort First, ushort Count, typename T, ushort Queries, ushort Dim, ushort RowBlocks, typename Pointer>
+inline void setQueries(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, ushort b, Pointer left, Pointer right, MatrixLane at) {
+  const bool isOdd = at.row % 2u != 0u;
+  MNK_UNROLL
+  for (ushort i = 0; i < Count / 16; ++i) {
+    const auto x = fourAt(left + 16u * i + at.row / 2u * 4u);
+    const auto y = fourAt(right + 16u * i + at.row / 2u * 4u);
+    rows.query[b][First / 8 + 2 * i] = matrixOf(vec<T, 2>(T(isOdd ? x.y : x.x), T(isOdd ? y.y : y.x)));
+    rows.query[b][First / 8 + 2 * i + 1] = matrixOf(vec<T, 2>(T(isOdd ? x.w : x.z), T(isOdd ? y.w : y.z)));
+  }
+}
+
+// Where a lane's elements of the first matrix of keys start. Those of other matrices are at distances that are the same
+// for all lanes, which load instructions encode.
+inline uint startOfKeys(uint stride, MatrixLane at) {
+  return keyOfRow(at.row) * stride + 2u * at.column;
+}
+// The same for values: for both columns if they are in pairs, and otherwise for the column `at.column + side`.
+template <bool ArePairs>
+inline uint startOfValues(uint stride, MatrixLane at, ushort side) {
+  return ArePairs ? at.column / 2u * stride + 4u * at.row : keyOfRow(at.column + side) * stride + 2u * at.row;
+}
+
+// Matrices 2 * i and 2 * i + 1 of a block of eight keys. Those of values have even elements and odd elements of a group
+// of sixteen.
+template <typename T>
+inline void keyMatrices(
+    thread simdgroup_matrix<T, 8, 8>* two, threadgroup const T* from, uint stride, ushort block, ushort i) {
+  const vec<T, 4> x = fourAt(from + block * 8u * stride + 16u * i);
+  two[0] = matrixOf(vec<T, 2>(x.x, x.y));
+  two[1] = matrixOf(vec<T, 2>(x.z, x.w));
+}
+template <bool ArePairs, typename T>
+inline void valueMatrices(
+    thread simdgroup_matrix<T, 8, 8>* two, threadgroup const T* left, threadgroup const T* right, uint stride,
+    ushort block, ushort i) {
+  if (ArePairs) {
+    const vec<T, 4> x = fourAt(left + block * 4u * stride + 32u * i);
+    two[0] = matrixOf(vec<T, 2>(x.x, x.y));
+    two[1] = matrixOf(vec<T, 2>(x.z, x.w));
+    return;
+  }
+  const uint offset = block * 8u * stride + 16u * i;
+  const vec<T, 2> x = *reinterpret_cast<threadgroup const vec<T, 2>*>(left + offset);
+  const vec<T, 2> y = *reinterpret_cast<threadgroup const vec<T, 2>*>(right + offset);
+  two[0] = matrixOf(vec<T, 2>(x.x, y.x));
+  two[1] = matrixOf(vec<T, 2>(x.y, y.y));
+}
+
+// Products of keys and the `Count` elements of queries from `First` on, multiplied by the scales of the keys if they
+// are quantized.
+template <ushort First, ushort Count, ushort Blocks, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+MNK_SHARED MatrixScores<RowBlocks, Blocks> multiplyKeys(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, threadgroup const T* from, uint stride,
+    threadgroup const float* scales, bool areQuantized) {
   simdgroup_float8x8 sums[RowBlocks][Blocks];
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
     sums[i / Blocks][i % Blocks] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
-  threadgroup const T* own = keys + at.column * stride + 2u * at.row;
   MNK_UNROLL
   for (ushort i = 0; i < Count / 16; ++i) {
+    simdgroup_matrix<T, 8, 8> key[Blocks][2];
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
-      threadgroup const T* from = own + n * 8u * stride + 16u * i;
-      const vec<T, 2> x = *reinterpret_cast<threadgroup const vec<T, 2>*>(from);
-      const vec<T, 2> y = *reinterpret_cast<threadgroup const vec<T, 2>*>(from + stride);
-      const simdgroup_matrix<T, 8, 8> even = matrixOfTwo<T>(x.x, y.x);
-      const simdgroup_matrix<T, 8, 8> odd = matrixOfTwo<T>(x.y, y.y);
+      keyMatrices(key[n], from, stride, n, i);
+    }
+    MNK_UNROLL
+    for (ushort j = 0; j < 2; ++j) {
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
-        simdgroup_multiply_accumulate(sums[b][n], rows.query[b][First / 8 + 2 * i], even, sums[b][n]);
-      }
-      MNK_UNROLL
-      for (ushort b = 0; b < RowBlocks; ++b) {
-        simdgroup_multiply_accumulate(sums[b][n], rows.query[b][First / 8 + 2 * i + 1], odd, sums[b][n]);
+        MNK_UNROLL
+        for (ushort n = 0; n < Blocks; ++n) {
+          simdgroup_multiply_accumulate(sums[b][n], key[n][j], rows.query[b][First / 8 + 2 * i + j], sums[b][n]);
+        }
       }
     }
   }
+  MatrixScores<RowBlocks, Blocks> products;
   MNK_UNROLL
-  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-    const ushort b = i / Blocks;
-    const ushort n = i % Blocks;
-    products.of[b][n] = float2(sums[b][n].thread_elements()[0], sums[b][n].thread_elements()[1]);
-  }
-}
-
-// Adds the products with the RoPE part of keys to those with the latent part. Either may have scales.
-template <ushort RowBlocks, ushort Blocks>
-MNK_SHARED void addProducts(
-    thread PrefillScores<RowBlocks, Blocks>& products, thread PrefillScores<RowBlocks, Blocks>& others,
-    threadgroup const float* scales, threadgroup const float* otherScales, MatrixLane at) {
-  MNK_UNROLL
-  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-    const ushort b = i / Blocks;
-    const ushort n = i % Blocks;
-    float2 scale = float2(1.0f);
-    float2 otherScale = float2(1.0f);
-    const uint index = n * 8u + at.column;
-    if (kvHasQuantizedValues) {
-      scale = float2(scales[index], scales[index + 1u]);
+  for (ushort n = 0; n < Blocks; ++n) {
+    const float scale = areQuantized ? scales[n * 8u] : 1.0f;
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      products.of[b][n] = float2(sums[b][n].thread_elements()[0], sums[b][n].thread_elements()[1]) * scale;
     }
-    if (kvHasQuantizedKeys) {
-      otherScale = float2(otherScales[index], otherScales[index + 1u]);
-    }
-    products.of[b][n] = products.of[b][n] * scale + others.of[b][n] * otherScale;
   }
+  return products;
 }
 
 // Sums the products that the simdgroups sharing these rows have stored, from `first` on. All of them sum in the same
 // order and so get bit-identical scores.
 template <ushort RowBlocks, ushort Blocks>
-MNK_SHARED void sumParts(
-    thread PrefillScores<RowBlocks, Blocks>& products, threadgroup const float2* first, uint lane) {
+MNK_SHARED void sumParts(thread MatrixScores<RowBlocks, Blocks>& products, threadgroup const float2* first, uint lane) {
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
     float2 sum = first[i * 32u + lane];
@@ -239,135 +237,96 @@ MNK_SHARED void sumParts(
   }
 }
 
-// Turns products into scores and masks keys that a row does not see. `isCommon`: all rows see all keys of the tile.
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
-MNK_SHARED void scoreProducts(
-    thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
-    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, threadgroup const float* scales,
-    device const uchar* mask, uint base, uint end, bool isCommon, MatrixLane at) {
-  threadgroup const float* ownScales = scales + at.column;
-  MNK_UNROLL
-  for (ushort n = 0; n < Blocks; ++n) {
-    MNK_UNROLL
-    for (ushort side = 0; side < 2; ++side) {
-      const uint key = base + at.column + (n * 8u + side);
-      const float scale = kvHasQuantizedKeys && Extra == 0 ? ownScales[n * 8u + side] : 1.0f;
-      MNK_UNROLL
-      for (ushort b = 0; b < RowBlocks; ++b) {
-        float score = scores.of[b][n][side] * (rows.scoreScale[b] * scale);
-        if (hasBias(Extra != 0)) {
-          score += rows.bias[b];
-        }
-        if (changesScores() || !isCommon) {
-          const bool isSeen = isCommon || (key < end && isSeenBy(p, rows.row[b], key));
-          score = isSeen ? scoreOf(p, sequence, rows.row[b], key, score, mask) : kMaskedScore;
-        }
-        scores.of[b][n][side] = score;
-      }
-    }
-  }
+inline bool isFiniteBits(float x) {
+  return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-// Updates each row's maximum with its scores, rescales its sums if the maximum has grown, and turns scores into probs,
-// multiplied by the scales of quantized values.
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
-MNK_SHARED void updatePrefill(
-    thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
-    threadgroup const float* scales, MatrixLane at) {
-  threadgroup const float* ownScales = scales + at.column;
-  MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    float newMax = rows.rowMax[b];
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      newMax = max(newMax, max(scores.of[b][n].x, scores.of[b][n].y));
-    }
-    newMax = maxOfRow(newMax);
-    float rescale = fast::exp2(rows.rowMax[b] - newMax);
-    rows.rowMax[b] = newMax;
-    rows.rowSum[b] *= rescale;
-    uint exponent = rows.unit[b];
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      float2 prob = float2(fast::exp2(scores.of[b][n].x - newMax), fast::exp2(scores.of[b][n].y - newMax));
-      rows.rowSum[b] += prob.x + prob.y;
-      if (kvHasQuantizedValues) {
-        // The scale of a masked key may be NaN.
-        const float2 scaled = prob * float2(ownScales[n * 8u], ownScales[n * 8u + 1u]);
-        prob = float2(prob.x == 0.0f ? 0.0f : scaled.x, prob.y == 0.0f ? 0.0f : scaled.y);
-        exponent = max(exponent, max(finiteExponent(prob.x), finiteExponent(prob.y)));
-      }
-      scores.of[b][n] = prob;
-    }
-    if (kvHasQuantizedValues) {
-      exponent = maxOfRow(exponent);
-      const uint grown = exponent - rows.unit[b];
-      rescale *= as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
-      rows.unit[b] = exponent;
-      const float perUnit = as_type<float>((254u - exponent) << 23);
-      MNK_UNROLL
-      for (ushort n = 0; n < Blocks; ++n) {
-        scores.of[b][n] *= perUnit;
-      }
-    }
-    if (simd_any(rescale != 1.0f)) {
-      MNK_UNROLL
-      for (ushort i = 0; i < Dim / 8; ++i) {
-        rows.result[b][i].thread_elements()[0] *= rescale;
-        rows.result[b][i].thread_elements()[1] *= rescale;
-      }
-    }
-  }
-}
-
-// Adds values to results, weighted by probs.
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
+template <bool ArePairs, typename T, ushort Queries, ushort Dim, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void multiplyValues(
-    thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
-    threadgroup const T* values, uint stride, MatrixLane at) {
+    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows,
+    threadgroup const T* left, threadgroup const T* right, uint stride) {
   simdgroup_matrix<T, 8, 8> prob[RowBlocks][Blocks];
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-    const float2 x = probs.of[i / Blocks][i % Blocks];
-    prob[i / Blocks][i % Blocks] = matrixOfTwo<T>(T(x.x), T(x.y));
+    const float2 x = probs.of[i / Blocks][i % Blocks] * perUnit(rows.unit[i / Blocks]);
+    prob[i / Blocks][i % Blocks] = matrixOf(vec<T, 2>(T(x.x), T(x.y)));
   }
-  threadgroup const T* own = values + at.row * stride + at.column;
   MNK_UNROLL
-  for (ushort i = 0; i < Dim / 8; ++i) {
+  for (ushort i = 0; i < Dim / 16; ++i) {
+    simdgroup_matrix<T, 8, 8> value[Blocks][2];
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
-      const vec<T, 2> x = *reinterpret_cast<threadgroup const vec<T, 2>*>(own + n * 8u * stride + 8u * i);
-      const simdgroup_matrix<T, 8, 8> value = matrixOfTwo<T>(x.x, x.y);
+      valueMatrices<ArePairs>(value[n], left, right, stride, n, i);
+    }
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
       MNK_UNROLL
-      for (ushort b = 0; b < RowBlocks; ++b) {
-        simdgroup_multiply_accumulate(rows.result[b][i], prob[b][n], value, rows.result[b][i]);
+      for (ushort n = 0; n < Blocks; ++n) {
+        MNK_UNROLL
+        for (ushort j = 0; j < 2; ++j) {
+          simdgroup_multiply_accumulate(rows.result[b][2 * i + j], value[n][j], prob[b][n], rows.result[b][2 * i + j]);
+        }
       }
     }
   }
 }
 
-// The same if values that some rows do not see are infinite or NaN. 0 * NaN is NaN, so values with prob 0 are skipped,
-// key by key.
-template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
-MNK_SHARED void accumulateUnmaskedValues(
-    thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
+// Whether all values of a tile are finite.
+template <ushort Dim, ushort Blocks, bool ArePairs, typename T>
+MNK_SHARED bool areFinite(threadgroup const T* left, threadgroup const T* right, uint stride) {
+  bool isFinite = true;
+  for (ushort i = 0; i < Dim / 16; ++i) {
+    for (ushort n = 0; n < Blocks; ++n) {
+      simdgroup_matrix<T, 8, 8> two[2];
+      valueMatrices<ArePairs>(two, left, right, stride, n, i);
+      MNK_UNROLL
+      for (ushort j = 0; j < 4; ++j) {
+        isFinite = isFinite && isFiniteBits(float(two[j / 2].thread_elements()[j % 2]));
+      }
+    }
+  }
+  return !simd_any(!isFinite);
+}
+
+// Like multiplyValues, if values that some rows do not see are infinite or NaN. 0 * NaN is NaN, so values with prob 0
+// are skipped, key by key.
+template <bool ArePairs, typename T, ushort Queries, ushort Dim, ushort RowBlocks, ushort Blocks>
+MNK_SHARED void addSeenValues(
+    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows,
     threadgroup const T* values, uint stride, MatrixLane at, uint lane) {
+  constexpr ushort Vectors = ArePairs ? 2 : 1;
   MNK_UNROLL
   for (ushort n = 0; n < Blocks; ++n) {
-    for (uint column = 0; column < 8u; ++column) {
-      threadgroup const T* value = values + (n * 8u + column) * stride + at.column;
+    for (uint row = 0; row < 8u; ++row) {
+      threadgroup const T* value =
+          ArePairs ? values + (n * 4u + row / 2u) * stride + row % 2u : values + (n * 8u + keyOfRow(row)) * stride;
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
-        const float own = column % 2u == 0u ? probs.of[b][n].x : probs.of[b][n].y;
-        const float prob = simd_shuffle(own, laneOfColumn(lane, column));
-        if (prob != 0.0f) {
+        const float2 prob = simd_shuffle(probs.of[b][n], laneOfRow(lane, row)) * perUnit(rows.unit[b]);
+        MNK_UNROLL
+        for (ushort i = 0; i < Dim / 8; ++i) {
+          const float x = float(value[(i / 2 * 16u + i % 2 + 2u * at.row) * Vectors]);
           MNK_UNROLL
-          for (ushort i = 0; i < Dim / 8; ++i) {
-            rows.result[b][i].thread_elements()[0] += prob * float(value[8 * i]);
-            rows.result[b][i].thread_elements()[1] += prob * float(value[8 * i + 1]);
+          for (ushort side = 0; side < 2; ++side) {
+            rows.result[b][i].thread_elements()[side] += prob[side] == 0.0f ? 0.0f : prob[side] * x;
           }
         }
       }
     }
+  }
+}
+
+// Adds values to results, weighted by probs. If `mayHaveSpecials`, some rows do not see some of the values, and these
+// may be infinite or NaN.
+template <bool ArePairs, typename T, ushort Queries, ushort Dim, ushort RowBlocks, ushort Blocks>
+inline void addValues(
+    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows,
+    threadgroup const T* values, uint stride, bool mayHaveSpecials, MatrixLane at, uint lane) {
+  threadgroup const T* left = values + startOfValues<ArePairs>(stride, at, 0);
+  threadgroup const T* right = values + startOfValues<ArePairs>(stride, at, 1);
+  if (mayHaveSpecials && !areFinite<Dim, Blocks, ArePairs>(left, right, stride)) {
+    addSeenValues<ArePairs>(probs, rows, values, stride, at, lane);
+  } else {
+    multiplyValues<ArePairs>(probs, rows, left, right, stride);
   }
 }

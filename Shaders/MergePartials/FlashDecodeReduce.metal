@@ -19,7 +19,7 @@ kernel void flashDecodeReduce(
   const uint headDim = p.finish.headDim;
   const uint lanes = p.finish.lanes;
   const ulong start = ulong(row) * p.rowStride;
-  const StoredParts stored{partSums + start * headDim, partStats + 2u * start, p.partStride};
+  const StoredParts stored{partSums + start * headDim, partStats + 2u * start, p.partStride, flashIsAligned};
   MergedRow<Chunks> merged = mergedInMemory<Chunks, 4>(stored, p.parts, lanes, lane, simdgroup, simdgroups);
   if (simdgroups > 1u) {
     threadgroup float2* poolStats = reinterpret_cast<threadgroup float2*>(pool);

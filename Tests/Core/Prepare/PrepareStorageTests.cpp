@@ -88,7 +88,7 @@ TEST(PrepareStorage, TriesNoMoreSimdgroupsThanAPipelineAllows) {
     const FlashDecode op = attentionOver(cache, timed.device, 128, 4096);
     const FlashDecodeChoice planned = choiceFor(op, *timed.device);
     EXPECT(planned.usesPrefill && planned.simdgroups == 12);
-    timed.device->describe("flashPrefill_latent_f16", {.maxThreads = maxThreads});
+    timed.device->describe("flashPrefill_latent_f16_2_16", {.maxThreads = maxThreads});
     timed.seconds = [most = most](const FlashDecodeChoice& choice) {
       EXPECT(!choice.usesPrefill || (choice.simdgroups <= most && choice.simdgroups % 4 == 0));
       return choice.usesPrefill ? 1e-5 / choice.simdgroups : 1e-5;

@@ -81,6 +81,7 @@ Dispatch makeReduce(const ReduceDispatch& reduce) {
   dispatch.kind = reduce.kind;
   dispatch.kernel.function = fmt::format("flashDecodeReduce_{}", finishChunks(headDim));
   dispatch.kernel.constants = finishConstants(reduce.results, reduce.quantized, reduce.sinks.has_value());
+  dispatch.kernel.constants.push_back({kFlashDecodeIsAligned, reduce.sums.offset % 16 == 0});
   dispatch.inlines.push_back(InlineBytes::of(kFlashDecodeParams, params));
   bindTo(dispatch, kFlashDecodePartSums, reduce.sums, allOf(reduce.sums.length), Access::read);
   bindTo(dispatch, kFlashDecodePartStats, reduce.stats, allOf(reduce.stats.length), Access::read);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
 constexpr uint32_t kMinPrefillKeys = 512;  // of a split
-constexpr uint32_t kMinLatentKeys = 128;   // of a split; latent rows are few and long
+constexpr uint32_t kMinLatentKeys = 32;    // of a split; latent rows are few and long
 // Inline data of a dispatch is limited to 4 KiB.
 constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);
 
@@ -67,9 +67,9 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPas
 }
 
 // f16 tiles serve f16 and quantized caches, with f16 or bf16 queries.
-PrefillInstance prefillOf(const FlashDecode& op) {
+PrefillInstance prefillOf(const FlashDecode& op, uint32_t maxBlocks = UINT32_MAX) {
   const bool isHalf = op.queries.tensor.dtype() != DType::f32 && denseType(op).value_or(DType::f16) == DType::f16;
-  return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf, latentDimOf(op) != 0);
+  return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf, latentDimOf(op) != 0, maxBlocks);
 }
 
 }  // namespace
@@ -162,7 +162,8 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   const uint64_t kvHeads = slotsOf(op).heads;
   layout.group = layout.queries.heads / kvHeads;
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
-  if (hasMatrices && wantsPrefill(op, profile, measured)) layout.prefill = prefillOf(op);
+  if (hasMatrices && wantsPrefill(op, profile, measured))
+    layout.prefill = prefillOf(op, layout.tuning.maxPrefillBlocks);
   layout.rows = layout.usesPrefill() ? longestRows(op) : std::min(longestRows(op), FlashDecode::kRowsPerPass);
   layout.passes = passesOf(op, layout.rows);
   const uint64_t rows = layout.group * layout.rows;
@@ -172,8 +173,10 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   layout.rowsPerTile = !layout.usesMatrices ? layout.instance.rows
                        : measured           ? measured->rowsPerTile
                                             : matrixRows(layout.tuning, layout.keyDim, rows);
-  if (layout.usesPrefill()) {
-    layout.setPrefillRows(op, rows, measured ? measured->simdgroups : layout.tuning.prefillSimdgroups);
+  if (layout.usesPrefill() && measured) {
+    layout.setPrefillRows(op, rows, measured->simdgroups);
+  } else if (layout.usesPrefill()) {
+    layout.choosePrefillRows(op, rows, coresOf(layout.tuning, profile));
   }
   uint64_t longest = 0;
   for (const FlashDecodePass& pass : layout.passes) {
@@ -193,7 +196,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     FlashDecodeTuning tuning = layout.tuning;
     if (layout.usesPrefill()) {  // parts of many rows are expensive to store and to merge
       tuning.threadgroupsPerCore = 1;
-      tuning.fillsCores = false;
+      tuning.fillsCores = layout.isLatent;
       tuning.minSplitKeys = layout.isLatent ? kMinLatentKeys : kMinPrefillKeys;
     }
     layout.splits = automaticSplits(tuning, profile, layout.threadgroups(op), longest);
@@ -251,6 +254,23 @@ void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t headRows,
   const uint64_t most = together * rowsPerSimdgroup;
   rowsPerTile = static_cast<uint32_t>(kFlashPrefillTileRows(headRows, ceilDivide(headRows, most), rowsPerSimdgroup));
   simdgroups = static_cast<uint32_t>(rowsPerTile / rowsPerSimdgroup * prefill.parts);
+}
+
+void FlashDecodeLayout::choosePrefillRows(const FlashDecode& op, uint64_t headRows, uint64_t cores) {
+  // Loads and barriers of a tile take as long as the arithmetic of this many simdgroups.
+  constexpr uint64_t kTileOverhead = 16;
+  constexpr uint32_t kFewest = 4;
+  setPrefillRows(op, headRows, tuning.prefillSimdgroups);
+  if (isLatent) return;  // splits keep all cores busy
+  uint64_t least = UINT64_MAX;
+  uint32_t best = tuning.prefillSimdgroups;
+  for (uint32_t most = tuning.prefillSimdgroups; most >= kFewest; --most) {
+    setPrefillRows(op, headRows, most);
+    const uint64_t time = ceilDivide(threadgroups(op), cores) * (kTileOverhead + simdgroups);
+    if (time < least) best = most;
+    least = std::min(least, time);
+  }
+  setPrefillRows(op, headRows, best);
 }
 
 void FlashDecodeLayout::addRepeatedReads(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const {
@@ -312,8 +332,11 @@ uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t 
 }
 
 std::string FlashDecodeLayout::function() const {
-  if (usesPrefill() && isLatent) return fmt::format("flashPrefill_latent_{}", prefill.isHalf ? "f16" : "f32");
-  if (usesPrefill()) return fmt::format("flashPrefill_{}_{}", prefill.isHalf ? "f16" : "f32", prefill.dim);
+  if (usesPrefill()) {
+    const std::string dim = isLatent ? "" : fmt::format("{}_", prefill.dim);
+    return fmt::format("flashPrefill_{}{}_{}{}_{}", isLatent ? "latent_" : "", prefill.isHalf ? "f16" : "f32", dim,
+                       prefill.rowBlocks, prefill.keys);
+  }
   if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", keyDim, rowsPerTile, tileKeys);
   return fmt::format("flashDecodeVector_{}{}_{}_{}{}", isLatent ? "latent_" : "", instance.keyDim, instance.valueDim,
                      instance.rows, tuning.sharesAmongFewLanes ? "_fewLanes" : "");

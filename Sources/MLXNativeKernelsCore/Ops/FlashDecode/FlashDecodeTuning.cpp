@@ -34,11 +34,9 @@ constexpr FlashDecodeTuning kTable[] = {
     // the vector kernel for four. It is also an estimate that the prefill kernel is faster than two passes.
     // Many small threadgroups: with 128 registers a thread, a core holds about 12 simdgroups at a time, so that
     // threadgroups of eight would leave a third of it unused, and three of four fill it. With eight threadgroups a
-    // core,
-    // rounded up, no core waits long for the last ones. A split has at least 16 keys for each of its simdgroups, so
-    // that
-    // short contexts have fewer parts to merge. Other libraries for these GPUs also run tens of small threadgroups for
-    // each head.
+    // core, rounded up, no core waits long for the last ones. A split has at least 16 keys for each of its simdgroups,
+    // so that short contexts have fewer parts to merge. Other libraries for these GPUs also run tens of small
+    // threadgroups for each head. In the prefill kernel, one block of rows fits in 128 registers.
     {.family = "apple",
      .vectorSimdgroups = 4,
      .matrixSimdgroups = 4,
@@ -52,6 +50,7 @@ constexpr FlashDecodeTuning kTable[] = {
      .matrixHeadDim = 128,
      .denseMatrixTile = 1024,
      .quantizedMatrixTile = 1024,
+     .maxPrefillBlocks = 1,
      .cores = 10},
     // Any other device, of which only the number of cores is known: as many threadgroups as certainly run concurrently.
     // The following was measured on an H200 with the kernels translated to PTX, for 8 KV heads, 1 to 64 Ki keys and
@@ -162,26 +161,30 @@ std::span<const MatrixInstance> matrixInstances() {
   return kMatrixInstances;
 }
 
-PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf, bool isLatent) {
-  for (const PrefillInstance& instance : kLatentPrefillInstances) {
-    if (!isLatent || instance.isHalf != isHalf || instance.dim * instance.parts != valueDim) continue;
-    if (instance.extra * instance.parts == keyDim) return instance;
-  }
-  if (isLatent) return {};
+PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf, bool isLatent, uint32_t maxBlocks) {
   constexpr uint64_t kMaxOfASimdgroup = 128;
   constexpr uint32_t kMaxParts = 2;
-  const uint32_t parts = keyDim > kMaxOfASimdgroup ? kMaxParts : 1;
-  for (PrefillInstance instance : kPrefillInstances) {
-    if (keyDim != valueDim || instance.isHalf != isHalf || uint64_t{instance.dim} * parts != keyDim) continue;
-    instance.parts = parts;
-    return instance;
+  const uint32_t denseParts = keyDim > kMaxOfASimdgroup ? kMaxParts : 1;
+  PrefillInstance best;
+  using Instances = std::span<const PrefillInstance>;
+  for (PrefillInstance instance : isLatent ? Instances(kLatentPrefillInstances) : Instances(kPrefillInstances)) {
+    if (!isLatent) instance.parts = denseParts;
+    const uint64_t ofKeys = uint64_t{isLatent ? instance.extra : instance.dim} * instance.parts;
+    if (instance.isHalf != isHalf || ofKeys != keyDim || uint64_t{instance.dim} * instance.parts != valueDim) continue;
+    // Instances are listed from few blocks to many, then from few keys to many.
+    const bool isBetter = instance.rowBlocks > best.rowBlocks || instance.parts == 1;
+    if (best.parts == 0 || (instance.rowBlocks <= maxBlocks && isBetter)) best = instance;
   }
-  return {};
+  return best;
+}
+
+uint64_t coresOf(const FlashDecodeTuning& tuning, const DeviceProfile& profile) {
+  return profile.cores != 0 ? profile.cores : tuning.cores;
 }
 
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,
                          uint64_t longest) {
-  const uint64_t cores = profile.cores != 0 ? profile.cores : tuning.cores;
+  const uint64_t cores = coresOf(tuning, profile);
   const uint64_t heads = std::max<uint64_t>(threadgroups, 1);
   const uint64_t wanted = (cores * tuning.threadgroupsPerCore + (tuning.fillsCores ? heads - 1 : 0)) / heads;
   const uint64_t most = std::clamp<uint64_t>(longest / tuning.minSplitKeys, 1, FlashDecode::kMaxSplits);

@@ -32,6 +32,7 @@ struct FlashDecodeTuning {
   // Minimum rows per sequence for the prefill kernel, if it supports the head dim.
   uint32_t minPrefillRows = FlashDecode::kRowsPerPass + 1;
   uint32_t prefillSimdgroups = 12;
+  uint32_t maxPrefillBlocks = 2;  // maximum blocks of eight rows per simdgroup of the prefill kernel
   // Minimum group rows for the prefill kernel over a latent cache. The vector kernel would read the cache once per row.
   uint32_t minLatentRows = 2;
   uint32_t cores = 16;  // if the device does not report it
@@ -68,7 +69,8 @@ std::span<const MatrixInstance> matrixInstances();
 uint32_t matrixRows(const FlashDecodeTuning& tuning, uint64_t headDim, uint64_t rows);
 uint32_t matrixTileKeys(uint64_t headDim, uint32_t instanceRows, uint64_t mostKeys);
 
-// The prefill kernel instance for a head dim, with f16 or f32 tiles. `parts` is 0 if there is none.
+// The prefill kernel instance for a head dim, with f16 or f32 tiles and at most `maxBlocks` blocks of rows. `parts` is
+// 0 if there is none.
 struct PrefillInstance {
   bool isHalf = false;
   uint32_t dim = 0;        // elements of a row that a simdgroup has
@@ -79,8 +81,11 @@ struct PrefillInstance {
 
   bool operator==(const PrefillInstance&) const = default;
 };
-PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf, bool isLatent = false);
+PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf, bool isLatent,
+                                uint32_t maxBlocks = UINT32_MAX);
 
+// What the device reports, or the estimate of the table.
+uint64_t coresOf(const FlashDecodeTuning& tuning, const DeviceProfile& profile);
 // The number of splits for the longest key range if the caller does not set one.
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,
                          uint64_t longest);

@@ -51,8 +51,8 @@ TEST(FlashDecodeRagged, IsOneDispatchWithoutThreadgroupsToSpare) {
     std::string_view kernel;
   };
   const Golden goldens[] = {
-      {{{0, 512, 0, 512}, {1, 4000, 0, 1}, {3, 9, 0, 9}}, 11 + 1 + 1, "flashPrefill_f16_128"},
-      {{{3, 100, 0, 100}, {0, 512, 0, 512}}, 3 + 11, "flashPrefill_f16_128"},
+      {{{0, 512, 0, 512}, {1, 4000, 0, 1}, {3, 9, 0, 9}}, 22 + 1 + 1, "flashPrefill_f16_128_1_32"},
+      {{{3, 100, 0, 100}, {0, 512, 0, 512}}, 5 + 22, "flashPrefill_f16_128_1_32"},
       {{{0, 8, 0, 8}, {1, 4000, 0, 1}, {3, 9, 0, 3}, {2, 60, 0, 2}}, 4 + 1 + 2 + 1, "flashDecodeMatrix_128_8_8"},
   };
   for (const auto& [sequences, groups, kernel] : goldens) {

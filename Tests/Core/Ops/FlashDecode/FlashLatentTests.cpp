@@ -132,16 +132,23 @@ TEST(FlashLatent, OneTensorTakesTheKernelAndTheBytesOfTwo) {
 
 TEST(FlashLatent, ReadsTheCacheOnceForEachTileOfRows) {
   struct Golden {
+    DeviceProfile profile;
     uint64_t heads, rows, length, tiles;
     uint32_t simdgroups, splits;
   };
-  for (const auto& [heads, rows, length, tiles, simdgroups, splits] :
-       {Golden{128, 1, 4096, 3, 12, 3}, {16, 1, 4096, 1, 4, 10}, {16, 1, 200, 1, 4, 1}, {128, 4, 4096, 11, 12, 1}}) {
-    const Context context(fmt::format("{} heads, {} rows", heads, rows));
-    const Plan planned = REQUIRE(plan(planOp(latentCase("", heads, length, rows)), kPrefillGPU));
+  const auto& [apple, other] = std::pair(kPrefillGPU, kOtherGPU);
+  for (const auto& [profile, heads, rows, length, tiles, simdgroups, splits] : {Golden{apple, 128, 1, 4096, 6, 12, 2},
+                                                                                {apple, 16, 1, 4096, 1, 8, 10},
+                                                                                {apple, 16, 1, 40, 1, 8, 1},
+                                                                                {other, 128, 1, 1024, 3, 12, 32},
+                                                                                {other, 128, 1, 4096, 3, 12, 43},
+                                                                                {other, 128, 4, 65536, 11, 12, 12}}) {
+    const Context context(fmt::format("{} heads, {} rows over {} keys", heads, rows, length));
+    const Plan planned = REQUIRE(plan(planOp(latentCase("", heads, length, rows)), profile));
     EXPECT_EQ(planned.dispatches.size(), splits > 1 ? 2u : 1u);
     const Dispatch& dispatch = planned.dispatches.at(0);
-    EXPECT_EQ(dispatch.kernel.function, "flashPrefill_latent_f16");
+    EXPECT_EQ(dispatch.kernel.function,
+              profile.family.empty() ? "flashPrefill_latent_f16_2_16" : "flashPrefill_latent_f16_1_16");
     EXPECT_EQ(dispatch.grid.extent, (Size3{splits, 1, static_cast<uint32_t>(tiles)}));
     EXPECT_EQ(dispatch.grid.threadgroup, (Size3{32 * simdgroups, 1, 1}));
     EXPECT_EQ(dispatch.grid.minThreads, 128u);
@@ -155,16 +162,16 @@ TEST(FlashLatent, KernelIsChosenByRowsAndDevice) {
     return REQUIRE(plan(planOp(attend), profile)).dispatches.at(0).kernel.function;
   };
   Case attend = latentCase("", 2, 40);
-  EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashPrefill_latent_f16");
+  EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashPrefill_latent_f16_1_16");
   EXPECT_EQ(kernelOf(attend, {}), "flashDecodeVector_latent_64_512_1");
   EXPECT_EQ(kernelOf(attend, {.family = "host"}), "flashDecodeVector_latent_64_512_4_fewLanes");
   attend.cache = DType::bf16;
-  EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashPrefill_latent_f32");
+  EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashPrefill_latent_f32_1_8");
   attend.group = 1;
   EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashDecodeVector_latent_64_512_1");
   EXPECT_EQ(kernelOf(attend, {.family = "host"}), "flashDecodeVector_latent_64_512_1_fewLanes");
   attend.rows = 2;
-  EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashPrefill_latent_f32");
+  EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashPrefill_latent_f32_1_8");
   attend.options.kernel = FlashDecodeKernel::vector;
   EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashDecodeVector_latent_64_512_1");
 }
@@ -183,12 +190,13 @@ TEST(FlashLatent, CasesReachEveryKernelAndConstant) {
   ReachedKernels reached;
   for (const Case& attend : anyCases()) {
     const Context context(attend.name);
-    for (const DeviceProfile& profile : {DeviceProfile{}, kPrefillGPU}) {
+    for (const DeviceProfile& profile : {DeviceProfile{}, kPrefillGPU, kOtherGPU}) {
       reached.add(REQUIRE(plan(planOp(attend), profile)).dispatches.at(0));
     }
   }
-  EXPECT_EQ(reached.functions, (std::set<std::string>{"flashDecodeVector_latent_64_512_1", "flashPrefill_latent_f16",
-                                                      "flashPrefill_latent_f32"}));
+  EXPECT_EQ(reached.functions,
+            (std::set<std::string>{"flashDecodeVector_latent_64_512_1", "flashPrefill_latent_f16_1_16",
+                                   "flashPrefill_latent_f16_2_16", "flashPrefill_latent_f32_1_8"}));
   // The device's, never asked for here, or of codecs that have no vectors of 64.
   reached.expectEveryConstantBut({kFlashDecodeHasRowMajorMatrices, kFlashDecodeIsPadded, kFlashDecodeSimdgroupsPerRow,
                                   kFlashDecodeMergesInKernel, kKVCodecIsUnrotated, kKVCodecIsAffine});

@@ -14,6 +14,7 @@ namespace mnk::test {
 
 inline constexpr DType kPrefillTypes[] = {DType::f32, DType::f16, DType::bf16};
 inline const DeviceProfile kPrefillGPU{.family = "apple9", .cores = 10, .matrixLayout = MatrixLayout::interleaved};
+inline const DeviceProfile kOtherGPU{.family = "", .cores = 132, .matrixLayout = MatrixLayout::rowMajor};
 
 inline std::vector<PreparedFlashDecode> allPrepared(const std::vector<FlashDecodeCase>& cases, Seeded& random) {
   std::vector<PreparedFlashDecode> all;
