@@ -9,6 +9,7 @@
 #include "Cache/AttentionCacheState.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
 #include "Prepare/TuningFile.hpp"
@@ -118,6 +119,12 @@ class Preparing {
     if (what_.rows % FlashDecode::kRowsPerPass != 0) counts.insert(what_.rows % FlashDecode::kRowsPerPass);
     return counts;
   }
+  // With prompts, of one sequence: many rows of several would take much memory.
+  std::set<uint64_t> measuredRows(uint64_t sequences) const {
+    std::set<uint64_t> counts = rowCounts();
+    if (sequences == 1) counts.insert(what_.rows);
+    return counts;
+  }
   std::set<uint64_t> sequenceCounts(const AttentionCache& cache) const {
     const uint64_t all = cache.descriptor().sequences;
     const bool hasSequences = what_.options.mask && what_.options.mask->shape().rank() > 3;
@@ -151,11 +158,12 @@ class Preparing {
     for (const AttentionCache& cache : what_.caches) {
       if (cache.descriptor().isStorageOnly) continue;
       for (const uint64_t sequences : sequenceCounts(cache)) {
-        for (const uint64_t rows : rowCounts()) {
-          for (uint64_t length = cache.descriptor().capacity; length >= kMinMeasured; length /= kMeasuredDistance) {
+        for (const uint64_t rows : measuredRows(sequences)) {
+          const uint64_t least = std::max(rows, kMinMeasured);
+          for (uint64_t length = cache.descriptor().capacity; length >= least; length /= kMeasuredDistance) {
             MNK_TRY(auto op, attention(cache, sequences, rows, length));
             MNK_TRY(checkRules(op));
-            auto& ops = workloads[FlashDecodeWorkload::of(op)];
+            auto& ops = workloads[workloadOf(op, device_->probe())];
             if (ops.size() < kMaxCaches) ops.push_back(std::move(op));
           }
         }

@@ -20,7 +20,7 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kTitleOfAny = "MLXNativeKernels tuning ";  // of every version
-constexpr std::string_view kTitle = "MLXNativeKernels tuning 1";
+constexpr std::string_view kTitle = "MLXNativeKernels tuning 2";
 constexpr std::string_view kColumns =
     "cache queries keyDim valueDim rows heads keys kernel rowsPerTile tileKeys simdgroups splits merge";
 constexpr std::string_view kChecksum = "crc32 ";

@@ -45,6 +45,11 @@ struct TimedDevice {
     choice.usesMatrices = std::sscanf(dispatch.kernel.function.c_str(), "flashDecodeMatrix_%u_%u_%u", &headDim,
                                       &choice.rowsPerTile, &choice.tileKeys) == 3;
     choice.usesPrefill = dispatch.kernel.function.starts_with("flashPrefill");
+    if (choice.usesPrefill) {
+      const char* end = dispatch.kernel.function.c_str() + dispatch.kernel.function.find_last_of('_');
+      choice.rowsPerTile = 8 * static_cast<uint32_t>(end[-1] - '0');  // blocks of rows
+      choice.tileKeys = static_cast<uint32_t>(std::stoul(end + 1));
+    }
     for (const Binding& binding : dispatch.buffers) choice.mergesInKernel |= binding.isZeroed;
     return choice;
   }
@@ -67,7 +72,8 @@ inline std::function<double(const FlashDecodeChoice&)> fastestAt(const FlashDeco
     double seconds =
         1e-5 * (1 + 0.3 * apart(choice.splits, best.splits) + 0.2 * apart(choice.simdgroups, best.simdgroups));
     if (choice.usesMatrices != best.usesMatrices || choice.usesPrefill != best.usesPrefill) seconds *= 2;
-    if (choice.usesMatrices && best.usesMatrices) {
+    const bool areTiled = choice.usesMatrices ? best.usesMatrices : choice.usesPrefill && best.usesPrefill;
+    if (areTiled) {
       seconds *= 1 + 0.1 * apart(choice.rowsPerTile, best.rowsPerTile) + 0.1 * apart(choice.tileKeys, best.tileKeys);
     }
     if (choice.mergesInKernel != best.mergesInKernel && choice.splits > 1) seconds *= 1.1;

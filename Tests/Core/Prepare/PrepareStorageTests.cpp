@@ -55,7 +55,10 @@ std::vector<FlashDecodeChoice> fastestOf(const Stored& stored) {
   std::vector<FlashDecodeChoice> choices = {{.simdgroups = 4, .splits = 8},
                                             {.simdgroups = 2, .splits = 32, .mergesInKernel = true}};
   for (const auto& [simdgroups, splits] : {std::pair(4u, 32u), std::pair(8u, 4u), std::pair(12u, 8u)}) {
-    if (stored.isLatent) choices.push_back({.usesPrefill = true, .simdgroups = simdgroups, .splits = splits});
+    if (stored.isLatent) {
+      choices.push_back(
+          {.usesPrefill = true, .rowsPerTile = 8, .tileKeys = 16, .simdgroups = simdgroups, .splits = splits});
+    }
   }
   return choices;
 }
@@ -77,6 +80,27 @@ TEST(PrepareStorage, FindsTheFastestChoice) {
       EXPECT(found.candidates <= 40);
     }
   }
+}
+
+// A measured choice serves prompts of up to the next power of two.
+TEST(PrepareStorage, PromptsAreMeasured) {
+  TimedDevice timed;
+  const FlashDecodeChoice fastest{.usesPrefill = true, .rowsPerTile = 8, .tileKeys = 32, .simdgroups = 4, .splits = 1};
+  timed.seconds = fastestAt(fastest);
+  const AttentionCache cache = kStored[0].on(timed.device, 4096);
+  const auto choiceOf = [&](uint64_t rows) {
+    return choiceFor(attentionOver(cache, timed.device, 128, 4096, rows), *timed.device).text();
+  };
+  const std::string planned = choiceOf(60);
+  EXPECT(planned != fastest.text());
+  (void)REQUIRE(prepare(timed.device, {.caches = {cache},
+                                       .queryHeads = 128,
+                                       .rows = 50,
+                                       .dtype = DType::f16,
+                                       .options = optionsFor(cache),
+                                       .tuning = Tuning::measure}));
+  for (const uint64_t rows : {33, 50, 64}) EXPECT_EQ(choiceOf(rows), fastest.text());
+  EXPECT(choiceOf(65) != fastest.text());
 }
 
 // Simdgroups that share rows stay together, however few threads a pipeline allows.
@@ -112,8 +136,7 @@ TEST(PrepareStorage, PlansFollowWhatWasMeasured) {
                         prompt = attentionOver(cache, timed.device, 128, 4096, 9);
       FlashDecode byVectors = op;
       byVectors.options.kernel = FlashDecodeKernel::vector;
-      const FlashDecodeChoice ofVectors = choiceFor(byVectors, *timed.device),
-                              ofPrompt = choiceFor(prompt, *timed.device);
+      const FlashDecodeChoice ofVectors = choiceFor(byVectors, *timed.device);
       Preparation preparation{.caches = {cache},
                               .queryHeads = 128,
                               .rows = 9,
@@ -121,11 +144,10 @@ TEST(PrepareStorage, PlansFollowWhatWasMeasured) {
                               .options = optionsFor(cache),
                               .tuning = Tuning::measure,
                               .tuningFile = file};
-      EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).measured, 6u);  // 3 numbers of keys for 1 and 8 rows
+      EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).measured, 9u);  // 3 numbers of keys for 1, 8 and 9 rows
       EXPECT_EQ(choiceFor(op, *timed.device).text(), fastest.text());
       if (fastest.usesPrefill) EXPECT(choiceFor(byVectors, *timed.device) == ofVectors);
-      EXPECT(choiceFor(prompt, *timed.device) == ofPrompt);  // is longer than what was measured
-      EXPECT(ofPrompt.usesPrefill);
+      EXPECT(choiceFor(prompt, *timed.device).usesPrefill);
       // A later process reads the file.
       TimedDevice later(coresFor(stored));
       preparation.caches = {stored.on(later.device, 4096)};

@@ -339,10 +339,7 @@ bool isEmpty(const Op& op) {
 
 MeasuredChoice measuredFor(const Op& op, const DeviceProfile& profile) {
   if (!profile.measuredTuning) return std::nullopt;
-  // Measured choices are for passes of few rows, not for prompts.
-  const bool mayPrefill = longestRows(op) > Op::kRowsPerPass && profile.matrixLayout != MatrixLayout::unknown;
-  if (mayPrefill && wantsPrefill(op, profile)) return std::nullopt;
-  return profile.measuredTuning->find(FlashDecodeWorkload::of(op));
+  return profile.measuredTuning->find(workloadOf(op, profile));
 }
 
 // Plans a valid, non-empty op.

@@ -138,6 +138,11 @@ bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const Mea
   return longestRows(op) * (queries.heads / slotsOf(op).heads) >= tuning.minLatentRows;
 }
 
+FlashDecodeWorkload workloadOf(const FlashDecode& op, const DeviceProfile& profile) {
+  const bool mayPrefill = longestRows(op) > FlashDecode::kRowsPerPass && profile.matrixLayout != MatrixLayout::unknown;
+  return FlashDecodeWorkload::of(op, mayPrefill && wantsPrefill(op, profile));
+}
+
 bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice) {
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
   return choice.usesMatrices == (hasMatrices && wantsMatrices(op, profile, choice)) &&
@@ -162,8 +167,9 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   const uint64_t kvHeads = slotsOf(op).heads;
   layout.group = layout.queries.heads / kvHeads;
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
-  if (hasMatrices && wantsPrefill(op, profile, measured))
-    layout.prefill = prefillOf(op, layout.tuning.maxPrefillBlocks);
+  if (hasMatrices && wantsPrefill(op, profile, measured)) {
+    layout.prefill = prefillOf(op, measured ? measured->rowsPerTile / 8 : layout.tuning.maxPrefillBlocks);
+  }
   layout.rows = layout.usesPrefill() ? longestRows(op) : std::min(longestRows(op), FlashDecode::kRowsPerPass);
   layout.passes = passesOf(op, layout.rows);
   const uint64_t rows = layout.group * layout.rows;
@@ -314,8 +320,8 @@ uint64_t FlashDecodeLayout::threadgroups(const FlashDecode& op) const {
 FlashDecodeChoice FlashDecodeLayout::choice() const {
   return {.usesMatrices = usesMatrices,
           .usesPrefill = usesPrefill(),
-          .rowsPerTile = usesMatrices ? rowsPerTile : 0,
-          .tileKeys = tileKeys,
+          .rowsPerTile = usesMatrices ? rowsPerTile : 8 * prefill.rowBlocks,
+          .tileKeys = usesMatrices ? tileKeys : prefill.keys,
           .simdgroups = simdgroups,
           .splits = splits,
           .mergesInKernel = mergesInKernel};

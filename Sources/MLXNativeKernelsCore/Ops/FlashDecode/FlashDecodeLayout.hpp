@@ -24,6 +24,8 @@ bool mayUseMatrices(const FlashDecode& op);
 bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 // Whether the prefill kernel should compute all rows in one dispatch, if the matrix layout of the device is known.
 bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
+// What a measured choice for the op on this device depends on.
+FlashDecodeWorkload workloadOf(const FlashDecode& op, const DeviceProfile& profile);
 // Whether the op can use the kernel of a measured choice on this device.
 bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
 // Whether splits may be merged in the attention kernel, if the device has device-scope fences.

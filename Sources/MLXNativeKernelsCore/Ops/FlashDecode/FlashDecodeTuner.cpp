@@ -30,7 +30,7 @@ class Search {
   Result<MeasuredFlashDecode> run() {
     MNK_TRY(auto layout, layoutFor(ops_[0], profile_));
     MNK_TRY(auto planned, effectiveChoice(layout));
-    found_ = {.workload = FlashDecodeWorkload::of(ops_[0]), .planned = planned, .fastest = planned};
+    found_ = {.workload = workloadOf(ops_[0], profile_), .planned = planned, .fastest = planned};
     MNK_TRY(auto roughly, secondsOf(planned));
     calls_ = static_cast<uint64_t>(std::clamp(kMinSeconds / roughly, 1.0, double{kMaxCalls}));
     MNK_TRY(auto first, secondsOf(planned));
@@ -49,11 +49,16 @@ class Search {
     FlashDecodeChoice choice = found_.fastest;
     choice.usesMatrices = choice.usesPrefill = false;
     choice.rowsPerTile = choice.tileKeys = 0;
-    MNK_TRY(consider(choice));
-    if (latentDimOf(ops_[0]) != 0) {
+    if (!found_.workload.isPrompt) MNK_TRY(consider(choice));
+    if (found_.workload.isPrompt || latentDimOf(ops_[0]) != 0) {
       choice.usesPrefill = true;
-      MNK_TRY(consider(choice));
+      for (const uint32_t blocks : {1, 2}) {
+        choice.rowsPerTile = 8 * blocks;
+        MNK_TRY(consider(choice));
+      }
+      choice.usesPrefill = false;
     }
+    if (found_.workload.isPrompt) return {};
     for (const MatrixInstance& instance : matrixInstances()) {
       // Skips instances that would compute mostly padding rows.
       const bool hasSpareRows = instance.rows > 8 && instance.rows > found_.workload.rows;
@@ -81,7 +86,7 @@ class Search {
   }
 
   Result<void> trySimdgroups(uint64_t) {
-    for (const uint32_t simdgroups : {1, 2, 4, 8, 16}) {
+    for (const uint32_t simdgroups : {1, 2, 4, 8, 12, 16}) {
       FlashDecodeChoice choice = found_.fastest;
       choice.simdgroups = simdgroups;
       MNK_TRY(consider(choice));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <vector>
 
@@ -13,19 +14,20 @@ namespace mnk {
 
 namespace {
 
-constexpr std::string_view kVector = "vector", kMatrix = "matrix", kPrefill = "prefill", kSeparate = "separate",
-                           kTogether = "together";
+constexpr std::string_view kVector = "vector", kMatrix = "matrix", kPrefill = "prefill",
+                           kPrompt = "prompt:", kSeparate = "separate", kTogether = "together";
 constexpr uint32_t kMaxSimdgroups = 32;
 constexpr uint64_t kMaxExtent = uint64_t{1} << 32;
+constexpr uint64_t kMaxPrompt = 2048;  // tokens; longer prompts take the same choice
 
 std::string_view kernelOf(const FlashDecodeChoice& choice) {
   return choice.usesMatrices ? kMatrix : choice.usesPrefill ? kPrefill : kVector;
 }
 
 std::string lineOf(const FlashDecodeWorkload& w, const FlashDecodeChoice& c) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}\n", w.storage, name(w.queries), w.keyDim, w.valueDim,
-                     w.rows, w.heads, w.keys, kernelOf(c), c.rowsPerTile, c.tileKeys, c.simdgroups, c.splits,
-                     c.mergesInKernel ? kTogether : kSeparate);
+  return fmt::format("{} {} {} {} {}{} {} {} {} {} {} {} {} {}\n", w.storage, name(w.queries), w.keyDim, w.valueDim,
+                     w.isPrompt ? kPrompt : "", w.rows, w.heads, w.keys, kernelOf(c), c.rowsPerTile, c.tileKeys,
+                     c.simdgroups, c.splits, c.mergesInKernel ? kTogether : kSeparate);
 }
 
 // Splits a line at single spaces.
@@ -57,13 +59,17 @@ std::optional<DType> queryType(std::string_view word) {
 
 bool canRun(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice) {
   if (choice.simdgroups == 0 || choice.splits == 0) return false;
-  if (!choice.usesMatrices) {
-    if (choice.rowsPerTile != 0 || choice.tileKeys != 0) return false;
+  if (workload.isPrompt && !choice.usesPrefill) return false;
+  if (choice.usesPrefill) {
     // Keys and values of one head dim are those of a cache that is not latent.
     const bool isLatent = workload.keyDim != workload.valueDim;
-    const auto instance = prefillInstance(workload.keyDim, workload.valueDim, workload.queries != DType::f32, isLatent);
-    return !choice.usesPrefill || (instance.parts != 0 && !choice.mergesInKernel);
+    const bool isHalf = workload.queries != DType::f32 && !workload.storage.starts_with(name(DType::f32)) &&
+                        !workload.storage.starts_with(name(DType::bf16));
+    const auto instance = prefillInstance(workload.keyDim, workload.valueDim, isHalf, isLatent, choice.rowsPerTile / 8);
+    return instance.parts != 0 && choice.rowsPerTile == 8 * instance.rowBlocks && choice.tileKeys == instance.keys &&
+           !choice.mergesInKernel;
   }
+  if (!choice.usesMatrices) return choice.rowsPerTile == 0 && choice.tileKeys == 0;
   for (const MatrixInstance& instance : matrixInstances()) {
     const bool isIt = instance.rows == choice.rowsPerTile && instance.keys == choice.tileKeys;
     if (isIt && instance.headDim == workload.keyDim && instance.headDim == workload.valueDim) return true;
@@ -81,8 +87,10 @@ bool readLine(std::string_view line, FlashDecodeWorkload& w, FlashDecodeChoice& 
   c.usesMatrices = all[7] == kMatrix;
   c.usesPrefill = all[7] == kPrefill;
   c.mergesInKernel = all[12] == kTogether;
+  w.isPrompt = all[4].starts_with(kPrompt);
+  const std::string_view rows = all[4].substr(w.isPrompt ? kPrompt.size() : 0);
   return readNumber(all[2], w.keyDim, kMaxExtent) && readNumber(all[3], w.valueDim, kMaxExtent) &&
-         readNumber(all[4], w.rows, kMaxExtent) && readNumber(all[5], w.heads, kMaxExtent) &&
+         readNumber(rows, w.rows, kMaxExtent) && readNumber(all[5], w.heads, kMaxExtent) &&
          readNumber(all[6], w.keys, kMaxExtent) && readNumber(all[8], c.rowsPerTile, kMaxExtent - 1) &&
          readNumber(all[9], c.tileKeys, kMaxExtent - 1) && readNumber(all[10], c.simdgroups, kMaxSimdgroups) &&
          readNumber(all[11], c.splits, FlashDecode::kMaxSplits) && canRun(w, c) &&
@@ -109,22 +117,24 @@ double distance(uint64_t a, uint64_t b) {
 }  // namespace
 
 std::string FlashDecodeChoice::text() const {
-  const std::string kernel =
-      usesMatrices ? fmt::format("{} {}x{}", kMatrix, rowsPerTile, tileKeys) : std::string(kernelOf(*this));
+  std::string kernel(kernelOf(*this));
+  if (usesMatrices || usesPrefill) kernel += fmt::format(" {}x{}", rowsPerTile, tileKeys);
   const std::string_view merge = splits == 1 ? "" : mergesInKernel ? ", merged together" : ", merged separately";
   return fmt::format("{}, {}, {}{}", kernel, countText(simdgroups, "simdgroup"), countText(splits, "split"), merge);
 }
 
-FlashDecodeWorkload FlashDecodeWorkload::of(const FlashDecode& op) {
+FlashDecodeWorkload FlashDecodeWorkload::of(const FlashDecode& op, bool isPrompt) {
   const QueryShape queries = queryShape(op.queries);
+  const uint64_t tokens = isPrompt ? std::bit_ceil(std::min(longestRows(op), kMaxPrompt))
+                                   : std::min(longestRows(op), FlashDecode::kRowsPerPass);
   const KVCacheView slots = cacheOf(op);
-  FlashDecodeWorkload workload{
-      .storage = storageOf(op),
-      .queries = op.queries.tensor.dtype(),
-      .keyDim = keyDimOf(op),
-      .valueDim = valueDimOf(op),
-      .rows = queries.heads / slots.heads() * std::min(longestRows(op), FlashDecode::kRowsPerPass),
-      .heads = slots.heads() * op.sequences.size()};
+  FlashDecodeWorkload workload{.storage = storageOf(op),
+                               .queries = op.queries.tensor.dtype(),
+                               .keyDim = keyDimOf(op),
+                               .valueDim = valueDimOf(op),
+                               .rows = queries.heads / slots.heads() * tokens,
+                               .isPrompt = isPrompt,
+                               .heads = slots.heads() * op.sequences.size()};
   for (const AttendedSequence& attended : op.sequences) {
     const KeyRange seen = keysSeen(op, keysOf(op, attended, 0), attended, 0, rowsOf(op, attended));
     workload.keys = std::max(workload.keys, seen.count());
@@ -134,8 +144,8 @@ FlashDecodeWorkload FlashDecodeWorkload::of(const FlashDecode& op) {
 
 std::string FlashDecodeWorkload::text() const {
   const std::string dims = keyDim == valueDim ? fmt::format("{}", keyDim) : fmt::format("{} and {}", keyDim, valueDim);
-  return fmt::format("{}, head dim {}, {} of {}, {}, {}", storage, dims, countText(rows, "row"), name(queries),
-                     countText(heads, "head"), countText(keys, "key"));
+  return fmt::format("{}, head dim {}, {}{} of {}, {}, {}", storage, dims, isPrompt ? "a prompt of " : "",
+                     countText(rows, "row"), name(queries), countText(heads, "head"), countText(keys, "key"));
 }
 
 std::optional<FlashDecodeChoice> MeasuredTuning::find(const FlashDecodeWorkload& workload) const {

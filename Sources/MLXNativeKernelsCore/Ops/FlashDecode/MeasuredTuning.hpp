@@ -15,7 +15,7 @@ namespace mnk {
 struct FlashDecodeChoice {
   bool usesMatrices = false;
   bool usesPrefill = false;  // by the prefill kernel, which few rows take over a latent cache alone
-  uint32_t rowsPerTile = 0;  // of the matrix kernel: rows of a simdgroup, and keys of a tile
+  uint32_t rowsPerTile = 0;  // of the matrix and the prefill kernel: rows of a simdgroup, and keys of a tile
   uint32_t tileKeys = 0;
   uint32_t simdgroups = 0;  // of a threadgroup
   uint32_t splits = 0;
@@ -31,11 +31,12 @@ struct FlashDecodeWorkload {
   DType queries = DType::f16;
   uint64_t keyDim = 0;
   uint64_t valueDim = 0;
-  uint64_t rows = 0;   // of each head of the cache: heads of its group, times tokens
-  uint64_t heads = 0;  // of the cache, in all sequences
-  uint64_t keys = 0;   // of the longest sequence
+  uint64_t rows = 0;      // of each head of the cache: heads of its group, times tokens
+  bool isPrompt = false;  // in one dispatch of the prefill kernel; then tokens are rounded up to a power of two
+  uint64_t heads = 0;     // of the cache, in all sequences
+  uint64_t keys = 0;      // of the longest sequence
 
-  static FlashDecodeWorkload of(const FlashDecode& op);
+  static FlashDecodeWorkload of(const FlashDecode& op, bool isPrompt = false);
   auto operator<=>(const FlashDecodeWorkload&) const = default;
   std::string text() const;  // "turbo4:4, head dim 128, 4 rows of f16, 8 heads, 4096 keys"
 };

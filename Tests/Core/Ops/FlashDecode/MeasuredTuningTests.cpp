@@ -15,7 +15,7 @@ namespace {
 const FlashDecodeWorkload kWorkload{
     .storage = "f16", .queries = DType::f16, .keyDim = 128, .valueDim = 128, .rows = 4, .heads = 8, .keys = 4096};
 const FlashDecodeChoice kVector{.simdgroups = 8, .splits = 16};
-const FlashDecodeChoice kPrefill{.usesPrefill = true, .simdgroups = 12, .splits = 5};
+const FlashDecodeChoice kPrefill{.usesPrefill = true, .rowsPerTile = 16, .tileKeys = 16, .simdgroups = 12, .splits = 5};
 const FlashDecodeChoice kMatrix{
     .usesMatrices = true, .rowsPerTile = 8, .tileKeys = 16, .simdgroups = 4, .splits = 33, .mergesInKernel = true};
 
@@ -108,9 +108,12 @@ TEST(MeasuredTuning, UnknownLinesAreRefused) {
                           "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 apart\n",
                           "f16 f16 128 128 4 8 4096 other 0 0 4 33 together\n",
                           "f16 f16 128 128 4 8 4096 vector 8 16 4 33 together\n",
-                          "f16 f16 64 512 4 8 4096 prefill 8 16 4 33 separate\n",
-                          "f16 f16 64 512 4 8 4096 prefill 0 0 4 33 together\n",
-                          "f16 f16 64 256 4 8 4096 prefill 0 0 4 33 separate\n",
+                          "f16 f16 64 512 4 8 4096 prefill 0 0 4 33 separate\n",
+                          "f16 f16 64 512 4 8 4096 prefill 32 16 4 33 separate\n",
+                          "f16 f16 128 128 prompt:4 8 4096 vector 0 0 4 33 separate\n",
+                          "f16 f16 128 128 prompt: 8 4096 prefill 16 32 4 33 separate\n",
+                          "f16 f16 64 512 4 8 4096 prefill 16 16 4 33 together\n",
+                          "f16 f16 64 256 4 8 4096 prefill 16 16 4 33 separate\n",
                           "f16 u8 128 128 4 8 4096 vector 0 0 4 33 together\n",
                           "f16 f16 128 128 4 8 -1 vector 0 0 4 33 together\n",
                           "f16 f16 128 128 4 8 0x10 vector 0 0 4 33 together\n",
