@@ -72,41 +72,31 @@ inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, 
   }
 }
 
-// Loads `bytes` bytes, two at a time. Bytes from `end`, which is even, on are not loaded and read as 0.
-MNK_SHARED void loadByTwos(device const uchar* from, uint bytes, uint end, bool isAligned, thread uint* words) {
+// Loads up to 16 bytes of a plane from `begin` on, a power of two, at most `atOnce` at a time. `atOnce` is at least 2,
+// or all of them, and divides `planeBytes`. If vectors are padded, the last bytes of the plane are loaded again in
+// place of those past its end: without a branch, the compiler can hoist the loads.
+template <bool IsPadded>
+inline void loadInSteps(
+    device const uchar* plane, uint begin, uint bytes, uint atOnce, uint planeBytes, bool isAligned,
+    thread uint* words) {
+  const uint step = min(bytes, atOnce);
   MNK_UNROLL
   for (ushort i = 0; i < 8; ++i) {
-    if (2u * i < bytes) {
-      uint two = 0;
-      if (2u * i < end) {
-        loadBytes(from + 2u * i, 2u, isAligned, &two);
-      }
-      words[i / 2] = i % 2 == 0 ? two : words[i / 2] | two << 16;
-    }
-  }
-}
-
-// Loads up to 16 bytes, a power of two, at most `atOnce` at a time. `atOnce` is at least 2, or all of them.
-inline void loadInSteps(device const uchar* from, uint bytes, uint atOnce, bool isAligned, thread uint* words) {
-  if (bytes <= atOnce) {
-    loadBytes(from, bytes, isAligned, words);
-  } else if (atOnce == 8u) {
-    loadBytes(from, 8u, isAligned, words);
-    loadBytes(from + 8, 8u, isAligned, words + 2);
-  } else if (atOnce == 4u) {
-    MNK_UNROLL
-    for (ushort i = 0; i < 4; ++i) {
-      if (4u * i < bytes) {
-        loadBytes(from + 4u * i, 4u, isAligned, words + i);
+    if (i * step < bytes) {
+      const uint at = IsPadded ? min(begin + i * step, planeBytes - step) : begin + i * step;
+      if (step != 2u || bytes == 2u) {
+        loadBytes(plane + at, step, isAligned, words + i * step / 4u);
+      } else {
+        uint two;
+        loadBytes(plane + at, 2u, isAligned, &two);
+        words[i / 2] = i % 2 == 0 ? two : words[i / 2] | two << 16;
       }
     }
-  } else {
-    loadByTwos(from, bytes, bytes, isAligned, words);
   }
 }
 
 // Loads the words of each plane for the codes of `Elements` elements from `first` on, a multiple of `Elements`. If
-// vectors are padded, codes from `headDim` on are not loaded and read as 0.
+// vectors are padded, codes from `headDim` on are undefined.
 template <ushort Elements, bool IsPadded>
 MNK_SHARED void loadCodes(
     device const uchar* row, uint bits, uint headDim, uint first, bool isAligned, thread uint* words) {
@@ -121,13 +111,9 @@ MNK_SHARED void loadCodes(
       MNK_UNROLL
       for (ushort i = 0; i < (Elements + 15) / 16; ++i) {
         if (16u * i < bytes) {
-          const uint begin = first * width / 8u + 16u * i;
-          const uint planeBytes = headDim * width / 8u;
-          if (IsPadded && begin + min(bytes, 16u) > planeBytes) {
-            loadByTwos(row + begin, min(bytes, 16u), max(planeBytes, begin) - begin, isAligned, words + 4u * i);
-          } else {
-            loadInSteps(row + begin, min(bytes, 16u), most, isAligned, words + 4u * i);
-          }
+          loadInSteps<IsPadded>(
+              row, first * width / 8u + 16u * i, min(bytes, 16u), most, headDim * width / 8u, isAligned,
+              words + 4u * i);
         }
       }
       if (Elements * width < 8u) {

@@ -40,16 +40,25 @@ struct CacheVectors {
   float scaleFactor;
 };
 
+// The length of cached keys and values in a kernel instance for `dim` elements. That of codes is known at compile time
+// even if they are padded.
+inline uint keyLength(uint dim) {
+  return kvHasQuantizedKeys ? kvKeyDim : dim;
+}
+inline uint valueLength(uint dim) {
+  return kvHasQuantizedValues ? kvValueDim : dim;
+}
+
 // The vectors of one head; `first` is the index of its first vector. `codeBytes` is used only for mlx1 and for padded
-// vectors; the size of all others is known at compile time. Dense vectors have no scales.
+// dense vectors; the size of all others is known at compile time. Dense vectors have no scales.
 inline CacheVectors vectorsFrom(
     device const uchar* vectors, device const uchar* scales, ulong first, uint bits, uint headDim, uint codeBytes,
     float inverseRoot, float scaleFactor) {
   const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;
   uint bytes = headDim * size;
-  if (flashIsPadded) {
+  if (flashIsPadded && bits == 0u) {
     bytes = codeBytes;
-    headDim = bits == 0u ? codeBytes / size : codeBytes * 8u / (kvIsTurbo ? bits : planeWidth(bits, 0));
+    headDim = codeBytes / size;
   }
   if (bits != 0u) {
     bytes = kvIsTurbo ? headDim * bits / 8u : codeBytes;
@@ -90,7 +99,7 @@ inline void loadOrClear(device const uchar* from, bool isThere, thread uint* wor
     }
   }
 }
-// Loads the elements from `first` on, a multiple of `Elements`, of vector `row`. Elements past the end are 0.
+// Loads the elements from `first` on, a multiple of `Elements`, of vector `row`. Dense elements past the end are 0.
 template <ushort Elements>
 MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
   static_assert(Elements % 4 == 0, "a load has four elements or more");

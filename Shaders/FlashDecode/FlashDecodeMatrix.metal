@@ -31,9 +31,9 @@ constexpr uint preparedFloats(ushort dim, ushort rows) {  // where biases start,
 // Rotates a query, normalizes it to the range of halves, and stores it.
 template <ushort Dim, ushort Rows, ushort Chunks>
 inline void prepareQuery(
-    threadgroup float* prepared, thread float4* x, uint r, constant FlashDecodeParams& p, uint kvHead, uint lanes,
-    uint lane, device const float* keyMeans, device const float* channelScales) {
-  const float bias = rotateQuery<Chunks>(x, p, kvHead, Dim, lanes, lane, 1.0f, keyMeans, channelScales);
+    threadgroup float* prepared, thread float4* x, uint r, constant FlashDecodeParams& p, uint kvHead, uint headDim,
+    uint lanes, uint lane, device const float* keyMeans, device const float* channelScales) {
+  const float bias = rotateQuery<Chunks>(x, p, kvHead, headDim, lanes, lane, 1.0f, keyMeans, channelScales);
   const float scale = normalizeQuery<Chunks>(x);
   if (r < Rows && lane < lanes) {
     MNK_UNROLL
@@ -164,10 +164,11 @@ kernel void flashDecodeMatrix(
   const MatrixLane at = matrixLane(lane);
 
   const ulong headBase = firstVector(p, sequence, kvHead);
-  const CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, headBase, keyCodeBits(), Dim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+  const CacheVectors keyVectors = vectorsFrom(
+      keys, keyScales, headBase, keyCodeBits(), keyLength(Dim), p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   const CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, headBase, valueCodeBits(), Dim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+      values, valueScales, headBase, valueCodeBits(), valueLength(Dim), p.valueCodeBytes, p.finish.inverseRoot,
+      p.valueScaleFactor);
   const uint begin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint end = min(begin + sequence.splitKeys, sequence.endKey);
 
@@ -176,7 +177,7 @@ kernel void flashDecodeMatrix(
   float4 x[Chunks];
   if (preparesQueries()) {
     const uint row = min(firstRow + min(simdgroup, uint(Rows) - 1u), rows - 1u);
-    loadQuery<Chunks>(x, queries, queryStart(p, tokens, kvHead, row), Dim, QueryLanes, lane);
+    loadQuery<Chunks>(x, queries, queryStart(p, tokens, kvHead, row), keyVectors.headDim, QueryLanes, lane);
   }
   QueryShare<Dim, RowBlocks> share;
   MatrixTile<Dim, Blocks> tile;
@@ -219,9 +220,10 @@ kernel void flashDecodeMatrix(
     for (uint r = simdgroup; r < max(simdgroup + 1u, uint(Rows)); r += simdgroups) {
       if (r != simdgroup) {
         const uint row = min(firstRow + r, rows - 1u);
-        loadQuery<Chunks>(x, queries, queryStart(p, tokens, kvHead, row), Dim, QueryLanes, lane);
+        loadQuery<Chunks>(x, queries, queryStart(p, tokens, kvHead, row), keyVectors.headDim, QueryLanes, lane);
       }
-      prepareQuery<Dim, Rows, Chunks>(prepared, x, r, p, kvHead, QueryLanes, lane, keyMeans, channelScales);
+      prepareQuery<Dim, Rows, Chunks>(
+          prepared, x, r, p, kvHead, keyVectors.headDim, QueryLanes, lane, keyMeans, channelScales);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     readQueries<Rows>(share, state, prepared, at, p.queryScale);

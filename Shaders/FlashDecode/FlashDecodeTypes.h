@@ -50,7 +50,8 @@
   ROW(64, 512, 1)                                 \
   ROW(64, 512, 4)
 
-// Instances of the matrix kernel: head dims, the rows that a simdgroup computes together, the keys of its tiles.
+// Instances of the matrix kernel: head dims, the rows that a simdgroup computes together, the keys of its tiles. Codes
+// of shorter vectors are padded.
 #define MNK_FLASH_MATRIX_INSTANCES(ROW) \
   ROW(64, 8, 16)                        \
   ROW(64, 8, 32)                        \
@@ -138,9 +139,6 @@ enum FlashDecodeBuffer {
 // Rows of each threadgroup if `threadgroups` of them share `rows` rows as evenly as units of `unit` rows allow.
 #define kFlashPrefillTileRows(rows, threadgroups, unit) \
   ((((rows) + (threadgroups)-1) / (threadgroups) + (unit)-1) / (unit) * (unit))
-
-// Bytes of the arrival count, in threadgroup memory before the parts that the last threadgroup merges.
-#define kFlashDecodeCountBytes 16
 
 // Parameters for finishing a row.
 #define MNK_FLASH_DECODE_FINISH(FIELD)            \

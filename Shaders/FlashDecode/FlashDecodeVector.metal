@@ -73,10 +73,10 @@ kernel void flashDecodeVector(
   const uint groupIndex = lane / Lanes;
 
   const ulong headBase = firstVector(p, sequence, kvHead);
-  CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, headBase, keyCodeBits(), KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+  CacheVectors keyVectors = vectorsFrom(
+      keys, keyScales, headBase, keyCodeBits(), keyLength(KeyDim), p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, headBase, valueCodeBits(), ValueDim, p.valueCodeBytes, p.finish.inverseRoot,
+      values, valueScales, headBase, valueCodeBits(), valueLength(ValueDim), p.valueCodeBytes, p.finish.inverseRoot,
       p.valueScaleFactor);
   if (IsLatent && flashIsOneTensor) {
     joinVectors(keyVectors, valueVectors, headBase);

@@ -7,25 +7,22 @@
 #if MNK_HAS_DEVICE_FENCES
 
 // Whether this threadgroup is the last of `parts` threadgroups that store parts of the same rows. If so, it can read
-// all of their parts. `arrived` starts at 0. Every thread issues a fence before and after the count, so that all stores
-// of all threadgroups happen before the loads of the last one.
+// all of their parts. `arrived` starts at 0. The barriers order the accesses of a threadgroup with those of its first
+// thread, and the fences of that thread order them between threadgroups.
 inline bool arrivesLast(device atomic_uint* arrived, uint parts, threadgroup uint* count, bool isFirstThread) {
-  atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
   // All threads have stored, and have finished with the memory that `count` reuses.
-  threadgroup_barrier(mem_flags::mem_threadgroup);
+  threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
   if (isFirstThread) {
+    atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
     *count = atomic_fetch_add_explicit(arrived, 1u, memory_order_relaxed);
+    atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (*count + 1u != parts) {
-    return false;
-  }
-  atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
-  return true;
+  threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+  return *count + 1u == parts;
 }
 
 // All threads call this after finishPart has stored the threadgroup's parts of up to `Rows` rows. One simdgroup merges
-// each row, or several share its parts if there are more simdgroups than rows.
+// each row and has most of its loads in flight at once, which takes less time than sharing its parts.
 template <ushort Chunks, ushort Rows>
 MNK_SHARED void mergeInKernel(
     constant FlashDecodeParams& p, AttentionTokens tokens, uint3 place, uint firstRow, threadgroup float* pool,
@@ -36,38 +33,13 @@ MNK_SHARED void mergeInKernel(
     return;
   }
   const uint headDim = p.finish.headDim;
-  const uint lanes = p.finish.lanes;
   const uint rows = min(uint(Rows), p.group * tokens.count - firstRow);
-  uint rowBits = 0;  // log2 of the rows, rounded up; avoids a slow division
-  while (1u << rowBits < rows) {
-    ++rowBits;
-  }
-  const uint sharers = min(simdgroups >> rowBits, p.splits);
-  const uint sharer = sharers > 1u ? simdgroup >> rowBits : 0u;
-  const uint step = sharers > 1u ? 1u << rowBits : simdgroups;
-  threadgroup float2* poolStats = reinterpret_cast<threadgroup float2*>(pool + kFlashDecodeCountBytes / 4);
-  threadgroup float* poolSums = pool + kFlashDecodeCountBytes / 4 + firstPartSum(sharers * rows);
-  constexpr ushort Ahead = Chunks > 2 ? 4 : 8;
-  for (uint row = sharers > 1u ? simdgroup % step : simdgroup; row < rows; row += step) {
+  constexpr ushort Ahead = Chunks > 2 ? 4 : Chunks > 1 ? 8 : 16;
+  for (uint row = simdgroup; row < rows; row += simdgroups) {
     const ulong index = rowIndex(p, tokens, place.y, firstRow + row);
     const AtomicParts parts{out.partSums + index * p.splits * headDim, out.partStats + 2u * index * p.splits};
-    if (sharers > 1u && sharer < sharers) {
-      storeInThreadgroup<Chunks>(
-          mergedInMemory<Chunks, Ahead>(parts, p.splits, lanes, lane, sharer, sharers), poolSums, poolStats,
-          sharer * rows + row, headDim, lane * (4u * Chunks));
-    } else if (sharers < 2u) {
-      finishRow<Chunks>(mergedInMemory<Chunks, Ahead>(parts, p.splits, lanes, lane, 0, 1), p.finish, index, lane, out);
-    }
-  }
-  if (sharers < 2u) {
-    return;
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (simdgroup < rows) {
     finishRow<Chunks>(
-        mergedInThreadgroup<Chunks>(
-            poolSums + simdgroup * headDim, rows * headDim, poolStats + simdgroup, rows, sharers, lanes, lane),
-        p.finish, rowIndex(p, tokens, place.y, firstRow + simdgroup), lane, out);
+        mergedInMemory<Chunks, Ahead>(parts, p.splits, p.finish.lanes, lane, 0, 1), p.finish, index, lane, out);
   }
 }
 

@@ -84,28 +84,32 @@ MNK_SHARED void maskScores(
   }
 }
 
-// Updates each row's maximum with its scores, rescales its sums if the maximum has grown, and turns scores into probs.
+// Probs are relative to a score of their row, rowMax. It is raised to the row's maximum, with all that depends on it,
+// only when a score exceeds it by more than this: most tiles then need no reduction across lanes. Probs of up to 2^8
+// are as precise in halves as those below 1.
+constant constexpr float kMaxExcess = 8.0f;
+
+// Turns scores into probs and adds them to the sums of their rows.
 template <typename T, ushort Queries, ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED void updateSoftmax(
     thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows) {
-  float2 newMax[RowBlocks];
+  float2 highest[RowBlocks];
   bool isHigher = false;
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
-    newMax[b] = rows.rowMax[b];
+    highest[b] = scores.of[b][0];
     MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      newMax[b] = max(newMax[b], scores.of[b][n]);
+    for (ushort n = 1; n < Blocks; ++n) {
+      highest[b] = max(highest[b], scores.of[b][n]);
     }
-    newMax[b] = maxOfColumns(newMax[b]);
-    isHigher = isHigher || newMax[b].x > rows.rowMax[b].x || newMax[b].y > rows.rowMax[b].y;
+    isHigher = isHigher || highest[b].x > rows.rowMax[b].x + kMaxExcess || highest[b].y > rows.rowMax[b].y + kMaxExcess;
   }
   if (simd_any(isHigher)) {
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
-      const float2 rescale =
-          float2(fast::exp2(rows.rowMax[b].x - newMax[b].x), fast::exp2(rows.rowMax[b].y - newMax[b].y));
-      rows.rowMax[b] = newMax[b];
+      const float2 newMax = maxOfColumns(max(highest[b], rows.rowMax[b]));
+      const float2 rescale = float2(fast::exp2(rows.rowMax[b].x - newMax.x), fast::exp2(rows.rowMax[b].y - newMax.y));
+      rows.rowMax[b] = newMax;
       rows.rowSum[b] *= rescale;
       scaleResults(rows, b, rescale);
     }

@@ -1,6 +1,6 @@
-// Online softmax over parts. A part consists of rowMax, the maximum of its scores, rowSum, the sum of 2^(score -
-// rowMax), and the sum of values weighted by these probs. Scores are premultiplied by log2(e), so that probs are powers
-// of two.
+// Online softmax over parts. A part consists of rowMax, the maximum of its scores or at most 8 less, rowSum, the sum of
+// 2^(score - rowMax), and the sum of values weighted by these probs. Scores are premultiplied by log2(e), so that probs
+// are powers of two.
 #pragma once
 #include "../Common/FourElements.h"
 #include "../Common/Lanes.h"

@@ -111,28 +111,30 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   // then, which would compile a kernel in the middle of a generation.
   const bool isInOrder = slots.layout == KVLayout::headMajor && slots.wrap == KVWrap::linear;
   const DType maskType = op.options.mask ? op.options.mask->dtype() : DType::f32;
-  constants.insert(constants.end(),
-                   {{kKVCodecKeyBits, bitsOf(quantized ? &quantized->keys : nullptr)},
-                    {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
-                    {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
-                    {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
-                    {kKVCodecHasQuantizedKeys, quantized && !quantized->keys.isDense()},
-                    {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
-                    {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
-                    {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
-                    {kFlashDecodeIsAligned, isAligned(slots.keys) && (!slots.values || isAligned(*slots.values)) &&
-                                                (!layout.usesMatrices || areQueriesAligned(op, layout, 8))},
-                    {kFlashDecodeIsVectorized, areQueriesAligned(op, layout, 4)},
-                    {kFlashDecodeHasMask, op.options.mask.has_value()},
-                    {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
-                    {kFlashDecodeHasSoftcap, op.options.softcap != 0},
-                    {kFlashDecodeIsSplit, isSplit},
-                    {kFlashDecodeMergesInKernel, layout.mergesInKernel},
-                    {kFlashDecodeIsInOrder, isInOrder},
-                    {kFlashDecodeHasTokens, layout.rows > 1},
-                    {kFlashDecodeIsPadded, layout.isPadded()},
-                    {kFlashDecodeSeesPinned, seesPinned(op)},
-                    {kFlashDecodeIsRagged, isRagged(op)}});
+  constants.insert(
+      constants.end(),
+      {{kKVCodecKeyBits, bitsOf(quantized ? &quantized->keys : nullptr)},
+       {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
+       {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
+       {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
+       {kKVCodecKeyDim, quantized && !quantized->keys.isDense() ? static_cast<uint32_t>(layout.keyDim) : 0},
+       {kKVCodecHasQuantizedKeys, quantized && !quantized->keys.isDense()},
+       {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
+       {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
+       {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
+       {kFlashDecodeIsAligned, isAligned(slots.keys) && (!slots.values || isAligned(*slots.values)) &&
+                                   (!layout.usesMatrices || areQueriesAligned(op, layout, 8))},
+       {kFlashDecodeIsVectorized, areQueriesAligned(op, layout, 4)},
+       {kFlashDecodeHasMask, op.options.mask.has_value()},
+       {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
+       {kFlashDecodeHasSoftcap, op.options.softcap != 0},
+       {kFlashDecodeIsSplit, isSplit},
+       {kFlashDecodeMergesInKernel, layout.mergesInKernel},
+       {kFlashDecodeIsInOrder, isInOrder},
+       {kFlashDecodeHasTokens, layout.rows > 1},
+       {kFlashDecodeIsPadded, layout.isPadded()},
+       {kFlashDecodeSeesPinned, seesPinned(op)},
+       {kFlashDecodeIsRagged, isRagged(op)}});
   if (!layout.usesVectors()) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
   if (layout.usesMatrices) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
   if (layout.usesPrefill()) constants.push_back({kFlashDecodeSimdgroupsPerRow, layout.prefill.parts});

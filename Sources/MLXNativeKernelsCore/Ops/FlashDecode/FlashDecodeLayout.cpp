@@ -1,6 +1,7 @@
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "Ops/Common/CacheAddressRules.hpp"
@@ -174,11 +175,14 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   layout.passes = passesOf(op, layout.rows);
   const uint64_t rows = layout.group * layout.rows;
   layout.usesMatrices = hasMatrices && !layout.usesPrefill() && wantsMatrices(op, profile, measured);
-  layout.instance =
-      vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows, quantizedOf(op) != nullptr, layout.isLatent);
-  layout.rowsPerTile = !layout.usesMatrices ? layout.instance.rows
-                       : measured           ? measured->rowsPerTile
-                                            : matrixRows(layout.tuning, layout.keyDim, rows);
+  if (layout.usesMatrices) {
+    const uint32_t dim = matrixDim(layout.keyDim, quantizedOf(op) != nullptr);
+    layout.instance = {dim, dim, measured ? measured->rowsPerTile : matrixRows(layout.tuning, dim, rows)};
+  } else {
+    layout.instance = vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows, quantizedOf(op) != nullptr,
+                                     layout.isLatent);
+  }
+  layout.rowsPerTile = layout.instance.rows;
   if (layout.usesPrefill() && measured) {
     layout.setPrefillRows(op, rows, measured->simdgroups);
   } else if (layout.usesPrefill()) {
@@ -205,6 +209,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
       tuning.fillsCores = layout.isLatent;
       tuning.minSplitKeys = layout.isLatent ? kMinLatentKeys : kMinPrefillKeys;
     }
+    if (layout.usesVectors() && layout.isLong()) tuning.threadgroupsPerCore *= tuning.longVectorFactor;
     layout.splits = automaticSplits(tuning, profile, layout.threadgroups(op), longest);
   }
   const bool areFew =
@@ -225,8 +230,8 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     constexpr uint64_t kUsual = 16;
     const uint32_t elements = quantizedOf(op) ? layout.tuning.quantizedMatrixTile : layout.tuning.denseMatrixTile;
     const uint64_t most = std::max(splitKeys(longest, layout.splits) / layout.simdgroups / 2, kUsual);
-    layout.tileKeys =
-        matrixTileKeys(layout.keyDim, layout.rowsPerTile, std::min<uint64_t>(elements / layout.keyDim, most));
+    const uint64_t tile = std::max<uint64_t>(elements / layout.instance.keyDim, layout.tuning.minMatrixKeys);
+    layout.tileKeys = matrixTileKeys(layout.instance.keyDim, layout.rowsPerTile, std::min(tile, most));
   }
   for (FlashDecodePass& pass : layout.passes) {
     for (FlashDecodeSequence& sequence : pass.sequences) {
@@ -240,6 +245,11 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     }
   }
   return layout;
+}
+
+bool FlashDecodeLayout::isLong() const {
+  const bool isPaddedToPower = isPadded() && std::has_single_bit(instance.keyDim) && instance.keyDim >= 128;
+  return isPaddedToPower || (keyDim == 512 && valueDim == 512);
 }
 
 uint64_t FlashDecodeLayout::rowGroups(uint64_t ofSequence) const {
@@ -304,8 +314,7 @@ void FlashDecodeLayout::addRepeatedReads(const FlashDecode& op, const FlashDecod
 
 FlashDecodeFinish FlashDecodeLayout::finish(uint64_t kvHeads) const {
   constexpr uint32_t kPrefillChunks = 2;
-  const uint32_t chunks =
-      usesPrefill() && !isLatent ? kPrefillChunks : finishChunks(usesMatrices ? valueDim : uint64_t{instance.valueDim});
+  const uint32_t chunks = usesPrefill() && !isLatent ? kPrefillChunks : finishChunks(instance.valueDim);
   return finishOf(queries.heads, kvHeads, valueDim, chunks);
 }
 
@@ -330,7 +339,10 @@ FlashDecodeChoice FlashDecodeLayout::choice() const {
 uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t longest) const {
   const uint32_t wanted = usesMatrices ? tuning.matrixSimdgroups : tuning.vectorSimdgroups;
   // All simdgroups of the matrix kernel rotate queries and fill codebook tables, even those without a tile.
-  if (usesMatrices && quantizedOf(op)) return wanted;
+  if (usesMatrices && quantizedOf(op)) {
+    constexpr uint64_t kLong = 2048;
+    return splitKeys(longest, splits) < kLong ? wanted : std::max(wanted, tuning.longMatrixSimdgroups);
+  }
   // In other kernels, a simdgroup is useful only if it has its own tile, or for the merge.
   constexpr uint64_t kTile = 16, kLeast = 4;
   const uint64_t tiles = ceilDivide(splitKeys(longest, splits), kTile);
@@ -343,13 +355,12 @@ std::string FlashDecodeLayout::function() const {
     return fmt::format("flashPrefill_{}{}_{}{}_{}", isLatent ? "latent_" : "", prefill.isHalf ? "f16" : "f32", dim,
                        prefill.rowBlocks, prefill.keys);
   }
-  if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", keyDim, rowsPerTile, tileKeys);
+  if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", instance.keyDim, rowsPerTile, tileKeys);
   return fmt::format("flashDecodeVector_{}{}_{}_{}{}", isLatent ? "latent_" : "", instance.keyDim, instance.valueDim,
                      instance.rows, tuning.sharesAmongFewLanes ? "_fewLanes" : "");
 }
 
 uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t count) const {
-  const uint64_t counting = mergesInKernel ? kFlashDecodeCountBytes : 0;
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   uint64_t merging = 0;
   uint64_t levels = 0;
@@ -364,11 +375,12 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
     return static_cast<uint32_t>(tile + levels + parts);
   }
   if (usesMatrices) {
-    const uint64_t parts = count * kFlashDecodeMatrixPartRows(keyDim);
-    merging = counting + mergingBytes(parts, valueDim + kFlashDecodeMatrixPadding);
-    levels = quantized ? uint64_t{1} << tuning.matrixTableBits : kFlashDecodeMatrixQueryBytes(keyDim, rowsPerTile);
+    const uint64_t parts = count * kFlashDecodeMatrixPartRows(instance.keyDim);
+    merging = mergingBytes(parts, instance.valueDim + kFlashDecodeMatrixPadding);
+    levels =
+        quantized ? uint64_t{1} << tuning.matrixTableBits : kFlashDecodeMatrixQueryBytes(instance.keyDim, rowsPerTile);
   } else {
-    merging = counting + mergingBytes(uint64_t{count} * rowsPerTile, instance.valueDim);
+    merging = mergingBytes(uint64_t{count} * rowsPerTile, instance.valueDim);
   }
   return static_cast<uint32_t>(std::max(merging, levels));
 }

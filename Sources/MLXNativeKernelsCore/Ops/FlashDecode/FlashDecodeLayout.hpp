@@ -72,10 +72,10 @@ struct FlashDecodeLayout {
   uint64_t rows = 0;  // of the longest sequence in a pass
   bool usesMatrices = false;
   bool hasRowMajorMatrices = false;
-  PrefillInstance prefill = {};  // parts is 0 unless the prefill kernel is used
-  VectorInstance instance = {};  // of the vector kernel, if neither of the others is used
-  uint32_t rowsPerTile = 0;      // of a simdgroup, or of a threadgroup of the prefill kernel
-  uint32_t tileKeys = 0;         // of the matrix kernel
+  PrefillInstance prefill = {};     // parts is 0 unless the prefill kernel is used
+  AttentionInstance instance = {};  // of the vector or the matrix kernel
+  uint32_t rowsPerTile = 0;         // of a simdgroup, or of a threadgroup of the prefill kernel
+  uint32_t tileKeys = 0;            // of the matrix kernel
   uint32_t simdgroups = 0;
   uint32_t splits = 0;
   bool mergesInKernel = false;  // the splits, in the dispatch that makes them
@@ -84,7 +84,9 @@ struct FlashDecodeLayout {
   static FlashDecodeLayout of(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
   // Whether cached vectors are shorter than those of the kernel instance.
-  bool isPadded() const { return usesVectors() && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
+  bool isPadded() const { return !usesPrefill() && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
+  // Whether a vector takes many more registers than elements of the kernel's shorter instances.
+  bool isLong() const;
   bool usesPrefill() const { return prefill.parts != 0; }
   bool usesVectors() const { return !usesMatrices && !usesPrefill(); }
   FlashDecodeFinish finish(uint64_t kvHeads) const;

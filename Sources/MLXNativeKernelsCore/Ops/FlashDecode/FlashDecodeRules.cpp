@@ -381,7 +381,8 @@ constexpr Rule<Op> kOperandRules[] = {
 
     INVALID_IF(op.options.kernel == FlashDecodeKernel::matrix && !canUseMatrices(op),
                "the matrix kernel cannot attend to this", matrixText(op),
-               "f16 without a mask, or codes, with head dims of 64, 128 or 256", "Let the kernel be chosen."),
+               "codes with head dims of 64 to 256, or f16 without a mask and with head dims of 64, 128 or 256",
+               "Let the kernel be chosen."),
 
     INVALID_IF(op.scratch && (!*op.scratch || op.scratch->dtype() != DType::u8), "scratch memory is not of bytes",
                op.scratch->text(), "u8", "Make it as long as the plan's scratchBytes, or leave it out."),
@@ -424,8 +425,7 @@ Result<void> checkRules(const FlashDecode& op) {
 }
 
 bool canUseMatrices(const FlashDecode& op) {
-  const uint64_t headDim = keyDimOf(op);
-  if (valueDimOf(op) != headDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
+  if (valueDimOf(op) != keyDimOf(op) || matrixDim(keyDimOf(op), quantizedOf(op) != nullptr) == 0) return false;
   if (quantizedOf(op)) return !denseType(op);
   return std::get<KVCacheView>(op.over).keys.dtype() == DType::f16 && !op.options.mask;
 }

@@ -59,10 +59,11 @@ class Search {
       choice.usesPrefill = false;
     }
     if (found_.workload.isPrompt) return {};
+    const uint32_t headDim = matrixDim(found_.workload.keyDim, quantizedOf(ops_[0]) != nullptr);
     for (const MatrixInstance& instance : matrixInstances()) {
       // Skips instances that would compute mostly padding rows.
       const bool hasSpareRows = instance.rows > 8 && instance.rows > found_.workload.rows;
-      if (instance.headDim != found_.workload.keyDim || hasSpareRows) continue;
+      if (instance.headDim != headDim || hasSpareRows) continue;
       choice.usesMatrices = true;
       choice.rowsPerTile = instance.rows;
       choice.tileKeys = instance.keys;

@@ -60,21 +60,27 @@ constexpr FlashDecodeTuning kTable[] = {
     // 9.7, 13.3, 25.9 and 72.1 us; with one row, the vector kernel is faster. For quantized caches, the matrix kernel
     // is faster with any number of rows. For 64 Ki keys of 4 bits, tiles of 32 keys take 36 us instead of 44 us with 16
     // keys; for 1 Ki keys, where a simdgroup has less than one such tile, they take 11.0 us instead of 10.6 us.
-    // Codebook tables with a copy for each of 32 banks take 44 us instead of 47 us for 64 Ki keys.
+    // Codebook tables with a copy for each of 32 banks take 44 us instead of 47 us for 64 Ki keys, and 12 simdgroups
+    // 33 us instead of 35 us. For 16 Ki keys, two threadgroups per core take 28 instead of 34 us over f16 of head dim
+    // 112, 93 instead of 119 us of 512, and 41 instead of 58 us over 4 bits of 96, but more time over f16 of 80, 96 and
+    // 192; over f16 of 256, tiles of 16 keys take 45 instead of 53 us.
     {.family = "",
+     .longMatrixSimdgroups = 12,
+     .longVectorFactor = 2,
      .denseMatrixRows = 2,
      .quantizedMatrixRows = 1,
      .maxMatrixRows = 16,
      .quantizedMatrixTile = 4096,
+     .minMatrixKeys = 16,
      .matrixTableBits = 15,
      .maxInKernelSplits = 16},
 };
 
 #define ROW(keyDim, valueDim, rows) {keyDim, valueDim, rows},
-constexpr VectorInstance kVectorInstances[] = {MNK_FLASH_VECTOR_INSTANCES(ROW)};
-constexpr VectorInstance kFewLanesInstances[] = {MNK_FLASH_FEW_LANES_INSTANCES(ROW)};
-constexpr VectorInstance kLatentInstances[] = {MNK_FLASH_LATENT_INSTANCES(ROW)};
-constexpr VectorInstance kLatentFewLanesInstances[] = {MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW)};
+constexpr AttentionInstance kAttentionInstances[] = {MNK_FLASH_VECTOR_INSTANCES(ROW)};
+constexpr AttentionInstance kFewLanesInstances[] = {MNK_FLASH_FEW_LANES_INSTANCES(ROW)};
+constexpr AttentionInstance kLatentInstances[] = {MNK_FLASH_LATENT_INSTANCES(ROW)};
+constexpr AttentionInstance kLatentFewLanesInstances[] = {MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW)};
 #undef ROW
 
 #define ROW(headDim, rows, keys) {headDim, rows, keys},
@@ -117,24 +123,34 @@ std::string attentionDimsText(bool isQuantized, bool isLatent) {
                      : "multiples of 8 up to 256, 512, or 576 with 512";
 }
 
-VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
-                              bool isQuantized, bool isLatent) {
-  using Instances = std::span<const VectorInstance>;
-  Instances instances = isLatent ? Instances(kLatentInstances) : Instances(kVectorInstances);
+AttentionInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
+                                 bool isQuantized, bool isLatent) {
+  using Instances = std::span<const AttentionInstance>;
+  Instances instances = isLatent ? Instances(kLatentInstances) : Instances(kAttentionInstances);
   if (tuning.sharesAmongFewLanes) {
     instances = isLatent ? Instances(kLatentFewLanesInstances) : Instances(kFewLanesInstances);
   }
   rows = std::min<uint64_t>(rows, tuning.maxVectorRows);
   const bool isPaddable = !isLatent && canBePadded(keyDim) && canBePadded(valueDim);
-  VectorInstance best;
+  AttentionInstance best;
   // Instances are listed from short vectors to long ones, and from few rows to many.
-  for (const VectorInstance& instance : instances) {
+  for (const AttentionInstance& instance : instances) {
     const bool isExact = instance.keyDim == keyDim && instance.valueDim == valueDim;
     const bool isLongEnough = isPaddable && instance.keyDim >= keyDim && instance.valueDim >= valueDim;
     const bool hasPowerOfTwo = instance.keyDim == instance.valueDim && std::has_single_bit(instance.keyDim);
     if ((!isExact && !isLongEnough) || (isQuantized && !isLatent && !hasPowerOfTwo)) continue;
     if (best.rows != 0 && (instance.keyDim != best.keyDim || instance.valueDim != best.valueDim)) break;
     if (best.rows == 0 || best.rows < rows) best = instance;
+  }
+  return best;
+}
+
+uint32_t matrixDim(uint64_t headDim, bool isQuantized) {
+  uint32_t best = 0;
+  for (const MatrixInstance& instance : kMatrixInstances) {
+    constexpr uint64_t kMostPadding = 64;
+    const bool isPadded = isQuantized && headDim > kMostPadding && instance.headDim > headDim;
+    if (instance.headDim == headDim || (isPadded && best == 0)) best = instance.headDim;
   }
   return best;
 }

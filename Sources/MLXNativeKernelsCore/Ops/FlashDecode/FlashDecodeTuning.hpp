@@ -15,8 +15,10 @@ struct FlashDecodeTuning {
   std::string_view family;        // of DeviceProfile
   uint32_t vectorSimdgroups = 8;  // of a threadgroup
   uint32_t matrixSimdgroups = 8;
+  uint32_t longMatrixSimdgroups = 0;  // over codes, if splits have at least 2,048 keys
   uint32_t reduceSimdgroups = 8;
   uint32_t threadgroupsPerCore = 1;  // target, unless splits would have fewer than minSplitKeys keys
+  uint32_t longVectorFactor = 1;     // of that, for the vector kernel over vectors padded to 128 or 256, or of 512
   bool fillsCores = false;           // rounds the number of splits up
   uint32_t minSplitKeys = 64;
   uint32_t denseMatrixRows = UINT32_MAX;      // rows from which the matrix kernel is faster, for dense f16 caches
@@ -26,6 +28,7 @@ struct FlashDecodeTuning {
   uint32_t matrixHeadDim = 256;               // maximum head dim for which the matrix kernel is selected
   uint32_t denseMatrixTile = 2048;            // maximum elements in its key tiles
   uint32_t quantizedMatrixTile = 2048;
+  uint32_t minMatrixKeys = 8;     // of a key tile, however long its vectors are
   uint32_t matrixTableBits = 14;  // log2 of the bytes of its codebook tables in threadgroup memory: 14 or 15
   // Maximum number of splits for an in-kernel merge, if the device supports it.
   uint32_t maxInKernelSplits = 0;
@@ -49,13 +52,13 @@ std::string attentionDimsText(bool isQuantized, bool isLatent);
 
 // The vector kernel instance for `rows` group rows: with these head dims, or the smallest ones that they fit in. A
 // quantized cache needs a power of two, the same for keys and values. `rows` is 0 if there is no such instance.
-struct VectorInstance {
+struct AttentionInstance {
   uint32_t keyDim = 0;
   uint32_t valueDim = 0;
   uint32_t rows = 0;  // computed per simdgroup
 };
-VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
-                              bool isQuantized, bool isLatent);
+AttentionInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
+                                 bool isQuantized, bool isLatent);
 
 // Instances of the matrix kernel.
 struct MatrixInstance {
@@ -64,6 +67,9 @@ struct MatrixInstance {
   uint32_t keys = 0;  // of a tile
 };
 std::span<const MatrixInstance> matrixInstances();
+// The head dim of the instances that compute vectors of `headDim` elements, or 0 if there are none. Codes can be
+// padded.
+uint32_t matrixDim(uint64_t headDim, bool isQuantized);
 // The matrix kernel instance for `rows` group rows: the rows per simdgroup, and the keys of a tile, at most `mostKeys`
 // if such a tile exists.
 uint32_t matrixRows(const FlashDecodeTuning& tuning, uint64_t headDim, uint64_t rows);

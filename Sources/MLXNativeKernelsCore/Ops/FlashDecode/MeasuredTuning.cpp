@@ -70,9 +70,12 @@ bool canRun(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice
            !choice.mergesInKernel;
   }
   if (!choice.usesMatrices) return choice.rowsPerTile == 0 && choice.tileKeys == 0;
+  if (workload.keyDim != workload.valueDim) return false;
+  const bool isQuantized = workload.storage.find(':') != workload.storage.npos;
+  const uint32_t headDim = matrixDim(workload.keyDim, isQuantized);
   for (const MatrixInstance& instance : matrixInstances()) {
     const bool isIt = instance.rows == choice.rowsPerTile && instance.keys == choice.tileKeys;
-    if (isIt && instance.headDim == workload.keyDim && instance.headDim == workload.valueDim) return true;
+    if (isIt && instance.headDim == headDim) return true;
   }
   return false;
 }

@@ -90,8 +90,8 @@ inline auto numbersOf(const AttentionOptions& options) {
 }
 
 // Attention over a part of the keys, for MergePartials to finish. Results before the division, and what to divide them
-// by: rowMax, the largest score times log2(e), and rowSum, the sum of 2^(score * log2(e) - rowMax). A row that sees no
-// key has rowSum 0.
+// by: rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of 2^(score * log2(e) - rowMax). A
+// row that sees no key has rowSum 0.
 struct AttentionPartials {
   Tensor sums;   // f32 [rows, heads, valueHeadDim], with the axes of results
   Tensor stats;  // f32 [rows, heads, 2]

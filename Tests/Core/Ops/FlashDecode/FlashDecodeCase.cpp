@@ -118,8 +118,9 @@ uint64_t FlashDecodeCase::rowsBefore(uint64_t sequence) const {
 }
 
 bool FlashDecodeCase::fitsMatrices() const {
-  if (headDim != valueHeadDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
-  return isQuantized() ? !isMixed() : cache == DType::f16 && !mask;
+  if (headDim != valueHeadDim || headDim < 64 || headDim > 256) return false;
+  return isQuantized() ? !isMixed()
+                       : cache == DType::f16 && !mask && (headDim == 64 || headDim == 128 || headDim == 256);
 }
 
 bool FlashDecodeCase::mayBePrefilled() const {

@@ -210,7 +210,8 @@ TEST(FlashDecodeMatrix, HasLongTilesWhereASimdgroupHasTwo) {
                             .scales = tensorOf(device, codec.scaleType(), {1, 4096})};
   };
   const QuantizedKVCacheView cache{.keys = plane(), .values = plane()};
-  for (const auto [keys, tile] : {std::pair{uint64_t{1}, 16u}, {496, 16}, {497, 32}, {4096, 32}}) {
+  for (const auto [keys, tile, simdgroups] :
+       {std::tuple{uint64_t{1}, 16u, 8u}, {496, 16, 8}, {497, 32, 8}, {2032, 32, 8}, {2033, 32, 12}, {4096, 32, 12}}) {
     const FlashDecode op{.queries = tensorOf(device, DType::f16, {4, 128}),
                          .over = cache,
                          .sequences = {{0, keys}},
@@ -218,7 +219,7 @@ TEST(FlashDecodeMatrix, HasLongTilesWhereASimdgroupHasTwo) {
                          .options = {.splits = 1}};
     const auto layout = FlashDecodeLayout::of(op, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
     EXPECT_EQ(layout.tileKeys, tile);
-    EXPECT_EQ(layout.simdgroups, 8u);
+    EXPECT_EQ(layout.simdgroups, simdgroups);
   }
 }
 
