@@ -117,12 +117,15 @@ kernel void flashPrefill(
   constexpr ushort Blocks = Keys / 8;
   constexpr ushort OwnRows = 8 * RowBlocks;
   constexpr bool IsLatent = Extra != 0;
-  constexpr bool ArePairs = !IsLatent;
+  constexpr ushort ValuePairing = IsLatent ? kSingleVectors : kValuePairs;
+  constexpr ushort KeyPairing = IsLatent || Blocks % 2 != 0 ? kSingleVectors : kKeyPairs;
+  constexpr ushort ValueVectors = vectorsOfUnit(ValuePairing);
+  constexpr ushort KeyVectors = vectorsOfUnit(KeyPairing);
   // What threads keep of the next tile, so that its loads overlap with the arithmetic of this one: all of it if there
   // are at least eight simdgroups.
   constexpr uint Parts = IsLatent ? 4 : Dim > 64 && Keys * sizeof(T) <= 32 ? 2 : 1;  // as planned, at most
-  constexpr ushort ValueUnits = (Keys * Dim * Parts / (ArePairs ? 16 : 8) + 255) / 256;
-  constexpr ushort KeyUnits = (Keys * (IsLatent ? Extra : Dim) * Parts / 8 + 255) / 256;
+  constexpr ushort ValueUnits = (Keys * Dim * Parts / (8 * ValueVectors) + 255) / 256;
+  constexpr ushort KeyUnits = (Keys * (IsLatent ? Extra : Dim) * Parts / (8 * KeyVectors) + 255) / 256;
   const uint headDim = Dim * flashSimdgroupsPerRow;
   const uint keyDim = IsLatent ? Extra * flashSimdgroupsPerRow : headDim;
   const uint latentDim = IsLatent ? headDim : 0u;
@@ -131,12 +134,11 @@ kernel void flashPrefill(
   const MatrixLane at = matrixLane(lane);
 
   threadgroup T* tile = reinterpret_cast<threadgroup T*>(pool);
-  const uint keyStride = kFlashPrefillKeyStride(keyDim);
+  const uint keyStride = KeyVectors * kFlashPrefillKeyStride(keyDim);
   const uint valueStride = IsLatent ? kFlashPrefillKeyStride(headDim) : kFlashPrefillPairStride(headDim);
   threadgroup T* keyTile = tile;
-  threadgroup T* valueTile = tile + Keys * keyStride;
-  threadgroup float2* rowStats =
-      reinterpret_cast<threadgroup float2*>(valueTile + Keys / (ArePairs ? 2 : 1) * valueStride);
+  threadgroup T* valueTile = tile + Keys / KeyVectors * keyStride;
+  threadgroup float2* rowStats = reinterpret_cast<threadgroup float2*>(valueTile + Keys / ValueVectors * valueStride);
   threadgroup float* keyTileScales = reinterpret_cast<threadgroup float*>(rowStats);
   threadgroup float* valueTileScales = keyTileScales + Keys;
   threadgroup float* keyLevels = reinterpret_cast<threadgroup float*>(rowStats + 2 * Keys);
@@ -186,12 +188,12 @@ kernel void flashPrefill(
   const uint splitEnd = min(splitBegin + sequence.splitKeys, sequence.endKey);
   const uint end = min(splitEnd, lastEnd);
   uint base = flashSeesPinned ? splitBegin : max(splitBegin, windowBegin);
-  CachePiece<8> nextKeys[KeyUnits];
-  CachePiece<8> nextValues[ValueUnits * (ArePairs ? 2 : 1)];
+  CachePiece<8> nextKeys[KeyUnits * KeyVectors];
+  CachePiece<8> nextValues[ValueUnits * ValueVectors];
   // Keys and values are shared out from opposite ends, because there may be more threads than units.
   const uint reversed = threads - 1u - threadIndex;
-  fetchUnits<KeyUnits, Keys, false>(nextKeys, keyVectors, p, sequence, base, end, threadIndex, threads);
-  fetchUnits<ValueUnits, Keys, ArePairs>(nextValues, valueVectors, p, sequence, base, end, reversed, threads);
+  fetchUnits<KeyUnits, Keys, KeyPairing>(nextKeys, keyVectors, p, sequence, base, end, threadIndex, threads);
+  fetchUnits<ValueUnits, Keys, ValuePairing>(nextValues, valueVectors, p, sequence, base, end, reversed, threads);
   if (kvHasQuantizedKeys) {
     fillCodebook(keyLevels, kvKeyBits, threadIndex, threads);
   }
@@ -253,14 +255,15 @@ kernel void flashPrefill(
   const uint commonBegin = newest.firstKey;
   const uint commonEnd = min(end, oldest.endKey);
 
-  threadgroup const T* ownValues = valueTile + part * Dim * (ArePairs ? 2u : 1u);
-  threadgroup const T* laneKeys = keyTile + part * (IsLatent ? Extra : Dim) + startOfKeys(keyStride, at);
-  threadgroup const T* laneValueKeys = ownValues + startOfKeys(valueStride, at);
+  threadgroup const T* ownValues = valueTile + part * Dim * ValueVectors;
+  threadgroup const T* laneKeys =
+      keyTile + part * (IsLatent ? Extra : Dim) * KeyVectors + startOfKeys<KeyPairing>(keyStride, at);
+  threadgroup const T* laneValueKeys = ownValues + startOfKeys<kSingleVectors>(valueStride, at);
   threadgroup const float* laneKeyScales = keyTileScales + keyOfRow(at.row);
   threadgroup const float* laneValueScales = valueTileScales + part * Dim / kScaledElements * Keys + keyOfRow(at.row);
   threadgroup float2* ownParts = parts + rowGroup * flashSimdgroupsPerRow * (RowBlocks * Blocks * 32);
   if (!IsLatent) {
-    storeUnits<KeyUnits, Keys, false>(
+    storeUnits<KeyUnits, Keys, KeyPairing>(
         keyTile, keyStride, keyTileScales, keyLevels, nextKeys, keyVectors, p, sequence, base, end, threadIndex,
         threads);
   }
@@ -271,26 +274,28 @@ kernel void flashPrefill(
     }
     // The keys of this tile are stored; all simdgroups are done with the previous values.
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    storeUnits<ValueUnits, Keys, ArePairs>(
+    storeUnits<ValueUnits, Keys, ValuePairing>(
         valueTile, valueStride, valueTileScales, valueLevels, nextValues, valueVectors, p, sequence, base, end,
         reversed, threads);
     if (IsLatent) {
-      storeUnits<KeyUnits, Keys, false>(
+      storeUnits<KeyUnits, Keys, KeyPairing>(
           keyTile, keyStride, keyTileScales, keyLevels, nextKeys, keyVectors, p, sequence, base, end, threadIndex,
           threads);
       threadgroup_barrier(mem_flags::mem_threadgroup);  // values are keys too
-      fetchUnits<ValueUnits, Keys, ArePairs>(nextValues, valueVectors, p, sequence, next, end, reversed, threads);
+      fetchUnits<ValueUnits, Keys, ValuePairing>(nextValues, valueVectors, p, sequence, next, end, reversed, threads);
     }
-    fetchUnits<KeyUnits, Keys, false>(nextKeys, keyVectors, p, sequence, next, end, threadIndex, threads);
+    fetchUnits<KeyUnits, Keys, KeyPairing>(nextKeys, keyVectors, p, sequence, next, end, threadIndex, threads);
 
     const bool isUsed = hasRows && base < ownEnd && base + Keys > ownBegin;
     MatrixScores<RowBlocks, Blocks> scores;
     if (isUsed) {
-      scores = multiplyKeys < IsLatent ? Dim : 0, IsLatent ? Extra : Dim,
-      Blocks > (state, laneKeys, keyStride, laneKeyScales, kvHasQuantizedKeys);
+      constexpr ushort First = IsLatent ? Dim : 0;
+      constexpr ushort Count = IsLatent ? Extra : Dim;
+      scores =
+          multiplyKeys<First, Count, Blocks, KeyPairing>(state, laneKeys, keyStride, laneKeyScales, kvHasQuantizedKeys);
       if (IsLatent) {
-        const MatrixScores<RowBlocks, Blocks> rest =
-            multiplyKeys<0, Dim, Blocks>(state, laneValueKeys, valueStride, laneValueScales, kvHasQuantizedValues);
+        const MatrixScores<RowBlocks, Blocks> rest = multiplyKeys<0, Dim, Blocks, kSingleVectors>(
+            state, laneValueKeys, valueStride, laneValueScales, kvHasQuantizedValues);
         MNK_UNROLL
         for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
           scores.of[i / Blocks][i % Blocks] += rest.of[i / Blocks][i % Blocks];
@@ -306,10 +311,10 @@ kernel void flashPrefill(
     // Values and partial products are stored; all simdgroups are done with the keys.
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (!IsLatent && next < end) {
-      storeUnits<KeyUnits, Keys, false>(
+      storeUnits<KeyUnits, Keys, KeyPairing>(
           keyTile, keyStride, keyTileScales, keyLevels, nextKeys, keyVectors, p, sequence, next, end, threadIndex,
           threads);
-      fetchUnits<ValueUnits, Keys, ArePairs>(nextValues, valueVectors, p, sequence, next, end, reversed, threads);
+      fetchUnits<ValueUnits, Keys, ValuePairing>(nextValues, valueVectors, p, sequence, next, end, reversed, threads);
     }
     if (isUsed) {
       if (flashSimdgroupsPerRow > 1u) {
@@ -343,7 +348,7 @@ kernel void flashPrefill(
         scaleProbs(scores, state, scales, flashHasMask || !isCommon);
       }
       const bool mayHaveSpecials = !kvHasQuantizedValues && (flashHasMask || !isCommon);
-      addValues<ArePairs>(scores, state, ownValues, valueStride, mayHaveSpecials, at, lane);
+      addValues<!IsLatent>(scores, state, ownValues, valueStride, mayHaveSpecials, at, lane);
     }
     base = next;
   }

@@ -1,11 +1,11 @@
 // The phases of a tile of keys and values in the prefill kernel: load, score, values. MatrixSoftmax.h has those in
 // between. A tile is in threadgroup memory, as elements of type T (f16 or f32). All simdgroups load it together, and
 // each uses it for its own rows.
-//   keys    [key][dim]
-//   values  [pair][dim][2]: the values of the two keys that a lane has of a matrix lie side by side
+//   keys    [pair][dim / 2][2][2]: pairs of elements of the keys that are in the same row of two matrices alternate
+//   values  [pair][dim][2]: elements of the values in the two columns that a lane has of a matrix alternate
 // `flashSimdgroupsPerRow` simdgroups share a row of more than 128 elements: each has a part of its query and of its
 // result. In a latent cache, a key is the value followed by `Extra` elements per simdgroup. Its values serve as keys
-// too, so they lie like keys.
+// too, so neither are in pairs; nor are the keys of a tile that has only one block of eight.
 #pragma once
 #include "MatrixSoftmax.h"
 
@@ -36,22 +36,32 @@ inline void storeEight(threadgroup float* into, thread const float* x) {
   reinterpret_cast<threadgroup float4*>(into)[1] = float4(x[4], x[5], x[6], x[7]);
 }
 
+// Vectors of a tile are single, or in pairs: the elements of both alternate, or two elements of each.
+constant constexpr ushort kSingleVectors = 0;
+constant constexpr ushort kValuePairs = 1;
+constant constexpr ushort kKeyPairs = 2;
+constexpr ushort vectorsOfUnit(ushort pairing) {
+  return pairing == kSingleVectors ? 1 : 2;
+}
+
 // Threads load keys, or values, in units: eight elements of a vector, or of both vectors of a pair. The key of a
 // vector, or of one side of a pair, relative to the tile's first.
-template <bool ArePairs>
+template <ushort Pairing>
 inline uint keyOfVector(uint vector, ushort side) {
-  return ArePairs ? vector / 4u * 8u + keyOfRow(vector % 4u * 2u + side) : vector;
+  return Pairing == kValuePairs ? vector / 4u * 8u + keyOfRow(vector % 4u * 2u + side)
+         : Pairing == kKeyPairs ? vector / 8u * 16u + side * 8u + vector % 8u
+                                : vector;
 }
 
 // Loads a unit without waiting for it. Elements of keys from `end` on are 0.
-template <ushort Keys, bool ArePairs>
+template <ushort Keys, ushort Pairing>
 inline void fetchUnit(
     thread CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
     constant FlashDecodeSequence& sequence, uint base, uint end, uint unit) {
   const uint vector = unit / (from.headDim / 8u);
   MNK_UNROLL
-  for (ushort side = 0; side < (ArePairs ? 2 : 1); ++side) {
-    const uint key = keyOfVector<ArePairs>(vector, side);
+  for (ushort side = 0; side < vectorsOfUnit(Pairing); ++side) {
+    const uint key = keyOfVector<Pairing>(vector, side);
     CachePiece<8> piece = {};
     if (key < Keys && base + key < end) {
       loadPiece(piece, from, vectorOfKey(p, sequence, base + key), unit % (from.headDim / 8u) * 8u);
@@ -61,11 +71,12 @@ inline void fetchUnit(
 }
 // Stores a unit in a tile, whose vectors or pairs are `stride` elements apart, and the scales of codes, `Keys` for each
 // block of kScaledElements.
-template <ushort Keys, bool ArePairs, typename T>
+template <ushort Keys, ushort Pairing, typename T>
 inline void storeUnit(
     threadgroup T* tile, uint stride, threadgroup float* scales, threadgroup const float* levels,
     thread const CachePiece<8>* pieces, CacheVectors from, uint unit) {
-  constexpr ushort Vectors = ArePairs ? 2 : 1;
+  constexpr ushort Vectors = vectorsOfUnit(Pairing);
+  constexpr ushort Together = Pairing == kSingleVectors ? 8 : Pairing;  // elements of a vector that lie side by side
   const uint vector = unit / (from.headDim / 8u);
   const uint first = unit % (from.headDim / 8u) * 8u;
   T x[8 * Vectors];
@@ -76,11 +87,12 @@ inline void storeUnit(
       const floats<4> four = floatsOfPiece<4>(pieces[side], chunk, from.bits, levels);
       MNK_UNROLL
       for (ushort i = 0; i < 4; ++i) {
-        x[(4 * chunk + i) * Vectors + side] = T(four[i]);
+        const ushort element = 4 * chunk + i;
+        x[element / Together * (Vectors * Together) + side * Together + element % Together] = T(four[i]);
       }
     }
     if (from.bits != 0u && first % kScaledElements == 0u) {
-      scales[first / kScaledElements * Keys + keyOfVector<ArePairs>(vector, side)] =
+      scales[first / kScaledElements * Keys + keyOfVector<Pairing>(vector, side)] =
           codebookScale(pieces[side].scale, from);
     }
   }
@@ -91,33 +103,33 @@ inline void storeUnit(
 }
 
 // Loads the first `Units` units of thread `index`, of the keys from `base` on.
-template <ushort Units, ushort Keys, bool ArePairs>
+template <ushort Units, ushort Keys, ushort Pairing>
 inline void fetchUnits(
     thread CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
     constant FlashDecodeSequence& sequence, uint base, uint end, uint index, uint threads) {
   MNK_UNROLL
   for (ushort n = 0; n < Units; ++n) {
-    fetchUnit<Keys, ArePairs>(pieces + n * (ArePairs ? 2 : 1), from, p, sequence, base, end, index + n * threads);
+    fetchUnit<Keys, Pairing>(pieces + n * vectorsOfUnit(Pairing), from, p, sequence, base, end, index + n * threads);
   }
 }
 // Stores them, and loads and stores the rest if there are few threads.
-template <ushort Units, ushort Keys, bool ArePairs, typename T>
+template <ushort Units, ushort Keys, ushort Pairing, typename T>
 MNK_SHARED void storeUnits(
     threadgroup T* tile, uint stride, threadgroup float* scales, threadgroup const float* levels,
     thread const CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
     constant FlashDecodeSequence& sequence, uint base, uint end, uint index, uint threads) {
-  constexpr ushort Vectors = ArePairs ? 2 : 1;
+  constexpr ushort Vectors = vectorsOfUnit(Pairing);
   const uint units = Keys / Vectors * (from.headDim / 8u);
   MNK_UNROLL
   for (ushort n = 0; n < Units; ++n) {
     if (index + n * threads < units) {
-      storeUnit<Keys, ArePairs>(tile, stride, scales, levels, pieces + n * Vectors, from, index + n * threads);
+      storeUnit<Keys, Pairing>(tile, stride, scales, levels, pieces + n * Vectors, from, index + n * threads);
     }
   }
   for (uint unit = index + Units * threads; unit < units; unit += threads) {
     CachePiece<8> rest[Vectors];
-    fetchUnit<Keys, ArePairs>(rest, from, p, sequence, base, end, unit);
-    storeUnit<Keys, ArePairs>(tile, stride, scales, levels, rest, from, unit);
+    fetchUnit<Keys, Pairing>(rest, from, p, sequence, base, end, unit);
+    storeUnit<Keys, Pairing>(tile, stride, scales, levels, rest, from, unit);
   }
 }
 
@@ -147,8 +159,9 @@ inline void setQueries(
 
 // Where a lane's elements of the first matrix of keys start. Those of other matrices are at distances that are the same
 // for all lanes, which load instructions encode.
+template <ushort Pairing>
 inline uint startOfKeys(uint stride, MatrixLane at) {
-  return keyOfRow(at.row) * stride + 2u * at.column;
+  return keyOfRow(at.row) * stride + 2u * vectorsOfUnit(Pairing) * at.column;
 }
 // The same for values: for both columns if they are in pairs, and otherwise for the column `at.column + side`.
 template <bool ArePairs>
@@ -156,14 +169,31 @@ inline uint startOfValues(uint stride, MatrixLane at, ushort side) {
   return ArePairs ? at.column / 2u * stride + 4u * at.row : keyOfRow(at.column + side) * stride + 2u * at.row;
 }
 
-// Matrices 2 * i and 2 * i + 1 of a block of eight keys. Those of values have even elements and odd elements of a group
-// of sixteen.
+// Matrices 2 * i and 2 * i + 1 of a block of eight keys, or of two blocks of which they are pairs. Those of values have
+// even elements and odd elements of a group of sixteen.
 template <typename T>
 inline void keyMatrices(
     thread simdgroup_matrix<T, 8, 8>* two, threadgroup const T* from, uint stride, ushort block, ushort i) {
   const vec<T, 4> x = fourAt(from + block * 8u * stride + 16u * i);
   two[0] = matrixOf(vec<T, 2>(x.x, x.y));
   two[1] = matrixOf(vec<T, 2>(x.z, x.w));
+}
+inline void pairMatrices(
+    thread simdgroup_half8x8* first, thread simdgroup_half8x8* second, threadgroup const half* from) {
+  const uint4 x = *reinterpret_cast<threadgroup const uint4*>(from);
+  first[0] = matrixOf(as_type<half2>(x.x));
+  second[0] = matrixOf(as_type<half2>(x.y));
+  first[1] = matrixOf(as_type<half2>(x.z));
+  second[1] = matrixOf(as_type<half2>(x.w));
+}
+inline void pairMatrices(
+    thread simdgroup_float8x8* first, thread simdgroup_float8x8* second, threadgroup const float* from) {
+  const float4 x = fourAt(from);
+  const float4 y = fourAt(from + 4);
+  first[0] = matrixOf(float2(x.x, x.y));
+  second[0] = matrixOf(float2(x.z, x.w));
+  first[1] = matrixOf(float2(y.x, y.y));
+  second[1] = matrixOf(float2(y.z, y.w));
 }
 template <bool ArePairs, typename T>
 inline void valueMatrices(
@@ -184,7 +214,8 @@ inline void valueMatrices(
 
 // Products of keys and the `Count` elements of queries from `First` on, multiplied by the scales of the keys if they
 // are quantized.
-template <ushort First, ushort Count, ushort Blocks, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+template <
+    ushort First, ushort Count, ushort Blocks, ushort Pairing, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 MNK_SHARED MatrixScores<RowBlocks, Blocks> multiplyKeys(
     thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, threadgroup const T* from, uint stride,
     threadgroup const float* scales, bool areQuantized) {
@@ -197,8 +228,12 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> multiplyKeys(
   for (ushort i = 0; i < Count / 16; ++i) {
     simdgroup_matrix<T, 8, 8> key[Blocks][2];
     MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      keyMatrices(key[n], from, stride, n, i);
+    for (ushort n = 0; n < Blocks; n = ushort(n + vectorsOfUnit(Pairing))) {
+      if (Pairing == kKeyPairs) {
+        pairMatrices(key[n], key[n + 1], from + n / 2 * 8u * stride + 32u * i);
+      } else {
+        keyMatrices(key[n], from, stride, n, i);
+      }
     }
     MNK_UNROLL
     for (ushort j = 0; j < 2; ++j) {

@@ -26,8 +26,9 @@
 public struct AttentionPartials: Sendable {
     /// Results before the division: `float32`, the axes of the queries with the head dim of values.
     public var sums: Tensor
-    /// For each row rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of `2^(score * log2(e) - rowMax)`:
-    /// `float32`, the same axes with a last axis of 2. A row that sees no key has rowSum 0.
+    /// For each row rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of
+    /// `2^(score * log2(e) - rowMax)`: `float32`, the same axes with a last axis of 2. A row that sees no key has
+    /// rowSum 0.
     public var stats: Tensor
 
     /// Partials over this memory. They are checked when they are used.

@@ -62,8 +62,8 @@ constexpr FlashDecodeTuning kTable[] = {
     // keys; for 1 Ki keys, where a simdgroup has less than one such tile, they take 11.0 us instead of 10.6 us.
     // Codebook tables with a copy for each of 32 banks take 44 us instead of 47 us for 64 Ki keys, and 12 simdgroups
     // 33 us instead of 35 us. For 16 Ki keys, two threadgroups per core take 28 instead of 34 us over f16 of head dim
-    // 112, 93 instead of 119 us of 512, and 41 instead of 58 us over 4 bits of 96, but more time over f16 of 80, 96 and
-    // 192; over f16 of 256, tiles of 16 keys take 45 instead of 53 us.
+    // 112 and 93 instead of 119 us of 512, but more time over f16 of 80, 96 and 192; over f16 of 256, tiles of 16 keys
+    // take 45 instead of 53 us.
     {.family = "",
      .longMatrixSimdgroups = 12,
      .longVectorFactor = 2,
