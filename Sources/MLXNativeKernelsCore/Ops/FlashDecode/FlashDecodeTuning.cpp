@@ -29,9 +29,11 @@ constexpr FlashDecodeTuning kTable[] = {
     // An estimate: nothing has been measured on an Apple GPU. It selects kernels that fit in 128 registers when
     // compiled for another GPU: up to four rows in the vector kernel, eight rows with small tiles in the matrix kernel,
     // and no matrix kernel for head dim 256. It selects the matrix kernel if the vector kernel would read the cache
-    // twice, and otherwise the vector kernel, which computes in f32. Before M5, matrix products run at the rate of
-    // scalar ones, and for 1 KiB of 4-bit codes the matrix kernel needs about as many instructions for eight rows as
-    // the vector kernel for four. It is also an estimate that the prefill kernel is faster than two passes.
+    // twice, and otherwise the vector kernel, which computes in f32. For a key and a value of 128 codes of 4 bits, the
+    // vector kernel needs 126 instructions for four rows. The matrix kernel needs 48 for eight rows, and four 8x8
+    // products, each of which takes as long as 16 instructions if products run at the rate of scalar ones, as they do
+    // before M5: 112 together. For four rows, that is too little to make up for its 16 KiB tables, which each
+    // threadgroup fills. It is also an estimate that the prefill kernel is faster than two passes.
     // Many small threadgroups: with 128 registers a thread, a core holds about 12 simdgroups at a time, so that
     // threadgroups of eight would leave a third of it unused, and three of four fill it. With eight threadgroups a
     // core, rounded up, no core waits long for the last ones. A split has at least 16 keys for each of its simdgroups,
