@@ -2,15 +2,17 @@
 #pragma once
 #include "../Common/KVCodecTypes.h"
 
-// float4s per lane, and simdgroups that share a vector. One simdgroup does not have enough registers for more than 1024
-// elements.
-#define MNK_HADAMARD_INSTANCES(ROW) \
-  ROW(1, 1)                         \
-  ROW(2, 1)                         \
-  ROW(4, 1)                         \
-  ROW(8, 1)                         \
-  ROW(8, 2)                         \
-  ROW(8, 4)
+// float4s of a lane, for vectors of up to 512 elements.
+#define MNK_HADAMARD_CHUNKS(ROW) \
+  ROW(1)                         \
+  ROW(2)                         \
+  ROW(4)
+
+// Simdgroups that share a longer vector. Each holds 1024 elements.
+#define MNK_HADAMARD_PARTS(ROW) \
+  ROW(1)                        \
+  ROW(2)                        \
+  ROW(4)
 
 enum HadamardBuffer {
   kHadamardParams = 0,

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_47f3b776fc3f58b2"
+#define MNK_SHADER_STAMP "mnkStamp_2e248768e695ddc6"

@@ -94,7 +94,7 @@ const Family kFamilies[] = {
       {kRotaryAppendKeyType, uint32_t{kFloat32}},
       {kRotaryAppendCacheType, uint32_t{kBFloat16}}}},
     {"kvCacheDequantize_", kKVCodecConstants, kCodecNumbers},
-    {"hadamard_",
+    {"hadamard",
      {kHadamardIsOutOfPlace, kHadamardIsVectorized},
      {{kHadamardFromType, uint32_t{kFloat32}}, {kHadamardIntoType, uint32_t{kBFloat16}}}},
     {"flashDecodeVector_", kFlashDecodeConstants, flashDecodeNumbers()},
@@ -158,8 +158,11 @@ TEST(ShippedLibrary, ExportsTheListedFunctions) {
   expected.insert("kvCacheDequantize_" #chunks);
   MNK_VECTOR_CHUNKS(ROW)
 #undef ROW
-#define ROW(chunks, parts) expected.insert("hadamard_" #chunks "_" #parts);
-  MNK_HADAMARD_INSTANCES(ROW)
+#define ROW(chunks) expected.insert("hadamard_" #chunks);
+  MNK_HADAMARD_CHUNKS(ROW)
+#undef ROW
+#define ROW(parts) expected.insert("hadamardParts_" #parts);
+  MNK_HADAMARD_PARTS(ROW)
 #undef ROW
 #define ROW(keyDim, valueDim, rows) expected.insert("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows);
   MNK_FLASH_VECTOR_INSTANCES(ROW)

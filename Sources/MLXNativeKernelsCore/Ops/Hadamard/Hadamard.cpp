@@ -1,7 +1,5 @@
 #include "MLXNativeKernels/Hadamard.hpp"
 
-#include <algorithm>
-
 #include "Hadamard/HadamardTypes.h"
 #include "Ops/Common/VectorLanes.hpp"
 #include "Ops/Hadamard/HadamardRules.hpp"
@@ -25,18 +23,18 @@ Dispatch makeDispatch(const Op& op) {
   const bool isOutOfPlace = !isInPlace(op);
   const uint64_t length = lengthOf(op);
   const uint64_t vectors = op.from.shape().elementCount() / length;
-  VectorLanes lanes = VectorLanes::forVectors(vectors, length, length);
-  const uint32_t parts = std::max<uint32_t>(lanes.chunks / 8, 1);
-  lanes.chunks /= parts;
+  const VectorLanes lanes = VectorLanes::forVectors(vectors, length, length);
+  const uint32_t parts = static_cast<uint32_t>(length / 1024);
   const HadamardParams params{.length = static_cast<uint32_t>(length),
-                              .lanes = lanes.lanesOf(length / parts),
+                              .lanes = lanes.lanesOf(length),
                               .vectors = static_cast<uint32_t>(vectors),
                               .signs = signsOf(op),
                               .isInverse = op.isInverse,
                               .inverseRoot = inverseRootOf(length)};
   Dispatch dispatch;
   dispatch.kind = Op::name;
-  dispatch.kernel.function = fmt::format("hadamard_{}_{}", lanes.chunks, parts);
+  dispatch.kernel.function =
+      parts == 0 ? fmt::format("hadamard_{}", lanes.chunks) : fmt::format("hadamardParts_{}", parts);
   dispatch.kernel.constants = {{kHadamardFromType, static_cast<uint32_t>(op.from.dtype())},
                                {kHadamardIntoType, static_cast<uint32_t>(into.dtype())},
                                {kHadamardIsOutOfPlace, isOutOfPlace},
@@ -44,9 +42,9 @@ Dispatch makeDispatch(const Op& op) {
   dispatch.inlines.push_back(InlineBytes::of(kHadamardParams, params));
   if (isOutOfPlace) dispatch.buffers.push_back(Binding::whole(kHadamardFrom, op.from, Access::read));
   dispatch.buffers.push_back(Binding::whole(kHadamardInto, into, isOutOfPlace ? Access::write : Access::readWrite));
+  dispatch.grid = gridOf(lanes, lanes.simdgroupsOf(length, vectors), 1);
   // Simdgroups that share a vector form one threadgroup.
-  dispatch.grid = gridOf(lanes, lanes.simdgroupsOf(length / parts, vectors), 1);
-  dispatch.grid.threadgroup[0] *= parts;
+  if (parts != 0) dispatch.grid.threadgroup[0] = 32 * parts;
   return dispatch;
 }
 
