@@ -66,7 +66,8 @@
   ROW(FlashDecode, IsOneTensor, 59) /* a key of a latent cache follows its value in the same vector */ \
   ROW(FlashDecode, IsRagged, 60) /* sequences have unequal numbers of rows */ \
   ROW(KVCodec, IsUnrotated, 61) /* mlx1Unrotated: neither signs nor transform */ \
-  ROW(KVCodec, IsAffine, 62) /* mlx1Affine4: evenly spaced codebook entries, no signs */
+  ROW(KVCodec, IsAffine, 62) /* mlx1Affine4: evenly spaced codebook entries, no signs */ \
+  ROW(KVCacheQuantize, HasSearch, 63) /* turbo tries several divisors */
 // clang-format on
 
 #define ROW(op, name, index) k##op##name = index,

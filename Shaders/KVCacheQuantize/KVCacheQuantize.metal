@@ -108,7 +108,8 @@ kernel void kvCacheQuantize(
     device const uint* rotaryOffsets [[buffer(kKVCacheQuantizeRotaryOffsets), function_constant(ropeHasOffsets)]],
     uint2 group [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  threadgroup_array(float, tables, 2 * kCodeTableFloats);
+  threadgroup_array(float2, memory, kCodeTableFloats);  // two tables
+  threadgroup float* tables = reinterpret_cast<threadgroup float*>(memory);
   uint index = group.x * simdgroups + simdgroup;
   if (kvAppliesRoPE) {
     // A threadgroup processes either the cache or queries, so that either all of its threads reach the barrier or none
@@ -167,9 +168,9 @@ kernel void kvCacheQuantize(
   // Fills the tables while the loads of the vector are in flight.
   const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
   const uint place = simdgroup * 32u + lane;
-  fillCodeTables(tables, kvKeyBits, place, simdgroups * 32u);
+  fillCodeTables(tables, kvKeyBits, searchesCells<Chunks>(kvKeyBits), place, simdgroups * 32u);
   if (isOwnTable) {
-    fillCodeTables(tables + kCodeTableFloats, kvValueBits, place, simdgroups * 32u);
+    fillCodeTables(tables + kCodeTableFloats, kvValueBits, searchesCells<Chunks>(kvValueBits), place, simdgroups * 32u);
   }
   float4 x[Chunks];
   MNK_UNROLL

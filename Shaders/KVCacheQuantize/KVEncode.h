@@ -3,6 +3,8 @@
 #pragma once
 #include "CodeSearch.h"
 
+pipeline_constant(bool, kvHasSearch, kKVCacheQuantizeHasSearch);
+
 // <x, c> and <c, c> of four elements.
 inline float2 productsWith(float4 x, float4 c) {
   return float2(
@@ -43,18 +45,36 @@ inline float sumOfSquares(thread float4* y, uint lanes) {
   return sumOverLanes(sumOfChunks<Chunks>(squares), lanes);
 }
 
-// <u, c> and <c, c> over the elements of a lane, where c are the codebook entries of the codes; 0 for a lane without
-// elements.
+// <u, c> and <c, c> over the elements of a lane; 0 for a lane without elements.
 template <ushort Chunks>
-inline float2 productsWithCodebook(
-    threadgroup const float* levels, thread const float4* u, thread const uint4* codes, bool hasElements) {
+inline float2 productsOver(thread const float4* u, thread const float4* c, bool hasElements) {
   float2 products[Chunks];
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    products[i] = productsWith(u[i], codebookEntries(levels, codes[i]));
+    products[i] = productsWith(u[i], c[i]);
   }
   const float2 sums = sumOfChunks<Chunks>(products);
   return hasElements ? float2(sums) : float2(0.0f);
+}
+
+// The codes, times four, of u times a factor, and their codebook entries.
+template <ushort Chunks>
+inline void quantized(
+    threadgroup const float* tables, thread const float4* u, constant const float* guess, uint bits, float factor,
+    thread uint4* offsets, thread float4* entries) {
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    offsets[i] = codeOffsets(tables, guess, bits, withinGuess(guess, u[i]) * factor);
+    entries[i] = entriesAt(tables, offsets[i]);
+  }
+}
+
+// Whether the search over divisors takes the codes of a candidate from those of the candidate before. That needs fewer
+// instructions, but candidates then depend on one another, which only many vectors hide, and more registers. It also
+// needs codebooks in which no number crosses two boundaries from one candidate to the next: those of up to 5 bits.
+template <ushort Chunks>
+inline bool searchesCells(uint bits) {
+  return kvHasSearch && kvIsTurbo && Chunks == 4 && (1u << bits) <= kMaxCells;
 }
 
 // Searches divisors g around 1 for the one whose codebook entries c for u / g are closest in direction to u. The result
@@ -70,18 +90,33 @@ inline BestDivisor findBestDivisor(
     threadgroup const float* tables, thread const float4* u, constant const float* guess, uint bits, uint lanes,
     bool hasElements, uint candidates, float spacing) {
   BestDivisor best = {1.0f, float2(0.0f, 1.0f)};
+  const bool hasCells = searchesCells<Chunks>(bits);
+  uint4 offsets[Chunks];
+  float4 entries[Chunks];
+  uint4 closest[Chunks];
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    if (hasCells) {
+      const float factor = 1.0f / fma(spacing, -0.5f * float(candidates - 1u), 1.0f);
+      offsets[i] = cellOffsets(codeOffsets(tables, guess, bits, withinGuess(guess, u[i] * factor)), bits);
+      closest[i] = uint4(0u);
+    }
+  }
   for (uint first = 0; first < candidates; first += Together) {
     float factors[Together];
     float2 sums[Together];
     MNK_UNROLL
     for (ushort t = 0; t < Together; ++t) {
       factors[t] = 1.0f / fma(spacing, float(first + t) - 0.5f * float(candidates - 1u), 1.0f);
-      uint4 codes[Chunks];
-      MNK_UNROLL
-      for (ushort i = 0; i < Chunks; ++i) {
-        codes[i] = codesOf(tables, guess, bits, withinGuess(guess, u[i]) * factors[t]);
+      if (hasCells) {
+        MNK_UNROLL
+        for (ushort i = 0; i < Chunks; ++i) {
+          moveToCells(tables, u[i] * factors[t], offsets[i], entries[i], closest[i]);
+        }
+      } else {
+        quantized<Chunks>(tables, u, guess, bits, factors[t], offsets, entries);
       }
-      sums[t] = productsWithCodebook<Chunks>(tables, u, codes, hasElements);
+      sums[t] = productsOver<Chunks>(u, entries, hasElements);
     }
     MNK_UNROLL
     for (ushort t = 0; t < Together; ++t) {
@@ -112,17 +147,19 @@ inline float encodeTurbo(
   }
   constant const float* guess = codeGuess(bits);
   BestDivisor best = {1.0f, float2(0.0f, 1.0f)};
-  if (candidates > 1u) {
+  if (kvHasSearch) {
     constexpr ushort kTogether = Chunks > 2 ? 1 : 6;
     best = findBestDivisor<Chunks, kTogether>(
         tables, y, guess, bits, plane.lanes, hasElements, candidates, candidateSpacing * kTurboReach[bits]);
   }
+  float4 entries[Chunks];
+  quantized<Chunks>(tables, y, guess, bits, best.factor, codes, entries);
+  if (!kvHasSearch) {
+    best.sums = sumOverLanes(productsOver<Chunks>(y, entries, hasElements), plane.lanes);
+  }
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    codes[i] = codesOf(tables, guess, bits, withinGuess(guess, y[i]) * best.factor);
-  }
-  if (candidates == 1u) {
-    best.sums = sumOverLanes(productsWithCodebook<Chunks>(tables, y, codes, hasElements), plane.lanes);
+    codes[i] >>= 2;
   }
   if (!(best.sums.x > 0.0f)) {
     return 0.0f;
@@ -149,7 +186,7 @@ inline float encodeMlx1(
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     y[i] *= factor;
-    codes[i] = codesOf(tables, guess, bits, withinGuess(guess, y[i]));
+    codes[i] = codeOffsets(tables, guess, bits, withinGuess(guess, y[i])) >> 2;
   }
   return scale;
 }

@@ -83,7 +83,7 @@ const Family kFamilies[] = {
     {"multiRoPE_", kMultiRoPEConstants},
     {"kvCacheQuantize_",
      joined(kKVCodecConstants, {kKVCacheHasRows, kKVCacheRowsMayRepeat, kKVCacheQuantizeAppliesRoPE,
-                                kMultiRoPEHasPositions, kMultiRoPEHasOffsets}),
+                                kKVCacheQuantizeHasSearch, kMultiRoPEHasPositions, kMultiRoPEHasOffsets}),
      joined(kCodecNumbers, {{kRotaryAppendQueryType, uint32_t{kBFloat16}},
                             {kMultiRoPEIsInterleaved, false},
                             {kMultiRoPEIsVectorized, true}})},

@@ -84,6 +84,7 @@ Dispatch makeDispatch(const Op& op) {
   dispatch.kernel.function = fmt::format("kvCacheQuantize_{}", lanes.chunks);
   dispatch.kernel.constants = {{kKVCacheQuantizeHasCounts, op.counts.has_value()},
                                {kKVCacheQuantizeHasProbe, op.probe.has_value()},
+                               {kKVCacheQuantizeHasSearch, op.options.candidates > 1},
                                {kKVCacheQuantizeAppliesRoPE, false},
                                {kRotaryAppendQueryType, uint32_t{kFloat32}},
                                {kMultiRoPEHasPositions, false},

@@ -13,7 +13,7 @@ namespace {
 
 struct Params {
   uint32_t numbers;
-  float factor;
+  uint32_t factors;
 };
 
 // Zero, and all boundaries of both halves.
@@ -27,13 +27,15 @@ std::vector<float> boundariesOf(const shipped::Codebook& codebook) {
   return all;
 }
 
-// Numbers whose product with the factor lies on a boundary, next to one, anywhere between them, or beyond all.
-std::vector<float> numbersFor(const std::vector<float>& boundaries, float factor, Seeded& random) {
+// Numbers whose product with a factor lies on a boundary, next to one, anywhere between them, or beyond all.
+std::vector<float> numbersFor(const std::vector<float>& boundaries, std::span<const float> factors, Seeded& random) {
   std::vector<float> numbers{0.0f, -0.0f, 1e-30f, -1e-30f, 1e6f, -1e6f, 1e30f, -1e30f};
-  for (const float boundary : boundaries) {
-    float x = boundary / factor;
-    for (int i = 0; i < 3; ++i) x = std::nextafter(x, -INFINITY);
-    for (int i = 0; i < 7; ++i, x = std::nextafter(x, INFINITY)) numbers.push_back(x);
+  for (const float factor : factors) {
+    for (const float boundary : boundaries) {
+      float x = boundary / factor;
+      for (int i = 0; i < 3; ++i) x = std::nextafter(x, -INFINITY);
+      for (int i = 0; i < 7; ++i, x = std::nextafter(x, INFINITY)) numbers.push_back(x);
+    }
   }
   for (int i = 0; i < 4000; ++i) {
     const double unit = static_cast<double>(random.below(1 << 24)) / (1 << 23) - 1;
@@ -42,38 +44,70 @@ std::vector<float> numbersFor(const std::vector<float>& boundaries, float factor
   return numbers;
 }
 
-void expectExactCodes(const shipped::Codebook& codebook, bool isTurbo, float factor) {
-  const Context context(fmt::format("{} of {} bits, times {}", isTurbo ? "turbo" : "mlx1", codebook.bits, factor));
+// An entry of a codebook, by its code.
+float entryOf(const shipped::Codebook& codebook, size_t code) {
+  const size_t middle = codebook.levels.size();
+  return code < middle ? -codebook.levels[middle - 1 - code] : codebook.levels[code - middle];
+}
+
+// `factors` are in descending order.
+void expectExactCodes(const shipped::Codebook& codebook, bool isTurbo, bool hasCells, std::vector<float> factors) {
+  const Context context(fmt::format("{} of {} bits{}, times {} to {}", isTurbo ? "turbo" : "mlx1", codebook.bits,
+                                    hasCells ? " with cells" : "", factors.front(), factors.back()));
   const std::vector<float> boundaries = boundariesOf(codebook);
   Seeded random(static_cast<uint64_t>(codebook.bits));
-  std::vector<float> numbers = numbersFor(boundaries, factor, random);
-  std::vector<uint32_t> expected, got(numbers.size(), UINT32_MAX);
-  for (const float x : numbers) {
-    const auto below = std::lower_bound(boundaries.begin(), boundaries.end(), x * factor) - boundaries.begin();
-    expected.push_back(static_cast<uint32_t>(below));
+  std::vector<float> numbers = numbersFor(boundaries, factors, random);
+  std::vector<uint32_t> codes, gotCodes(factors.size() * numbers.size(), UINT32_MAX);
+  std::vector<float> entries, gotEntries(gotCodes.size());
+  for (const float factor : factors) {
+    for (const float x : numbers) {
+      const auto below = std::lower_bound(boundaries.begin(), boundaries.end(), x * factor) - boundaries.begin();
+      const auto code = static_cast<uint32_t>(below);
+      entries.push_back(entryOf(codebook, code));
+      // Cells of negative entries are in descending order.
+      const auto middle = static_cast<uint32_t>(codebook.levels.size());
+      codes.push_back(hasCells && code < middle ? middle - 1 - code : code);
+    }
   }
-  std::vector<Params> params{{static_cast<uint32_t>(numbers.size()), factor}};
-  REQUIRE(runOn(hostDevice({.checking = host::Checking::full}),
-                {.function = "searchCodes",
-                 .grid = threads({64, 1, 1}, {64, 1, 1}),
-                 .buffers = {bytesOf(params), bytesOf(numbers), bytesOf(got)},
-                 .constants = {{kKVCodecIsTurbo, isTurbo},
-                               {kKVCodecIsAffine, false},
-                               {kKVCodecKeyBits, static_cast<uint32_t>(codebook.bits)}}}));
-  expectAll(got, expected, "code of number");
+  std::vector<Params> params{{static_cast<uint32_t>(numbers.size()), static_cast<uint32_t>(factors.size())}};
+  REQUIRE(
+      runOn(hostDevice({.checking = host::Checking::full}),
+            {.function = hasCells ? "searchCells" : "searchCodes",
+             .grid = threads({64, 1, 1}, {64, 1, 1}),
+             .buffers = {bytesOf(params), bytesOf(numbers), bytesOf(factors), bytesOf(gotCodes), bytesOf(gotEntries)},
+             .constants = {{kKVCodecIsTurbo, isTurbo},
+                           {kKVCodecIsAffine, false},
+                           {kKVCodecKeyBits, static_cast<uint32_t>(codebook.bits)}}}));
+  expectAll(gotCodes, codes, "code of number");
+  expectAll(gotEntries, entries, "entry of number");
+}
+
+// What turbo divides by: from 1 - reach to 1 + reach times the RMS with 5 candidates, and to twice the reach with 17.
+std::vector<float> factorsOf(int bits, int candidates) {
+  const float spacing = shipped::kTurboReach[bits] / std::sqrt(static_cast<float>(candidates - 1));
+  std::vector<float> factors;
+  for (int m = 0; m < candidates; ++m) {
+    factors.push_back(1 / (1 + spacing * (static_cast<float>(m) - static_cast<float>(candidates - 1) / 2)));
+  }
+  return factors;
 }
 
 }  // namespace
 
 TEST(CodeSearch, FindsTheCellOfEveryNumber) {
   for (int bits = 2; bits <= 8; ++bits) {
-    // The ends of the search for a better scale, which 17 candidates reach.
-    const float reach = 2 * shipped::kTurboReach[bits];
-    for (const float factor : {1.0f, 1 / (1 + reach), 1 / (1 - reach)}) {
-      expectExactCodes(shipped::turbo(bits), true, factor);
-    }
+    expectExactCodes(shipped::turbo(bits), true, false, {1});
+    expectExactCodes(shipped::turbo(bits), true, false, factorsOf(bits, 17));
   }
-  for (const int bits : {4, 5, 6, 8}) expectExactCodes(shipped::mlx1(bits), false, 1);
+  for (const int bits : {4, 5, 6, 8}) expectExactCodes(shipped::mlx1(bits), false, false, {1});
+}
+
+// From one candidate to the next, no number crosses two boundaries of a codebook that is searched by cells.
+TEST(CodeSearch, FindsCellsFromThoseOfTheCandidateBefore) {
+  for (int bits = 2; bits <= 5; ++bits) {
+    for (const int candidates : {5, 17})
+      expectExactCodes(shipped::turbo(bits), true, true, factorsOf(bits, candidates));
+  }
 }
 
 }  // namespace mnk::test
