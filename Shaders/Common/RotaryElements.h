@@ -29,19 +29,21 @@ MNK_SHARED float4 rotatedFour(
   if (!ropeIsInterleaved && ropeIsVectorized) {
     partners = loadFour(from, type, true, start + ropeElement(p, first).partner);
   }
-  float4 rotated = x;
+  float4 rotated;
   MNK_UNROLL
   for (ushort i = 0; i < 4; ++i) {
     const RopeElement element = ropeElement(p, first + i);
-    if (element.pair < p.rotatedUnits) {
-      float partner = partners[i];
-      if (!ropeIsInterleaved && !ropeIsVectorized) {
-        partner = loadElement(from, type, start + element.partner);
-      }
-      const Rotation rotation = ropeRotation(p, frequencies[element.pair], positions, offsets, at);
-      rotated[i] = element.isSecond ? rotatedSecond(partner, x[i], rotation.cosine, rotation.sine)
-                                    : rotatedFirst(x[i], partner, rotation.cosine, rotation.sine);
+    const bool isRotated = element.pair < p.rotatedUnits;
+    float partner = partners[i];
+    if (!ropeIsInterleaved && !ropeIsVectorized && isRotated) {
+      partner = loadElement(from, type, start + element.partner);
     }
+    // Not in a branch, so that the angles of the elements are computed at the same time.
+    const uint pair = isRotated ? element.pair : 0u;
+    const Rotation rotation = ropeRotation(p, frequencies[pair], positions, offsets, at);
+    const float asFirst = rotatedFirst(x[i], partner, rotation.cosine, rotation.sine);
+    const float asSecond = rotatedSecond(partner, x[i], rotation.cosine, rotation.sine);
+    rotated[i] = !isRotated ? x[i] : element.isSecond ? asSecond : asFirst;
   }
   return roundedAs(rotated, type);
 }

@@ -106,19 +106,19 @@ kernel void kvCacheQuantize(
     device uchar* rotatedQueries [[buffer(kKVCacheQuantizeRotatedQueries), function_constant(kvAppliesRoPE)]],
     device const uint* rotaryPositions [[buffer(kKVCacheQuantizeRotaryPositions), function_constant(ropeHasPositions)]],
     device const uint* rotaryOffsets [[buffer(kKVCacheQuantizeRotaryOffsets), function_constant(ropeHasOffsets)]],
-    uint2 group [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+    uint2 group [[threadgroup_position_in_grid]], uint2 groups [[threadgroups_per_grid]],
+    uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float2, memory, kCodeTableFloats);  // two tables
   threadgroup float* tables = reinterpret_cast<threadgroup float*>(memory);
   uint index = group.x * simdgroups + simdgroup;
   if (kvAppliesRoPE) {
     // A threadgroup processes either the cache or queries, so that either all of its threads reach the barrier or none
-    // does.
-    const uint groupsOfCache = (p.keys.simdgroups + p.values.simdgroups + simdgroups - 1u) / simdgroups;
-    if (group.x >= groupsOfCache) {
+    // does. Heads of queries are counted from the last threadgroup, which takes no division.
+    if (index - simdgroup >= p.keys.simdgroups + p.values.simdgroups) {
       const uint lanes = lanesOf(kvKeyDim, Chunks);
       const uint first = lane % lanes * 4u * Chunks;
-      const uint head = (index - groupsOfCache * simdgroups) * (32u / lanes) + lane / lanes;
+      const uint head = ((groups.x - 1u - group.x) * simdgroups + simdgroup) * (32u / lanes) + lane / lanes;
       const CacheAddress address = cacheAddress(p.address, sequences, positions, 0u, group.y);
       if (head < rotation.queries.heads && first < kvKeyDim) {
         rotateQuery<Chunks>(
@@ -165,7 +165,15 @@ kernel void kvCacheQuantize(
   if (into.isStored) {
     loadChunks<Chunks>(source, kvElementType, kvIsVectorizedElements, element, words);
   }
-  // Fills the tables while the loads of the vector are in flight.
+  // Loads signs and fills the tables while the loads of the vector are in flight.
+  constexpr ushort kChunksOfWord = Chunks < 8 ? Chunks : 8;
+  uint signs[Chunks / kChunksOfWord] = {};
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; i = ushort(i + kChunksOfWord)) {
+    if (isCoded && hasElements && !kvIsUnrotated) {
+      signs[i / kChunksOfWord] = codecSigns(plane.headDim, first + 4u * i);
+    }
+  }
   const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
   const uint place = simdgroup * 32u + lane;
   fillCodeTables(tables, kvKeyBits, searchesCells<Chunks>(kvKeyBits), place, simdgroups * 32u);
@@ -208,9 +216,7 @@ kernel void kvCacheQuantize(
     } else {
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
-        if (hasElements) {
-          x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
-        }
+        x[i] = flipped(x[i], signs[i / kChunksOfWord] >> (4 * (i % kChunksOfWord)));
       }
       walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
     }

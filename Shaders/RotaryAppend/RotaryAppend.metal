@@ -32,39 +32,69 @@ inline void storePart(device uchar* into, uint type, ulong index, float4 x) {
   }
 }
 
-// Copies bits unchanged if both types are the same.
-inline void copyPart(
-    device const uchar* from, uint fromType, device uchar* into, uint intoType, ulong index, ulong to) {
-  if (fromType != intoType) {
-    storePart(into, intoType, to, loadPart(from, fromType, index));
-  } else if (ropeIsVectorized) {
-    const uint bytes = fromType == uint(kFloat32) ? 16u : 8u;
-    uint words[4] = {};
-    loadBytes(from + index * (bytes / 4u), bytes, true, words);
-    storeBytes(into + to * (bytes / 4u), bytes, true, words);
-  } else if (fromType == uint(kFloat32)) {
-    reinterpret_cast<device uint*>(into)[to] = reinterpret_cast<device const uint*>(from)[index];
+// Loads both parts before it stores one, because for all a compiler knows, the store changes what is loaded.
+template <typename T>
+inline void copyTwo(device const T* from, device T* into, RopePlace place, uint elements) {
+  const T first = from[place.first / elements];
+  const T second = from[place.second / elements];
+  into[place.first / elements] = first;
+  into[place.second / elements] = second;
+}
+template <typename T>
+inline void copyBits(device const uchar* from, device uchar* into, RopePlace place, ulong source, ulong target) {
+  if (ropeIsVectorized) {
+    copyTwo(
+        reinterpret_cast<device const vec<T, 4>*>(from) + source / 4u,
+        reinterpret_cast<device vec<T, 4>*>(into) + target / 4u, place, 4u);
   } else {
-    reinterpret_cast<device ushort*>(into)[to] = reinterpret_cast<device const ushort*>(from)[index];
+    copyTwo(reinterpret_cast<device const T*>(from) + source, reinterpret_cast<device T*>(into) + target, place, 1u);
   }
 }
 
+// Copies bits unchanged if both types are the same.
+inline void copyUnit(
+    device const uchar* from, uint fromType, device uchar* into, uint intoType, RopePlace place, ulong source,
+    ulong target) {
+  if (fromType != intoType) {
+    const float4 first = loadPart(from, fromType, source + place.first);
+    const float4 second = loadPart(from, fromType, source + place.second);
+    storePart(into, intoType, target + place.first, first);
+    storePart(into, intoType, target + place.second, second);
+  } else if (fromType == uint(kFloat32)) {
+    copyBits<uint>(from, into, place, source, target);
+  } else {
+    copyBits<ushort>(from, into, place, source, target);
+  }
+}
+
+// The elements of a unit in one vector. Nothing is loaded if the unit is copied.
+inline RopeElements loadUnit(device const uchar* from, uint type, HeadVectors heads, uint head, RopePlace place) {
+  RopeElements elements = {float4(0.0f), float4(0.0f)};
+  if (place.isRotated) {
+    const ulong source = heads.from + head * heads.fromStride;
+    elements.first = loadPart(from, type, source + place.first);
+    elements.second = loadPart(from, type, source + place.second);
+  }
+  return elements;
+}
+
 // Rotated elements are rounded to their source type before they are converted, as if MultiRoPE had stored them.
+// `elements` are those of the first head.
 MNK_SHARED void moveUnit(
     device const uchar* from, uint fromType, device uchar* into, uint intoType, HeadVectors heads, RopePlace place,
-    RopeAngles angles) {
+    RopeAngles angles, RopeElements elements) {
   for (uint head = heads.firstHead; head < heads.endHead; ++head) {
     const ulong source = heads.from + head * heads.fromStride;
     const ulong target = heads.into + head * heads.intoStride;
     if (place.isRotated) {
-      const RopeElements elements = {
-          loadPart(from, fromType, source + place.first), loadPart(from, fromType, source + place.second)};
       const RopeElements rotated = rotatedPairs(elements, angles);
+      if (head + 1u < heads.endHead) {
+        elements = loadUnit(from, fromType, heads, head + 1u, place);
+      }
       storePart(into, intoType, target + place.first, roundedAs(rotated.first, fromType));
       storePart(into, intoType, target + place.second, roundedAs(rotated.second, fromType));
     } else {
-      copyPart(from, fromType, into, intoType, source + place.first, target + place.first);
-      copyPart(from, fromType, into, intoType, source + place.second, target + place.second);
+      copyUnit(from, fromType, into, intoType, place, source, target);
     }
   }
 }
@@ -106,29 +136,37 @@ kernel void rotaryAppend(
       vectors.into = address.cacheRow * p.valueDim;
       vectors.intoStride = ulong(p.address.cacheHeadStride) * p.valueDim;
       moveUnit(
-          values, appendKeyType, valueCache, appendCacheType, vectors, place, RopeAngles{float4(0.0f), float4(0.0f)});
+          values, appendKeyType, valueCache, appendCacheType, vectors, place, RopeAngles{float4(0.0f), float4(0.0f)},
+          RopeElements{float4(0.0f), float4(0.0f)});
     }
     return;
   }
 
   const RopeToken token = ropeToken(p.rotation, address.sourceToken);
   const RopePlace place = ropePlace(p.rotation, at.x);
-  RopeAngles angles = {float4(0.0f), float4(0.0f)};
-  if (place.isRotated) {
-    angles = ropeAngles(p.rotation, frequencies, positions, offsets, token, at.x);
-  }
+  // The first head is loaded while the angles are computed.
+  RopeElements elements = {float4(0.0f), float4(0.0f)};
   if (isQuery) {
     vectors.from = token.sequence * queryOperand.fromSequenceStride + token.token * queryOperand.fromTokenStride;
     vectors.fromStride = queryOperand.fromHeadStride;
     vectors.into = token.sequence * queryOperand.intoSequenceStride + token.token * queryOperand.intoTokenStride;
     vectors.intoStride = queryOperand.intoHeadStride;
-    moveUnit(queries, appendQueryType, rotatedQueries, appendQueryType, vectors, place, angles);
+    elements = loadUnit(queries, appendQueryType, vectors, firstHead, place);
   } else if (address.isStored) {
     vectors.from = sourceUnit(p.address, p.address.keys, 0u, address.sourceToken);
     vectors.fromStride = p.address.keys.headStride;
     vectors.into = address.cacheRow * p.keyDim;
     vectors.intoStride = ulong(p.address.cacheHeadStride) * p.keyDim;
-    moveUnit(keys, appendKeyType, keyCache, appendCacheType, vectors, place, angles);
+    elements = loadUnit(keys, appendKeyType, vectors, firstHead, place);
+  }
+  RopeAngles angles = {float4(0.0f), float4(0.0f)};
+  if (place.isRotated) {
+    angles = ropeAngles(p.rotation, frequencies, positions, offsets, token, at.x);
+  }
+  if (isQuery) {
+    moveUnit(queries, appendQueryType, rotatedQueries, appendQueryType, vectors, place, angles, elements);
+  } else if (address.isStored) {
+    moveUnit(keys, appendKeyType, keyCache, appendCacheType, vectors, place, angles, elements);
   }
 }
 export_kernel(rotaryAppend)

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_dd80796f091d812c"
+#define MNK_SHADER_STAMP "mnkStamp_ce94401bf6ff7048"
