@@ -66,8 +66,9 @@
 
 // Instances of the prefill kernel: tile type, elements of a row per simdgroup, blocks of eight rows per simdgroup, and
 // keys per tile. Tiles with few keys leave threadgroup memory for the partial products of simdgroups that share rows.
-// With one block, a lane needs at most 128 registers.
+// With one block, a lane needs about 128 registers.
 #define MNK_FLASH_PREFILL_INSTANCES(ROW) \
+  ROW(f16, 64, 1, 32)                    \
   ROW(f16, 64, 2, 32)                    \
   ROW(f16, 80, 1, 16)                    \
   ROW(f16, 96, 1, 16)                    \

@@ -15,6 +15,7 @@
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
+#include <bit>
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeShape.hpp"
 #include "Support/CheckedMath.hpp"
@@ -27,7 +28,6 @@
 #include <vector>
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
-#include <bit>
 #include "FlashDecode/FlashDecodeTypes.h"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
 #include <array>
