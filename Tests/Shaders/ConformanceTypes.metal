@@ -35,6 +35,10 @@ kernel void smallFloats(device const float* in [[buffer(0)]], device float* out 
   out[20] = h > one && !(h < one) && h == half(2048.0f) ? 1.0f : 0.0f;
   out[21] = float(-one) + float(max(h, one)) + float(min(b, bOne)) + float(abs(-one));
   out[22] = float(isnan(float(bfloat(NAN))) && isnan(float(half(NAN))));
+  // Sums so close to the middle of two halves that a float cannot tell on which side they are.
+  out[23] = float(fma(half(0x1.004p+0f), half(0x1.ff8p-12f), half(0x1.004p+0f)));
+  out[24] = float(fma(half2(half(0x1.24cp+0f)), half2(half(-0x1.bfcp-12f)), half2(half(-1.0f))).y);
+  out[25] = float(isnan(float(fma(half(INFINITY), one, half(-INFINITY)))));
 }
 export_kernel(smallFloats)
 

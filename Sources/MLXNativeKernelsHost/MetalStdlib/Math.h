@@ -250,10 +250,17 @@ MNK_HOST_INLINE float fma(float a, float b, float c) {
 #pragma clang fp reassociate(off)
   return __builtin_fmaf(a, b, c);
 }
+// Rounds once: a double holds the product of halves, and as much of the sum as matters. If a float does not, its last
+// bit becomes odd, so that it never lies in the middle of two halves.
 template <SmallFloat S>
 MNK_HOST_INLINE S fma(S a, S b, S c) {
 #pragma clang fp reassociate(off)
-  return S(__builtin_fmaf((float)a, (float)b, (float)c));
+  const double sum = (double)(float)a * (float)b + (float)c;
+  const float nearest = (float)sum;
+  const double missing = __builtin_fabs(sum) - __builtin_fabs((double)nearest);
+  const uint32_t bits = __builtin_bit_cast(uint32_t, nearest);
+  if ((bits & 1) != 0 || !(missing < 0 || missing > 0)) return S(nearest);
+  return S(__builtin_bit_cast(float, missing > 0 ? bits + 1 : bits - 1));
 }
 template <Vector A>
 MNK_HOST_INLINE vector_of<A> fma(const A& a, identity_t<vector_of<A>> b, identity_t<vector_of<A>> c) {

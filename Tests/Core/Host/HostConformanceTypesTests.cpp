@@ -20,7 +20,7 @@ TEST(HostConformance, SmallFloatsRoundEveryOperation) {
   onEveryHost([](const auto& device) {
     std::vector<float> in = {2048,  256,     1, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1p-8f, 1 + 3 * 0x1p-8f,
                              65520, 0x1p-24f};
-    std::vector<float> out(23, -1);
+    std::vector<float> out(26, -1);
     REQUIRE(runOn(
         device,
         {.function = "smallFloats", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(in), bytesOf(out)}}));
@@ -47,6 +47,9 @@ TEST(HostConformance, SmallFloatsRoundEveryOperation) {
                0x1.6ap+0f,
                1,
                -1 + 2048 + 1 + 1,
+               1,
+               0x1.004p+0f,
+               -0x1.004p+0f,
                1},
               "value");
   });
