@@ -13,6 +13,9 @@
   ROW(16)                      \
   ROW(32)
 
+// Whether the codebook of turbo for these bits follows a curve, so that kernels can compute its levels.
+#define kTurboHasCurve(bits) ((bits) != 2 && (bits) != 4)
+
 // Keys or values of a quantized cache.
 #define MNK_KV_CODEC_PLANE(FIELD)                                   \
   FIELD(uint32_t, headDim)                                          \

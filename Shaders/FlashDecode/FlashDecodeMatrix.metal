@@ -13,7 +13,7 @@ inline bool preparesQueries() {
 }
 
 // A lane's share of the queries: for its two columns in each block of rows, groups of eight neighboring elements, of
-// which it uses the even or the odd ones.
+// which it uses one of each pair.
 template <ushort Dim, ushort RowBlocks>
 struct QueryShare {
   uint of[RowBlocks][2][Dim / 8];
@@ -68,7 +68,7 @@ inline void readQueries(
     const uint row = b * 8u + at.column;
     threadgroup const float* floats = prepared + preparedFloats(Dim, Rows) + row;
     rows.bias[b] = float2(floats[0], floats[1]) * queryScale;
-    rows.scoreScale[b] = float2(floats[Rows], floats[Rows + 1]) * queryScale;
+    rows.scoreScale[b] = float2(floats[Rows], floats[Rows + 1]) * (queryScale * levelFactor(kvKeyBits));
   }
 }
 
@@ -94,7 +94,7 @@ inline void reduceRows(
         MNK_UNROLL
         for (ushort side = 0; side < 2; ++side) {
           const uint part = simdgroup * PartRows + at.column % PartRows + side;
-          const float unit = unitOf(state.unit[b])[side];
+          const float unit = unitOf(state.unit[b])[side] * levelFactor(kvValueBits);
           threadgroup float* partInto = partSums + part * PartStride;
           MNK_UNROLL
           for (ushort i = 0; i < Dim / 8; i = ushort(i + 4)) {
@@ -179,6 +179,10 @@ kernel void flashDecodeMatrix(
     const uint row = min(firstRow + min(simdgroup, uint(Rows) - 1u), rows - 1u);
     loadQuery<Chunks>(x, queries, queryStart(p, tokens, kvHead, row), keyVectors.headDim, QueryLanes, lane);
   }
+  const uint threadIndex = simdgroup * 32u + lane;
+  const uint lastBits = looksUpLevels(kvValueBits) ? kvValueBits : kvKeyBits;  // of the last table, if there are any
+  const uint keyEntry = hasTwoTables() ? tableEntry(kvKeyBits, threadIndex) : 0u;
+  const uint lastEntry = looksUpLevels(lastBits) ? tableEntry(lastBits, threadIndex) : 0u;
   QueryShare<Dim, RowBlocks> share;
   MatrixTile<Dim, Blocks> tile;
   uint base = begin + simdgroup * Keys;
@@ -202,20 +206,20 @@ kernel void flashDecodeMatrix(
   }
 
   MatrixRows<half, Dim, Dim, RowBlocks> state;
-  const uint tableBytes = 1u << (kvKeyBits == kvValueBits ? flashTableBits : flashTableBits - 1u);
+  const uint tableBytes = 1u << (hasTwoTables() ? flashTableBits - 1u : flashTableBits);
   threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
-  threadgroup half2* valueTable = kvKeyBits == kvValueBits ? keyTable : keyTable + tableBytes / 4u;
+  threadgroup half2* lastTable = hasTwoTables() ? keyTable + tableBytes / 4u : keyTable;
   if (preparesQueries()) {
     // Queries and full tables do not fit together. Queries temporarily occupy the end of a table, which is filled after
     // they have been read.
-    const uint tableEnd = kvHasQuantizedKeys ? tableBytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
-    if (kvHasQuantizedKeys) {
-      if (kvKeyBits != kvValueBits) {
-        fillTable(keyTable, kvKeyBits, 0, tableBytes, simdgroup, lane, simdgroups);
-      }
-      fillTable(valueTable, kvValueBits, 0, tableEnd, simdgroup, lane, simdgroups);
+    const uint tableEnd = looksUpLevels(lastBits) ? tableBytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
+    if (hasTwoTables()) {
+      fillTable(keyTable, kvKeyBits, keyEntry, 0, tableBytes, threadIndex, simdgroups * 32u);
     }
-    threadgroup float* prepared = reinterpret_cast<threadgroup float*>(valueTable) + tableEnd / 4u;
+    if (looksUpLevels(lastBits)) {
+      fillTable(lastTable, lastBits, lastEntry, 0, tableEnd, threadIndex, simdgroups * 32u);
+    }
+    threadgroup float* prepared = reinterpret_cast<threadgroup float*>(lastTable) + tableEnd / 4u;
     // Each simdgroup runs the loop at least once; otherwise the compiler would sink the first load into the loop.
     for (uint r = simdgroup; r < max(simdgroup + 1u, uint(Rows)); r += simdgroups) {
       if (r != simdgroup) {
@@ -227,9 +231,9 @@ kernel void flashDecodeMatrix(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     readQueries<Rows>(share, state, prepared, at, p.queryScale);
-    if (kvHasQuantizedKeys) {
+    if (looksUpLevels(lastBits)) {
       threadgroup_barrier(mem_flags::mem_threadgroup);  // queries are read
-      fillTable(valueTable, kvValueBits, tableEnd, tableBytes, simdgroup, lane, simdgroups);
+      fillTable(lastTable, lastBits, lastEntry, tableEnd, tableBytes, threadIndex, simdgroups * 32u);
       threadgroup_barrier(mem_flags::mem_threadgroup);
     }
   } else {
@@ -246,11 +250,10 @@ kernel void flashDecodeMatrix(
   for (ushort b = 0; b < RowBlocks; ++b) {
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 8; ++i) {
-      const uint first = share.of[b][0][i];
-      const uint second = share.of[b][1][i];
-      const uint even = (first & 0xffffu) | (second << 16);
-      const uint odd = (first >> 16) | (second & 0xffff0000u);
-      state.query[b][i] = matrixOf(as_type<half2>(at.row % 2u == 0u ? even : odd));
+      const uint2 pair = elementsOfPair<Dim / 4>(i, kvKeyBits);
+      const half2 first = elementOfBoth(share.of[b][0], share.of[b][1], pair.x);
+      const half2 second = elementOfBoth(share.of[b][0], share.of[b][1], pair.y);
+      state.query[b][i] = matrixOf(at.row % 2u == 0u ? first : second);
     }
     MNK_UNROLL
     for (ushort side = 0; side < 2; ++side) {
@@ -286,7 +289,7 @@ kernel void flashDecodeMatrix(
     if (!Prefetches) {
       loadValues(tile, p, sequence, valueVectors, at, base, end);
     }
-    accumulateValues(scores, state, tile, p, sequence, tokens, slopes, valueTable, valueCopy, at, base, end, isCommon);
+    accumulateValues(scores, state, tile, p, sequence, tokens, slopes, lastTable, valueCopy, at, base, end, isCommon);
     if (Prefetches) {
       loadValues(tile, p, sequence, valueVectors, at, next, end);
       loadValueScales(tile, p, sequence, valueVectors, at, next, end);

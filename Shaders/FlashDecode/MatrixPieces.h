@@ -93,32 +93,91 @@ MNK_SHARED void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors fr
   }
 }
 
+// Levels are computed, two at a time, if the codebook follows a curve. Otherwise, they are looked up in a table.
+inline bool computesLevels(uint bits) {
+  return kvHasQuantizedKeys && kvIsTurbo && kTurboHasCurve(bits);
+}
+inline bool looksUpLevels(uint bits) {
+  return kvHasQuantizedKeys && !computesLevels(bits);
+}
+inline bool hasTwoTables() {
+  return looksUpLevels(kvKeyBits) && looksUpLevels(kvValueBits) && kvKeyBits != kvValueBits;
+}
+
+// The factor of computed levels. Matrices hold levels without it; it is applied to scores and to results.
+inline float levelFactor(uint bits) {
+  return computesLevels(bits) ? kTurboCurves[3u * (bits - 2u) + 2u] : 1.0f;
+}
+
+// The 16 bits of a plane that contain the field of element `e`.
+inline ushort bitsAround(thread const uint* plane, uint e, uint width) {
+  const uint word = plane[e * width / 32u];
+  return ushort(e * width / 16u % 2u == 0u ? word : word >> 16);
+}
+
+// Computes the levels of element `i` of share `a` and element `j` of share `b`. Their codes, side by side, become bits
+// of the mantissas of two halves. The lowest bit stays 0, so that subtracting the middle of the codes is exact.
+template <ushort Elements>
+inline half2 levelPair(thread const uint* a, uint i, thread const uint* b, uint j, uint bits) {
+  uint halves = (25u - bits) * 0x04000400u;  // 2^(10 - bits), to which codes add multiples of 2^(1 - bits)
+  uint shift = 0;
+  MNK_UNROLL
+  for (ushort plane = 0; plane < kMaxPlanes; ++plane) {
+    if (shift < bits) {
+      const uint width = planeWidth(bits, shift);
+      const uint from = i * width % 16u;
+      const uint fromB = j * width % 16u;
+      const uint fieldB = bitsAround(b, j, width);
+      const ushort besideA = ushort(fromB >= from ? fieldB >> (fromB - from) : fieldB << (from - fromB));
+      const uint both = as_type<uint>(ushort2(bitsAround(a, i, width), besideA));
+      const uint to = shift + 1u;
+      halves |= (from > to ? both >> (from - to) : both << (to - from)) & (((1u << width) - 1u) << to) * 0x00010001u;
+      a += (Elements * width + 31u) / 32u;
+      b += (Elements * width + 31u) / 32u;
+      shift += width;
+    }
+  }
+  constant const float* curve = kTurboCurves + 3u * (bits - 2u);
+  const float middle = float(1024u >> bits) + 1.0f - 1.0f / float(1u << bits);
+  const half2 t = as_type<half2>(halves) - half2(half(middle));
+  const half2 u = fma(t, t, half2(half(curve[0])));
+  return fma(u, u, half2(half(curve[1]))) * t;
+}
+
 // Codebook tables of halves. With four bits, an entry decodes both codes of a byte; otherwise one code. Entries are
 // replicated side by side to avoid bank conflicts, as often as memory allows and lanes can use.
 inline uint tableEntryBits(uint bits) {  // log2 of the number of entries
   return bits == 4u ? 8u : bits;
 }
 inline uint tableCopyBits(uint bits) {  // log2 of the copies of a four-byte entry; two tables get half the memory each
-  return min(flashTableBits - (kvKeyBits == kvValueBits ? 2u : 3u) - tableEntryBits(bits), 5u);
+  return min(flashTableBits - (hasTwoTables() ? 3u : 2u) - tableEntryBits(bits), 5u);
 }
 
-// Fills bytes [first, end) of a table; both are multiples of 512. Up to 5 bits, each lane holds a codebook entry and
-// entries come from shuffles instead of loads.
-MNK_SHARED void fillTable(
-    threadgroup half2* table, uint bits, uint first, uint end, uint simdgroup, uint lane, uint simdgroups) {
+// The content of a table entry, or of the last one if there are not that many.
+inline uint tableEntry(uint bits, uint entry) {
   const CodeBook book = codeBook(bits);
-  const float own = codebookEntry(book, lane % (1u << min(bits, 5u)));
-  threadgroup half4* into = reinterpret_cast<threadgroup half4*>(table);  // two copies of an entry
-  const uint all = 4u << (tableEntryBits(bits) + tableCopyBits(bits));
-  for (uint i = first / 8u + simdgroup * 32u + lane; i < min(end, all) / 8u; i += simdgroups * 32u) {
-    const uint entry = i >> (tableCopyBits(bits) - 1u);
-    float2 levels;
-    if (bits == 4u) {
-      levels = float2(simd_shuffle(own, ushort(entry & 15u)), simd_shuffle(own, ushort(entry >> 4)));
-    } else {
-      levels = float2(bits <= 5u ? simd_shuffle(own, ushort(entry)) : codebookEntry(book, entry));
+  const uint last = (1u << tableEntryBits(bits)) - 1u;
+  const half x = half(codebookEntry(book, min(entry, last) & ((1u << bits) - 1u)));
+  const half y = bits == 4u ? half(codebookEntry(book, min(entry, last) >> 4)) : x;
+  return as_type<uint>(half2(x, y));
+}
+
+// Fills bytes [first, end) of a table; both are multiples of 512. `own` is the entry with the number of the thread: the
+// caller loads it early, to hide the latency.
+MNK_SHARED void fillTable(
+    threadgroup half2* table, uint bits, uint own, uint first, uint end, uint threadIndex, uint threads) {
+  const uint units = 1u << (tableCopyBits(bits) - 2u);  // of four copies, in an entry
+  for (uint entry = threadIndex; entry < 1u << tableEntryBits(bits); entry += threads) {
+    if (entry != threadIndex) {
+      own = tableEntry(bits, entry);
     }
-    into[i] = half4(half(levels.x), half(levels.y), half(levels.x), half(levels.y));
+    threadgroup uint4* into = reinterpret_cast<threadgroup uint4*>(table) + entry * units;
+    if (entry * units * 16u >= first && entry * units * 16u < end) {
+      MNK_UNROLL
+      for (uint i = 0; i < units; ++i) {
+        into[(i + threadIndex) % units] = uint4(own);  // lanes start with different copies to avoid bank conflicts
+      }
+    }
   }
 }
 
@@ -148,18 +207,35 @@ inline half halfOfWord(uint word, uint index) {
   const half2 pair = as_type<half2>(word);
   return index == 0u ? pair.x : pair.y;
 }
+// Element `e` of two shares of dense vectors.
+inline half2 elementOfBoth(thread const uint* a, thread const uint* b, uint e) {
+  return half2(halfOfWord(a[e / 2u], e % 2u), halfOfWord(b[e / 2u], e % 2u));
+}
 
-// Elements 2 * i and 2 * i + 1 of a share of a key.
+// The two elements of a share of a key that form pair `i`. Those of computed levels are chosen so that few instructions
+// bring their codes side by side.
+template <ushort Elements>
+inline uint2 elementsOfPair(uint i, uint bits) {
+  if (!computesLevels(bits)) {
+    return uint2(2u * i, 2u * i + 1u);
+  }
+  const uint first = bits == 8u ? i / 2u * 4u + i % 2u : i;
+  return uint2(first, first + (bits == 8u ? 2u : Elements / 2u));
+}
 template <ushort Elements>
 inline half2 keyPair(
     thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* table, uint copy) {
   if (!kvHasQuantizedKeys) {
     return as_type<half2>(piece.words[i]);
   }
+  const uint2 pair = elementsOfPair<Elements>(i, bits);
+  if (computesLevels(bits)) {
+    return levelPair<Elements>(piece.words, pair.x, piece.words, pair.y, bits);
+  }
   if (bits == 4u) {
     return entryOf(table, copy, bits, piece.words[i / 4u], i % 4u * 8u);
   }
-  return half2(levelOfPiece(piece, 2u * i, bits, table, copy), levelOfPiece(piece, 2u * i + 1u, bits, table, copy));
+  return half2(levelOfPiece(piece, pair.x, bits, table, copy), levelOfPiece(piece, pair.y, bits, table, copy));
 }
 
 // Element i of the shares of two values.
@@ -168,7 +244,10 @@ inline half2 valuePair(
     thread const CachePiece<Elements>& a, thread const CachePiece<Elements>& b, uint i, uint bits,
     threadgroup const half2* table, uint copy) {
   if (!kvHasQuantizedKeys) {
-    return half2(halfOfWord(a.words[i / 2u], i % 2u), halfOfWord(b.words[i / 2u], i % 2u));
+    return elementOfBoth(a.words, b.words, i);
+  }
+  if (computesLevels(bits)) {
+    return levelPair<Elements>(a.words, i, b.words, i, bits);
   }
   if (bits == 4u) {
     // Codes of both values side by side, those of four elements at once.

@@ -56,9 +56,11 @@ inline constant const float* codeGuess(uint bits) {
   return kvIsTurbo ? kTurboGuesses + 6u * (bits - 2u) : kMlx1Guesses + 6u * (min(bits, 7u) - 4u);
 }
 
-// Clamps to the domain of the polynomial, beyond which every code is the first or the last one.
-inline float4 withinGuess(constant const float* guess, float4 x) {
-  return clamp(x, float4(-guess[5]), float4(guess[5]));
+// x * factor, clamped to the domain of the polynomial, beyond which every code is the first or the last one. Up to 6
+// bits, the domain has room for the factor, so that x is clamped only once for several factors.
+inline float4 withinGuess(constant const float* guess, uint bits, float4 x, float factor) {
+  const float4 limit = float4(guess[5]);
+  return bits <= 6u ? clamp(x, -limit, limit) * factor : clamp(x * factor, -limit, limit);
 }
 
 // The entry of a table at an offset in bytes. Codes are searched as offsets, which saves shifts.

@@ -64,7 +64,7 @@ inline void quantized(
     thread uint4* offsets, thread float4* entries) {
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    offsets[i] = codeOffsets(tables, guess, bits, withinGuess(guess, u[i]) * factor);
+    offsets[i] = codeOffsets(tables, guess, bits, withinGuess(guess, bits, u[i], factor));
     entries[i] = entriesAt(tables, offsets[i]);
   }
 }
@@ -98,7 +98,7 @@ inline BestDivisor findBestDivisor(
   for (ushort i = 0; i < Chunks; ++i) {
     if (hasCells) {
       const float factor = 1.0f / fma(spacing, -0.5f * float(candidates - 1u), 1.0f);
-      offsets[i] = cellOffsets(codeOffsets(tables, guess, bits, withinGuess(guess, u[i] * factor)), bits);
+      offsets[i] = cellOffsets(codeOffsets(tables, guess, bits, withinGuess(guess, bits, u[i], factor)), bits);
       closest[i] = uint4(0u);
     }
   }
@@ -186,7 +186,7 @@ inline float encodeMlx1(
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     y[i] *= factor;
-    codes[i] = codeOffsets(tables, guess, bits, withinGuess(guess, y[i])) >> 2;
+    codes[i] = codeOffsets(tables, guess, bits, withinGuess(guess, bits, y[i], 1.0f)) >> 2;
   }
   return scale;
 }

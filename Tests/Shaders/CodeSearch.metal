@@ -22,11 +22,12 @@ kernel void searchCodes(
     uint4 closest = uint4(0u);
     for (uint j = 0; j < p.factors; ++j) {
       const float4 x = float4(numbers[i]);
-      uint4 offsets = codeOffsets(tables, guess, kvKeyBits, withinGuess(guess, x) * factors[j]);
+      uint4 offsets = codeOffsets(tables, guess, kvKeyBits, withinGuess(guess, kvKeyBits, x, factors[j]));
       float4 found = entriesAt(tables, offsets);
       if (HasCells) {
         if (j == 0u) {
-          cells = cellOffsets(codeOffsets(tables, guess, kvKeyBits, withinGuess(guess, x * factors[j])), kvKeyBits);
+          cells = cellOffsets(
+              codeOffsets(tables, guess, kvKeyBits, withinGuess(guess, kvKeyBits, x, factors[j])), kvKeyBits);
         }
         moveToCells(tables, x * factors[j], cells, found, closest);
         offsets = cells / 2u;

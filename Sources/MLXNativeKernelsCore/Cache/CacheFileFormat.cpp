@@ -17,7 +17,7 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kMagic = "MNKCACHE";
-constexpr uint16_t kVersion = 1, kMixedVersion = 2, kLatentVersion = 3;
+constexpr uint16_t kVersion = 4, kMixedVersion = 5, kLatentVersion = 6;
 constexpr uint16_t kPackageVersion = MNK_VERSION_MAJOR << 8 | MNK_VERSION_MINOR;
 constexpr size_t kPackageVersionOffset = 10, kFieldsOffset = 12, kWindowOffset = 84;
 
@@ -97,7 +97,7 @@ Result<void> checkStart(std::span<const std::byte> start) {
     const auto package = get<uint16_t>(start, kPackageVersionOffset);
     if (version < kVersion || version > kLatentVersion) {
       return cacheFileError(
-          "the file has an unknown version",
+          version < kVersion ? "the file has an old version" : "the file has an unknown version",
           fmt::format("version {}, saved by MLXNativeKernels {}.{}", version, package >> 8, package & 0xff),
           fmt::format("version {} to {} in MLXNativeKernels {}", kVersion, kLatentVersion, MNK_VERSION),
           "Load it with the version that saved it, or compute the cache again.");

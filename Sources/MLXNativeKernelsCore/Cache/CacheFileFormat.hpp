@@ -1,10 +1,11 @@
-// The file that AttentionCache saves, version 1 to 3. All numbers are little endian; what they mean never changes.
-// Version 2 differs only in its storage.
-// Version 3 is that of a latent cache of any storage, whose latentDim is its valueHeadDim.
+// The file that AttentionCache saves, version 4 to 6. All numbers are little endian; what they mean never changes.
+// Version 5 differs only in its storage.
+// Version 6 is that of a latent cache of any storage, whose latentDim is its valueHeadDim.
+// Versions 1 to 3, with other codebooks of turbo, are refused.
 //
 //   offset  bytes
 //        0      8   "MNKCACHE"
-//        8      2   version: 3 of a latent cache, else 1, or 2 where storage is 2 or 3
+//        8      2   version: 6 of a latent cache, else 4, or 5 where storage is 2 or 3
 //       10      2   minor and major version of the package that saved the file, a byte each; 0 before 0.2
 //       12     20   kvHeads, headDim, valueHeadDim, capacity, sequences
 //       32      4   dtype of what is dense: 0 f32, 1 f16, 2 bf16; 3 u8 where nothing is

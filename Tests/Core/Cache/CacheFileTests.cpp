@@ -81,14 +81,14 @@ std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
 
 }  // namespace
 
-// Readers of version 1 would treat a latent cache as an ordinary one.
+// Readers of version 4 would treat a latent cache as an ordinary one.
 TEST(CacheFile, LatentCachesHaveTheirOwnVersion) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   AttentionCache cache =
       makeCache(device, {.kvHeads = 1, .headDim = 64, .capacity = 4, .dtype = DType::f32, .latentDim = 512});
   REQUIRE(cache.save(folder.path()));
-  EXPECT(readFile(folder.path())[8] == std::byte{3});
+  EXPECT(readFile(folder.path())[8] == std::byte{6});
   EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).text(), cache.text());
 }
 
@@ -188,7 +188,7 @@ TEST(CacheFile, LargeCachesRoundTrip) {
 }
 
 // The format is fixed: this file stays readable, and saves write the same bytes except for the package's version.
-TEST(CacheFile, VersionOneIsStable) {
+TEST(CacheFile, VersionFourIsStable) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   AttentionCache cache = makeCache(device, {.kvHeads = 1,
@@ -204,14 +204,14 @@ TEST(CacheFile, VersionOneIsStable) {
                        numbers(device, {-2}, REQUIRE(Shape::make({1, 1}))), 0));
   REQUIRE(REQUIRE(encoder.commit()).wait());
   REQUIRE(cache.save(folder.path()));
-  const uint32_t words[] = {0x434b4e4d, 0x45484341, 1, 1, 2, 1, 3, 1, 0, 1, 1, 0,          0,          0,          0,
+  const uint32_t words[] = {0x434b4e4d, 0x45484341, 4, 1, 2, 1, 3, 1, 0, 1, 1, 0,          0,          0,          0,
                             0,          0,          0, 0, 0, 0, 0, 1, 0, 1, 0, 0x3f800000, 0x40000000, 0xc0000000, 0};
   std::vector<std::byte> expected(sizeof words);
   std::memcpy(expected.data(), words, sizeof words);
   forge(expected, 0, words[0]);
   writeFile(folder.path("by hand"), expected);
   expectSame(REQUIRE(AttentionCache::load(device, folder.path("by hand"), kPlenty)), cache);
-  forge(expected, 8, MNK_VERSION_MAJOR << 24 | MNK_VERSION_MINOR << 16 | 1u);
+  forge(expected, 8, MNK_VERSION_MAJOR << 24 | MNK_VERSION_MINOR << 16 | 4u);
   EXPECT(readFile(folder.path()) == expected);
 }
 

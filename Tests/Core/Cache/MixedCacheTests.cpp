@@ -210,7 +210,7 @@ TEST(MixedCache, AttendsToAppendedTokens) {
   });
 }
 
-// Readers of version 1 report this number when they refuse the file.
+// Readers of version 4 report this number when they refuse the file.
 TEST(MixedCache, FilesHaveTheirOwnVersion) {
   const CacheFolder folder;
   const auto device = FakeDevice::make();
@@ -221,9 +221,9 @@ TEST(MixedCache, FilesHaveTheirOwnVersion) {
     EXPECT(file[9] == std::byte{0});
     return static_cast<uint32_t>(file[8]);
   };
-  EXPECT_EQ(versionOf(kDescriptor), 1u);
-  EXPECT_EQ(versionOf(turboDescriptor()), 1u);
-  for (const KVQuantizedPlanes planes : kPlanes) EXPECT_EQ(versionOf(mixed(turboDescriptor(), planes)), 2u);
+  EXPECT_EQ(versionOf(kDescriptor), 4u);
+  EXPECT_EQ(versionOf(turboDescriptor()), 4u);
+  for (const KVQuantizedPlanes planes : kPlanes) EXPECT_EQ(versionOf(mixed(turboDescriptor(), planes)), 5u);
 }
 
 }  // namespace mnk::test

@@ -13,12 +13,13 @@
 #include <cfloat>
 #include <source_location>
 #include <string_view>
+#include "Common/KVCodecTypes.h"
+#include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/HeadsView.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include <numbers>
 #include "Harness/EveryDevice.hpp"
-#include "Harness/SoftFloat.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/Common/KVCodecTables.hpp"
 #include "Ops/Common/StoredVector.hpp"

@@ -12,13 +12,14 @@
 #include "Harness/FakeDevice.hpp"
 #include "HostLevels.h"
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include <algorithm>
 #include <future>
 #include "Harness/RawBytes.hpp"
 #include "Harness/Seeded.hpp"
 #include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
-#include <algorithm>
 #include <map>
 #include <set>
 #include "FlashDecode/FlashDecodeTypes.h"

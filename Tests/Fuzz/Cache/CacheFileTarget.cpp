@@ -23,6 +23,7 @@ using test::Owned;
 constexpr std::string_view kNoFile = "there is no such file";
 constexpr std::string_view kNotPlain = "the path does not lead to a plain file";
 constexpr std::string_view kNotACache = "the file is not one of a cache";
+constexpr std::string_view kOldVersion = "the file has an old version";
 constexpr std::string_view kVersion = "the file has an unknown version";
 constexpr std::string_view kShort = "the file ends too early";
 constexpr std::string_view kLong = "the file is too long";
@@ -102,11 +103,12 @@ uint64_t channelFloats(const CacheNumbers& cache, uint32_t bit) {
 // What CacheFileFormat.hpp and AttentionCache::load promise, of any bytes: what the error must say, or nothing.
 std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   if (std::memcmp(file.data(), "MNKCACHE", std::min<size_t>(file.size(), 8)) != 0) return kNotACache;
-  if (file.size() >= 12 && (at<uint16_t>(file, 8) < 1 || at<uint16_t>(file, 8) > 3)) return kVersion;
+  if (file.size() >= 12 && at<uint16_t>(file, 8) < 4) return kOldVersion;
+  if (file.size() >= 12 && at<uint16_t>(file, 8) > 6) return kVersion;
   if (file.size() < kHeader) return kShort;
   const CacheNumbers cache = numbersOf(file);
   const uint32_t version = at<uint16_t>(file, 8), stored = at<uint32_t>(file, 44);
-  if (version == 3 ? stored > 3 : stored / 2 != version - 1) return kCannotBe;  // 3: latent, of any storage
+  if (version == 6 ? stored > 3 : stored / 2 != version - 4) return kCannotBe;  // 6: latent, of any storage
   if (cache.dtype > 3 || at<uint32_t>(file, 36) > 1) return kCannotBe;
   if ((stored == 1) != (cache.dtype == 3) || cache.valueHeadDim == 0) return kCannotBe;
   if ((stored == 2 && cache.valueBits != 0) || (stored == 3 && cache.keyBits != 0)) return kCannotBe;
@@ -182,7 +184,7 @@ Bytes validFile(Seeded& random) {
   const uint32_t stored = !isQuantized ? 0 : coin(random, 1, 2) ? 1 : 2 + below(2);
   if (stored == 3) keyBits = 0;
   if (stored == 2) valueBits = 0;
-  const uint32_t plain[] = {stored > 1 ? 2u : 1u,       1 + below(3), headDim, valueHeadDim, capacity, sequences,
+  const uint32_t plain[] = {stored > 1 ? 5u : 4u,       1 + below(3), headDim, valueHeadDim, capacity, sequences,
                             stored == 1 ? 3 : below(3), isRing,       pinned,  stored};
   for (size_t i = 0; i < std::size(plain); ++i) put(file, 8 + 4 * i, plain[i]);
   put(file, 10, static_cast<uint16_t>(below(1 << 16)));  // any version of the package may have saved it

@@ -73,6 +73,11 @@ PrefillInstance prefillOf(const FlashDecode& op, uint32_t maxBlocks = UINT32_MAX
   return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf, latentDimOf(op) != 0, maxBlocks);
 }
 
+// Whether the matrix kernel needs a table for the plane.
+bool looksUpLevels(const QuantizedKVPlane& plane) {
+  return plane.codec.name != KVCodecName::turbo || !kTurboHasCurve(plane.codec.bits);
+}
+
 }  // namespace
 
 std::vector<ElementRun> FlashDecodePass::joinedRuns() const {
@@ -381,8 +386,9 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
   if (usesMatrices) {
     const uint64_t parts = count * kFlashDecodeMatrixPartRows(instance.keyDim);
     merging = mergingBytes(parts, instance.valueDim + kFlashDecodeMatrixPadding);
+    const bool hasTables = quantized && (looksUpLevels(quantized->keys) || looksUpLevels(*quantized->values));
     levels =
-        quantized ? uint64_t{1} << tuning.matrixTableBits : kFlashDecodeMatrixQueryBytes(instance.keyDim, rowsPerTile);
+        hasTables ? uint64_t{1} << tuning.matrixTableBits : kFlashDecodeMatrixQueryBytes(instance.keyDim, rowsPerTile);
   } else {
     merging = mergingBytes(uint64_t{count} * rowsPerTile, instance.valueDim);
   }

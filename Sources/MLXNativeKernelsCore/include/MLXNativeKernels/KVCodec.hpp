@@ -13,6 +13,9 @@
 //          of 32, 7 of 16 and 3 of 64. Each block is transformed, x_b = H(s .* x)_b / sqrt(its length), and then the
 //          blocks are reflected: r_b = x_b - 2 / m * (x_0 + ... + x_m-1). This spreads an outlier over the whole
 //          vector, as at a power of two. Except for the signs, this rotation is its own inverse.
+//          With 2 and 4 bits, the codebook is the best for normal numbers. With 3 and 5 to 8 bits, it is the best whose
+//          values follow factor * t * ((t * t + a)^2 + b), where t = (2 * code + 1) / N - 1, so that attention can
+//          compute them. Shaders/Common/TurboTables.h has the numbers.
 //   mlx1   The bytes of mlx-native 0.6.6 and later. 4 bits, two codes a byte, low half first, for powers of two from 4
 //          to 4096; 5, 6 and 8 bits, one code a byte, for 256 and 512. Signs only at 256 and 512. f32 scales: the norm
 //          of r, or at 512 the root mean square of each half of r, which is read as scale / scaleFactor * codebook

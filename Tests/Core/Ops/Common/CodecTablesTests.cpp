@@ -9,8 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include "Common/KVCodecTypes.h"
 #include "Harness/Check.hpp"
 #include "Harness/ShippedTables.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
 
@@ -78,28 +80,59 @@ void expectNear(double got, double expected, double tolerance,
 // The best quantizer by bits: its distortion and its levels next to zero and farthest from it. Levels that are
 // off together, as an unfinished iteration leaves them, show there first.
 struct Optimum {
+  int bits;
   double distortion, innermost, outermost;
 };
-constexpr Optimum kOptimum[] = {{},
-                                {},
-                                {0.11748185, 0.45278003, 1.5104176},
-                                {0.034547761, 0.24509418, 2.1519457},
-                                {0.0095010080, 0.12839503, 2.7325896},
-                                {0.0025046684, 0.06588966, 3.2607325},
-                                {6.4423967e-4, 0.033409506, 3.7441013},
-                                {1.6347823e-4, 0.016828169, 4.1896942},
-                                {4.1185083e-5, 0.0084461932, 4.6035356}};
+constexpr Optimum kOptima[] = {{2, 0.11748185, 0.45278003, 1.5104176}, {4, 0.0095010080, 0.12839503, 2.7325896}};
+
+double nearestHalf(double x) {
+  return valueOf(DType::f16, nearestBits(DType::f16, x));
+}
 
 }  // namespace
 
 TEST(CodecTables, TurboLevelsAreTheBest) {
-  for (int bits = 2; bits <= 8; bits++) {
+  for (const auto& [bits, least, innermost, outermost] : kOptima) {
     const Context context(fmt::format("{} bits", bits));
-    expectNear(distortion(shipped::turbo(bits)), kOptimum[bits].distortion, 1e-6);
-    expectNear(shipped::turbo(bits).levels.front(), kOptimum[bits].innermost, 2e-7);
-    expectNear(shipped::turbo(bits).levels.back(), kOptimum[bits].outermost, 2e-7);
+    expectNear(distortion(shipped::turbo(bits)), least, 1e-6);
+    expectNear(shipped::turbo(bits).levels.front(), innermost, 2e-7);
+    expectNear(shipped::turbo(bits).levels.back(), outermost, 2e-7);
     EXPECT(farthestFromMean(shipped::turbo(bits)) <= 3e-7);
     expectRising(shipped::turbo(bits).levels);
+  }
+}
+
+TEST(CodecTables, TurboCurvesAreTheBest) {
+  struct Best {
+    int bits;
+    double distortion;  // of the best polynomial with terms of degree 1, 3 and 5, without rounding
+    double excess;      // over the best levels
+  };
+  for (const Best& best : {Best{3, 0.034548121, 1.00001}, Best{5, 0.0025339002, 1.0116}, Best{6, 6.6493334e-4, 1.0320},
+                           Best{7, 1.7328449e-4, 1.0600}, Best{8, 4.4951535e-5, 1.0921}}) {
+    const Context context(fmt::format("{} bits", best.bits));
+    const double got = distortion(shipped::turbo(best.bits));
+    expectNear(got, best.distortion, 1e-3);
+    const double least[] = {0.034547761, 0, 0.0025046684, 6.4423967e-4, 1.6347823e-4, 4.1185083e-5};
+    EXPECT(got <= best.excess * least[best.bits - 3]);
+    expectRising(shipped::turbo(best.bits).levels);
+  }
+}
+
+// Kernels that compute levels and kernels that look them up read the same numbers.
+TEST(CodecTables, TurboLevelsAreWhatHalvesCompute) {
+  for (int bits = 2; bits <= 8; bits++) {
+    const Context context(fmt::format("{} bits", bits));
+    const auto curve = std::span(shipped::kTurboCurves).subspan(3 * size_t(bits - 2), 3);
+    EXPECT_EQ(curve[2] != 0, kTurboHasCurve(bits));
+    if (!kTurboHasCurve(bits)) continue;
+    for (const double halves : curve.first(2)) EXPECT_EQ(halves, nearestHalf(halves));
+    const auto levels = shipped::turbo(bits).levels;
+    for (size_t i = 0; i < levels.size(); i++) {
+      const double t = double(2 * i + 1) / double(2 * levels.size());
+      const double u = nearestHalf(t * t + double(curve[0])), v = nearestHalf(u * u + double(curve[1]));
+      EXPECT_EQ(double(levels[i]), double(curve[2]) * nearestHalf(v * t));
+    }
   }
 }
 
@@ -123,7 +156,7 @@ TEST(CodecTables, Mlx1LevelsAreThoseOfTheFormat) {
     }
     EXPECT_EQ(boundaries.back(), FLT_MAX);
   }
-  expectNear(distortion(shipped::mlx1(4)), kOptimum[4].distortion, 1e-6);
+  expectNear(distortion(shipped::mlx1(4)), kOptima[1].distortion, 1e-6);
   EXPECT(farthestFromMean(shipped::mlx1(4)) <= 3e-7);
   EXPECT_EQ(checksum(shipped::kMlx1Codebooks), 0x3f2ec7c61ac7a94cu);
   EXPECT_EQ(checksum(shipped::kMlx1Boundaries), 0xd6113f10d5e3bb90u);

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <span>
 
+#include "Harness/SoftFloat.hpp"
 #include "Ops/Common/TurboSigns.hpp"
 
 namespace mnk::test {
@@ -131,16 +132,42 @@ Real startingLevel(Real part) {
   return low;
 }
 
-CodecTable turboTable(uint32_t bits) {
-  const size_t count = size_t{1} << (bits - 1);
+// The levels of 3 and 5 to 8 bits: factor * t * ((t * t + a)^2 + b), but for the factor in halves.
+struct Curve {
+  double a, b, factor;
+};
+const std::map<uint32_t, Curve> kCurves = {{3, {0.341796875, 4.26953125, 0.447509765625}},
+                                           {5, {-0.07745361328125, 1.4521484375, 1.515380859375}},
+                                           {6, {-0.1256103515625, 1.1279296875, 2.00927734375}},
+                                           {7, {-0.1497802734375, 0.943359375, 2.45849609375}},
+                                           {8, {-0.1627197265625, 0.8193359375, 2.88134765625}}};
+
+std::vector<float> curveLevels(const Curve& curve, size_t count) {
+  const auto nearestHalf = [](double x) { return valueOf(DType::f16, nearestBits(DType::f16, x)); };
+  std::vector<float> levels;
+  for (size_t k = 0; k < count; ++k) {
+    const double t = (static_cast<double>(k) + 0.5) / static_cast<double>(count);
+    const double u = nearestHalf(t * t + curve.a);
+    const double v = nearestHalf(u * u + curve.b);
+    levels.push_back(static_cast<float>(curve.factor * nearestHalf(v * t)));
+  }
+  return levels;
+}
+
+std::vector<float> bestLevels(size_t count) {
   std::vector<Real> exact;
   for (size_t k = 0; k < count; ++k) {
     exact.push_back(startingLevel(Real{0.5} + (static_cast<Real>(k) + Real{0.5}) / static_cast<Real>(2 * count)));
   }
   for (int step = 0; step < 40; ++step) improve(exact);
+  return {exact.begin(), exact.end()};
+}
 
-  std::vector<float> levels, boundaries;
-  for (Real level : exact) levels.push_back(static_cast<float>(level));
+CodecTable turboTable(uint32_t bits) {
+  const size_t count = size_t{1} << (bits - 1);
+  const auto curve = kCurves.find(bits);
+  const std::vector<float> levels = curve == kCurves.end() ? bestLevels(count) : curveLevels(curve->second, count);
+  std::vector<float> boundaries;
   for (size_t k = 0; k + 1 < count; ++k) {
     boundaries.push_back(static_cast<float>((static_cast<double>(levels[k]) + static_cast<double>(levels[k + 1])) / 2));
   }

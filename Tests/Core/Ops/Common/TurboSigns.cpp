@@ -43,7 +43,7 @@ std::span<const uint32_t> turboSignWords(uint64_t headDim) {
 }
 
 double turboReach(uint32_t bits) {
-  constexpr double kReach[] = {0.12, 0.15, 0.16, 0.13, 0.10, 0.09, 0.09};  // from 2 bits on
+  constexpr double kReach[] = {0.12, 0.15, 0.16, 0.13, 0.10, 0.11, 0.14};  // from 2 bits on
   return kReach[bits - 2];
 }
 

@@ -1,5 +1,6 @@
 // What only the matrix kernel can get wrong: the range of halves, a device that must be asked for its layout, when it
 // is chosen, and how many simdgroups it has room for.
+#include <algorithm>
 #include <cmath>
 #include <future>
 
@@ -8,6 +9,7 @@
 #include "Harness/Seeded.hpp"
 #include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 
 namespace mnk::test {
@@ -93,6 +95,63 @@ TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
       }
     }
   });
+}
+
+// Over one key, a result is its value, and the sum of exponents its score. One-hot queries become as many numbers of
+// one size, which halves hold exactly, so that results differ by rounding of f32 alone.
+TEST(FlashDecodeMatrix, ComputesTheLevelsThatOthersLookUp) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const uint32_t bits : {3u, 5u, 6u, 7u, 8u}) {
+      const KVCodec codec{.bits = bits};
+      for (uint32_t first = 0; first < 1u << bits; first += kDim) {
+        const Context context(fmt::format("{} bits, codes from {}", bits, first));
+        const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
+        std::vector<uint32_t> codes;
+        for (uint32_t i = 0; i < kDim; ++i) codes.push_back((first + 37 * i % kDim) % (1u << bits));
+        const std::vector<uint16_t> scales(kKeys, 0x3c00);  // 1
+        for (const QuantizedKVPlane* plane : {&cache.keys, &*cache.values}) {
+          std::vector<std::byte> all(plane->codes.byteCount());
+          std::ranges::copy(packed(codec, codes), all.begin());
+          REQUIRE(plane->codes.write(all));
+          REQUIRE(plane->scales.write(rawBytes(scales)));
+        }
+        const auto attended = [&](FlashDecodeKernel kernel) {
+          FlashDecode op = over(device, cache, kernel);
+          op.sequences = {{0, 1}};
+          op.results.logSumExp = tensorOf(device, DType::f32, {2});
+          std::vector<float> queries(2 * kDim);
+          queries[5] = queries[kDim + 40] = 1;
+          REQUIRE(op.queries.tensor.write(rawBytes(queries)));
+          run(device, op);
+          std::vector<float> numbers = numbersOf(*op.results.into);
+          for (const float score : numbersOf(*op.results.logSumExp)) numbers.push_back(score);
+          return numbers;
+        };
+        const auto expected = attended(FlashDecodeKernel::vector), got = attended(FlashDecodeKernel::matrix);
+        for (size_t i = 0; i < got.size(); ++i)
+          EXPECT(std::abs(got[i] - expected[i]) <= 1e-6f * (1 + std::abs(expected[i])));
+      }
+    }
+  });
+}
+
+TEST(FlashDecodeMatrix, ReservesMemoryForTablesOnlyIfLevelsAreLookedUp) {
+  const auto device = hostDevice({});
+  const auto bytesFor = [&](const KVCodec& keys, const KVCodec& values) {
+    const QuantizedKVCacheView cache{.keys = planeOf(device, keys), .values = planeOf(device, values)};
+    FlashDecode op = over(device, cache, FlashDecodeKernel::matrix);
+    op.options.splits = 1;
+    const auto layout = FlashDecodeLayout::of(op, {.family = "apple9", .matrixLayout = MatrixLayout::interleaved});
+    return layout.threadgroupBytes(op, 1);
+  };
+  constexpr uint32_t kTables = 1 << 14;
+  for (const uint32_t bits : {3u, 5u, 6u, 7u, 8u}) {
+    EXPECT(bytesFor({.bits = bits}, {.bits = 8}) < kTables / 4);
+    EXPECT_EQ(bytesFor({.bits = bits}, {.bits = 4}), kTables);
+    EXPECT_EQ(bytesFor({.bits = 2}, {.bits = bits}), kTables);
+  }
+  EXPECT_EQ(bytesFor({.bits = 4}, {.bits = 4}), kTables);
+  EXPECT_EQ(bytesFor({KVCodecName::mlx1, 4}, {KVCodecName::mlx1, 4}), kTables);
 }
 
 TEST(FlashDecodeMatrix, AHandlerOfFinishedWorkDoesNotWaitForTheDevice) {
