@@ -59,6 +59,15 @@ inline float2 perUnit(uint2 exponent) {
   return kvHasQuantizedValues ? as_type<float2>((uint2(254u) - exponent) << 23) : float2(1.0f);
 }
 
+// Lowers the units of results that `rescale`, at most 1, is about to multiply, by its power of two: otherwise, products
+// that are small beside what the results once were would be 0. Returns the factor for results in the new units.
+inline float lowerUnit(thread uint& exponent, float rescale) {
+  const uint power = as_type<uint>(rescale) >> 23;
+  const uint lowered = min(127u - min(power, 127u), exponent - 1u);
+  exponent -= lowered;
+  return rescale * as_type<float>((127u + lowered) << 23);
+}
+
 // Applies the score options, and hides keys that a row does not see. `first` is the key of the lane's matrix row in the
 // first block. `isCommon`: all rows see all keys of the tile.
 template <typename T, ushort Queries, ushort Dim, ushort Blocks, ushort RowBlocks>
@@ -111,7 +120,14 @@ MNK_SHARED void updateSoftmax(
       const float2 rescale = float2(fast::exp2(rows.rowMax[b].x - newMax.x), fast::exp2(rows.rowMax[b].y - newMax.y));
       rows.rowMax[b] = newMax;
       rows.rowSum[b] *= rescale;
-      scaleResults(rows, b, rescale);
+      float2 factor = rescale;
+      if (kvHasQuantizedValues) {
+        uint x = rows.unit[b].x;
+        uint y = rows.unit[b].y;
+        factor = float2(lowerUnit(x, rescale.x), lowerUnit(y, rescale.y));
+        rows.unit[b] = uint2(x, y);
+      }
+      scaleResults(rows, b, factor);
     }
   }
   MNK_UNROLL

@@ -163,7 +163,9 @@ class Preparing {
           for (uint64_t length = cache.descriptor().capacity; length >= least; length /= kMeasuredDistance) {
             MNK_TRY(auto op, attention(cache, sequences, rows, length));
             MNK_TRY(checkRules(op));
-            auto& ops = workloads[workloadOf(op, device_->probe())];
+            const FlashDecodeWorkload workload = workloadOf(op, device_->probe());
+            if (rows > FlashDecode::kRowsPerPass && !workload.isPrompt) continue;  // several passes, measured as such
+            auto& ops = workloads[workload];
             if (ops.size() < kMaxCaches) ops.push_back(std::move(op));
           }
         }

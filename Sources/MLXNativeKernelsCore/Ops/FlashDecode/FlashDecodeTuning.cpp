@@ -38,8 +38,7 @@ constexpr FlashDecodeTuning kTable[] = {
     // threadgroups of eight would leave a third of it unused, and three of four fill it. With eight threadgroups a
     // core, rounded up, no core waits long for the last ones. A split has at least 16 keys for each of its simdgroups,
     // so that short contexts have fewer parts to merge. Other libraries for these GPUs also run tens of small
-    // threadgroups for each head. In the prefill kernel, one block of rows fits in
-    // about 128 registers.
+    // threadgroups for each head. In the prefill kernel, one block of rows fits in about 128 registers.
     {.family = "apple",
      .vectorSimdgroups = 4,
      .matrixSimdgroups = 4,

@@ -30,11 +30,11 @@ std::string lineOf(const FlashDecodeWorkload& w, const FlashDecodeChoice& c) {
                      c.simdgroups, c.splits, c.mergesInKernel ? kTogether : kSeparate);
 }
 
-// Splits a line at single spaces.
-std::vector<std::string_view> words(std::string_view line) {
+// Splits a line at each separator.
+std::vector<std::string_view> words(std::string_view line, char separator = ' ') {
   std::vector<std::string_view> found;
   for (size_t begin = 0; begin <= line.size();) {
-    const size_t end = std::min(line.find(' ', begin), line.size());
+    const size_t end = std::min(line.find(separator, begin), line.size());
     found.push_back(line.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -63,8 +63,10 @@ bool canRun(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice
   if (choice.usesPrefill) {
     // Keys and values of one head dim are those of a cache that is not latent.
     const bool isLatent = workload.keyDim != workload.valueDim;
-    const bool isHalf = workload.queries != DType::f32 && !workload.storage.starts_with(name(DType::f32)) &&
-                        !workload.storage.starts_with(name(DType::bf16));
+    const std::vector<std::string_view> planes = words(workload.storage, ':');
+    const bool isHalf = workload.queries != DType::f32 && std::ranges::none_of(planes, [](std::string_view plane) {
+                          return plane == name(DType::f32) || plane == name(DType::bf16);
+                        });
     const auto instance = prefillInstance(workload.keyDim, workload.valueDim, isHalf, isLatent, choice.rowsPerTile / 8);
     return instance.parts != 0 && choice.rowsPerTile == 8 * instance.rowBlocks && choice.tileKeys == instance.keys &&
            !choice.mergesInKernel;

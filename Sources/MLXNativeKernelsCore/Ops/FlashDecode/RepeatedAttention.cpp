@@ -24,9 +24,9 @@ void describeResults(const AttentionResults& results, OpForm& form) {
 void describeLayout(const FlashDecodeLayout& layout, OpForm& form) {
   form.add(layout.usesMatrices);
   form.add(layout.hasRowMajorMatrices);
-  for (const uint32_t number :
-       {layout.instance.keyDim, layout.instance.valueDim, layout.instance.rows, layout.prefill.parts,
-        layout.rowsPerTile, layout.tileKeys, layout.simdgroups, layout.splits}) {
+  for (const uint32_t number : {layout.instance.keyDim, layout.instance.valueDim, layout.instance.rows,
+                                layout.prefill.parts, layout.prefill.rowBlocks, layout.prefill.keys, layout.rowsPerTile,
+                                layout.tileKeys, layout.simdgroups, layout.splits}) {
     form.add(number);
   }
   form.add(layout.mergesInKernel);

@@ -82,15 +82,16 @@ Dispatch makeDispatch(const Op& op) {
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = fmt::format("kvCacheQuantize_{}", lanes.chunks);
-  dispatch.kernel.constants = {{kKVCacheQuantizeHasCounts, op.counts.has_value()},
-                               {kKVCacheQuantizeHasProbe, op.probe.has_value()},
-                               {kKVCacheQuantizeHasSearch, op.options.candidates > 1},
-                               {kKVCacheQuantizeAppliesRoPE, false},
-                               {kRotaryAppendQueryType, uint32_t{kFloat32}},
-                               {kMultiRoPEHasPositions, false},
-                               {kMultiRoPEHasOffsets, false},
-                               {kMultiRoPEIsInterleaved, false},
-                               {kMultiRoPEIsVectorized, false}};
+  dispatch.kernel.constants = {
+      {kKVCacheQuantizeHasCounts, op.counts.has_value()},
+      {kKVCacheQuantizeHasProbe, op.probe.has_value()},
+      {kKVCacheQuantizeHasSearch, op.into.codecName() == KVCodecName::turbo && op.options.candidates > 1},
+      {kKVCacheQuantizeAppliesRoPE, false},
+      {kRotaryAppendQueryType, uint32_t{kFloat32}},
+      {kMultiRoPEHasPositions, false},
+      {kMultiRoPEHasOffsets, false},
+      {kMultiRoPEIsInterleaved, false},
+      {kMultiRoPEIsVectorized, false}};
   for (const auto& more : {addressing.constants(), codecConstants(op.into.keys, values, lanes, sources)}) {
     dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), more.begin(), more.end());
   }

@@ -60,10 +60,16 @@ FlashDecode over(const std::shared_ptr<Device>& device, const QuantizedKVCacheVi
 TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const KVCodec& codec : {KVCodec{.bits = 4}, KVCodec{.bits = 8}, KVCodec{KVCodecName::mlx1, 4}}) {
-      // In the first tile, and in one that changes what the tiles before it count in.
-      for (const auto [size, key] :
-           {std::pair{1e-6f, uint64_t{0}}, {1e-3f, 0}, {1.0f, 0}, {1e3f, 0}, {40.0f, kKeys - 1}}) {
-        const Context context(fmt::format("{}, value {} of size {}", codec.text(), key, size));
+      // In the first tile, and in one that changes what the tiles before it count in. If scores rise, the last keys
+      // have all the weight, and their values are small.
+      for (const auto [size, key, rises] : {std::tuple{1e-6f, uint64_t{0}, false},
+                                            {1e-3f, 0, false},
+                                            {1.0f, 0, false},
+                                            {1e3f, 0, false},
+                                            {40.0f, kKeys - 1, false},
+                                            {1e7f, 0, true}}) {
+        const Context context(
+            fmt::format("{}, value {} of size {}{}", codec.text(), key, size, rises ? ", rising scores" : ""));
         Seeded random;
         const Tensor keys = tensorOf(device, DType::f32, {kKeys, 1, kDim});
         const Tensor values = tensorOf(device, DType::f32, {kKeys, 1, kDim});
@@ -74,8 +80,18 @@ TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
           }
           REQUIRE(into.write(rawBytes(numbers)));
         };
-        fill(keys, 1);
         fill(values, size);
+        if (rises) {
+          for (float& number : numbers) number *= 1e-3f;
+          REQUIRE(values.write(rawBytes(numbers)));
+        }
+        fill(keys, 1);
+        if (rises) {
+          for (size_t i = (kKeys - 4) * kDim; i < numbers.size(); ++i) {
+            numbers[i] = 10 * (std::sin(static_cast<float>(i % kDim)) + std::sin(static_cast<float>(kDim + i % kDim)));
+          }
+          REQUIRE(keys.write(rawBytes(numbers)));
+        }
         const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
         run(device, KVCacheQuantize{.keys = keys, .values = values, .into = cache});
         const FlashDecode exact = over(device, cache, FlashDecodeKernel::vector);

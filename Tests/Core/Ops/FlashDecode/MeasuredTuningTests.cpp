@@ -68,6 +68,26 @@ TEST(MeasuredTuning, TheNearestNumberOfKeysDecides) {
   }
 }
 
+TEST(MeasuredTuning, KeepsChoicesOfKernelsThatTheStorageAllows) {
+  const auto isKept = [](std::string_view storage, uint64_t headDim, const FlashDecodeChoice& choice) {
+    FlashDecodeWorkload workload = kWorkload;
+    workload.storage = storage;
+    workload.keyDim = workload.valueDim = headDim;
+    MeasuredTuning tuning;
+    tuning.set(workload, choice);
+    return MeasuredTuning::parse(tuning.lines()) == std::optional(tuning);
+  };
+  const FlashDecodeChoice ofHalves{.usesPrefill = true, .rowsPerTile = 8, .tileKeys = 32, .simdgroups = 4, .splits = 1};
+  const FlashDecodeChoice ofFloats{.usesPrefill = true, .rowsPerTile = 8, .tileKeys = 8, .simdgroups = 4, .splits = 1};
+  for (const std::string_view storage : {"f16", "turbo4:4", "f16:turbo4", "turbo4:f16"}) {
+    EXPECT(isKept(storage, 128, ofHalves) && !isKept(storage, 128, ofFloats));
+  }
+  for (const std::string_view storage : {"bf16", "f32", "bf16:turbo4", "turbo4:bf16", "turbo4:f32"}) {
+    EXPECT(isKept(storage, 128, ofFloats) && !isKept(storage, 128, ofHalves));
+  }
+  EXPECT(isKept("turbo4:4", 96, kMatrix) && !isKept("f16", 96, kMatrix) && !isKept("turbo4:4", 512, kMatrix));
+}
+
 TEST(MeasuredTuning, AnotherWorkloadGetsNoChoice) {
   const MeasuredTuning tuning = someTuning();
   const auto differs = [&](auto change) {
