@@ -56,6 +56,7 @@ const std::vector<FunctionConstant> kCodecNumbers = {{kKVCodecKeyBits, 5u},
 std::vector<FunctionConstant> flashDecodeNumbers(uint32_t simdgroupsPerRow = 1) {
   return {{kKVCodecKeyBits, 4u},
           {kKVCodecValueBits, 3u},
+          {kKVCodecKeyDim, 128u},
           {kKVCodecValueDim, 128u},
           {kFlashDecodeCacheType, uint32_t{kFloat16}},
           {kFlashDecodeQueryType, uint32_t{kFloat32}},
