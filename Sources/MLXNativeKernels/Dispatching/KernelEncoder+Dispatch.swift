@@ -18,7 +18,8 @@ extension KernelEncoder {
     ///   - inline: Bytes for `constant` arguments.
     ///   - threadgroupMemory: Sizes of threadgroup arguments.
     ///   - constants: Values of the kernel's function constants.
-    ///   - threads: How many; threadgroups at the edge are smaller if the grid does not divide evenly.
+    ///   - threads: How many, at least 1 on each axis; threadgroups at the edge are smaller if the grid does not divide
+    ///     evenly.
     ///   - threadsPerThreadgroup: The size of a group; `nil` lets the encoder choose.
     ///   - kind: Under which ``Summary/counts(ofKind:)`` counts it.
     /// - Throws: ``KernelError`` if an argument is missing or too large, or the kernel cannot be prepared.
@@ -41,7 +42,7 @@ extension KernelEncoder {
     ///   - inline: Bytes for `constant` arguments.
     ///   - threadgroupMemory: Sizes of threadgroup arguments.
     ///   - constants: Values of the kernel's function constants.
-    ///   - threadgroups: How many.
+    ///   - threadgroups: How many, at least 1 on each axis.
     ///   - threadsPerThreadgroup: The size of each.
     ///   - kind: Under which ``Summary/counts(ofKind:)`` counts it.
     /// - Throws: ``KernelError`` if an argument is missing or too large, or the kernel cannot be prepared.

@@ -176,7 +176,6 @@ Result<void> CommandEncoder::Impl::makeReady(std::span<const Dispatch> dispatche
   MNK_TRY(auto acquired, acquireFor(scratchBytes, zeroedBytes));
   for (const Dispatch& dispatch : dispatches) {
     MNK_TRY(auto prepared, prepare(dispatch, acquired));
-    if (dispatch.grid.isEmpty()) continue;
     for (BoundMemory& bound : takeMemory(prepared.dispatch)) memory.push_back(std::move(bound));
     addReady(std::make_shared<const CountedDispatch>(std::move(prepared)));
   }

@@ -75,9 +75,7 @@ const Argument* firstMissing(const Op& op) {
                     [&](const Argument& argument) { return !bytesFor(op.dispatch, argument); });
 }
 
-// A grid without threads touches nothing.
 const Argument* firstTooShort(const Op& op) {
-  if (op.dispatch.grid.isEmpty()) return nullptr;
   return firstWhere(op.pipeline.arguments(), [&](const Argument& argument) {
     const auto bytes = bytesFor(op.dispatch, argument);
     return bytes && *bytes < argument.minimumBytes && !(*bytes == 0 && argument.mayBeEmpty);
@@ -176,6 +174,10 @@ bool hasOpenThreadgroup(const Grid& grid) {
   return grid.threadgroup == Size3{0, 0, 0} && grid.unit == Grid::Unit::threads;
 }
 
+std::string gridText(const Grid& grid) {
+  return fmt::format("{} {}", sizeText(grid.extent), grid.unit == Grid::Unit::threads ? "threads" : "threadgroups");
+}
+
 bool isCountable(const Grid& grid) {
   std::optional<uint64_t> threads = 1;
   for (size_t axis = 0; axis < 3; ++axis) {
@@ -261,10 +263,12 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("{} threads", sizeText(op.dispatch.grid.threadgroup)),
                fmt::format("at most {}", op.pipeline.maxThreadsPerThreadgroup()), "Use smaller threadgroups."),
 
+    INVALID_IF(op.dispatch.grid.isEmpty(), "the grid has no threads", gridText(op.dispatch.grid),
+               "at least 1 on every axis", "Write 1 for unused axes, and leave out a dispatch that has no work."),
+
     INVALID_IF(!isCountable(op.dispatch.grid), "the grid has more threads than can be counted",
-               fmt::format("{} {}", sizeText(op.dispatch.grid.extent),
-                           op.dispatch.grid.unit == Grid::Unit::threads ? "threads" : "threadgroups"),
-               "fewer than 2^32 threads on an axis and 2^63 in all", "Split the work into several dispatches."),
+               gridText(op.dispatch.grid), "fewer than 2^32 threads on an axis and 2^63 in all",
+               "Split the work into several dispatches."),
 };
 
 }  // namespace

@@ -310,20 +310,16 @@ TEST(CommandEncoder, RefusesMissingAndForeignMemory) {
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("A", {Tensor()}, {s.a})), {.what = "a binding has no memory"});
 }
 
-TEST(CommandEncoder, AnEmptyGridIsCheckedAndRecordsNothing) {
+TEST(CommandEncoder, RefusesAnEmptyGrid) {
   const Fixture s;
   CommandEncoder encoder(s.device);
   for (size_t axis = 0; axis < 3; ++axis) {
     Dispatch empty = fakeDispatch("A", {s.a}, {s.b});
     empty.grid.extent[axis] = 0;
-    REQUIRE(encoder.dispatch(empty));
-    empty.buffers[0].length = 65;
-    EXPECT_ERROR(encoder.dispatch(empty), {.what = "a binding reaches past its buffer"});
+    EXPECT_ERROR(encoder.dispatch(empty), {.what = "the grid has no threads", .fix = "Write 1 for unused axes"});
+    EXPECT_ERROR(encoder.encode(Plan{.op = "A", .dispatches = {empty}}), {.what = "the grid has no threads"});
   }
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-  REQUIRE(encoder.dispatch(fakeDispatch("B", {s.b}, {s.c})));
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(s.device->committed()[0].trace, "B");
 }
 
 TEST(CommandEncoder, WithoutADeviceEveryCallFails) {

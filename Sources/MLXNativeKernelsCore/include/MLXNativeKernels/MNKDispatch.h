@@ -47,7 +47,8 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
 - (void)setConstantUInt32:(uint32_t)value atIndex:(NSUInteger)index;
 - (void)setConstantFloat:(float)value atIndex:(NSUInteger)index;
 
-/// Threads along up to three axes, or threadgroups where `gridIsThreadgroups`; one thread by default.
+/// Threads along up to three axes, at least one along each, or threadgroups where `gridIsThreadgroups`; one thread by
+/// default.
 @property(nonatomic, copy) NSArray<NSNumber *> *grid;
 /// Threads of one threadgroup; `nil` lets the encoder choose, only with a grid of threads.
 @property(nonatomic, nullable, copy) NSArray<NSNumber *> *threadgroup;

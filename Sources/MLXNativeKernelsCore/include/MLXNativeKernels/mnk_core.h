@@ -213,7 +213,7 @@ typedef struct mnk_dispatch {
   size_t threadgroup_memory_count;
   const mnk_constant* MNK_NULLABLE constants;
   size_t constant_count;
-  uint32_t grid[3];         // threads, or threadgroups when grid_is_threadgroups
+  uint32_t grid[3];         // threads, or threadgroups when grid_is_threadgroups; 1 for unused axes
   uint32_t threadgroup[3];  // threads of one; all 0 lets the encoder choose, only with a grid of threads
   bool grid_is_threadgroups;
 } mnk_dispatch;
