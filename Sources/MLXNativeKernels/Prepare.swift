@@ -140,12 +140,12 @@ private struct Preparation: Sendable {
             handles.withUnsafeBufferPointer { handles in
                 factors.withUnsafeBufferPointer { factors in
                     var rotation = rotation
-                    rotation?.frequency_factors = factors.baseAddress
+                    rotation?.frequency_factors = factors.listAddress
                     rotation?.frequency_factor_count = factors.count
                     return withOptionalPointer(to: rotation) { rotation in
                         withUnsafePointer(to: attention) { attention in
                             withOptionalCString(tuningFile) { file in
-                                body(handles.baseAddress, attention, rotation, file)
+                                body(handles.listAddress, attention, rotation, file)
                             }
                         }
                     }

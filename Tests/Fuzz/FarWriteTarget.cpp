@@ -127,8 +127,10 @@ class FarWriteCase final : public Case {
     write.sequence = sequence_;
     write.position = position_;
     write.has_rows = hasRows_;
-    write.sequences = {rowSequences_.data(), rowSequences_.size(), nullptr};
-    write.positions = {rowPositions_.data(), rowPositions_.size(), nullptr};
+    if (hasRows_) {
+      write.sequences = {rowSequences_.data(), rowSequences_.size(), nullptr};
+      write.positions = {rowPositions_.data(), rowPositions_.size(), nullptr};
+    }
 
     const Owned<mnk_encoder> encoder(mnk_encoder_make(device, "far", nullptr), mnk_encoder_release);
     if (!mnk_encoder_kv_cache_write(encoder.get(), &write, caught.out())) return checkResult(caught, false, "");

@@ -125,8 +125,8 @@ Target kvCacheQuantizeTarget() {
                "into.keys.scales is missing", "into.values.codes is missing", "into.values.scales is missing",
                "the number is not a layout", "the number is not a wrap", "the number is not a codec",
                "the number is not a rule for scales", "the number is not a treatment of NaN and infinity",
-               "the list of rows is missing", "there are too many rows", "keys_view->tensor is missing",
-               "values_view->tensor is missing", "mnk_heads_view has the wrong size"},
+               "the list of rows is missing", "there are too many rows", "keys_view.tensor is missing",
+               "values_view.tensor is missing", "mnk_heads_view has the wrong size"},
               cacheSourceRules(), quantizedKVCacheRules(), cacheLayoutRules(), kvCacheQuantizeRules(),
               cacheAddressRules(), kvCacheQuantizeOverlapRules())),
           .make = makeOpCase<KVCacheQuantizeFuzz>};

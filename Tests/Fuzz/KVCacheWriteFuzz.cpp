@@ -92,8 +92,8 @@ Target kvCacheWriteTarget() {
       .refusals = refusalsOf({"mnk_kv_cache_write is missing", "mnk_kv_cache_write has the wrong size",
                               "mnk_kv_cache_view has the wrong size", "keys is missing", "into.keys is missing",
                               "the number is not a layout", "the number is not a wrap", "the list of rows is missing",
-                              "there are too many rows", "keys_view->tensor is missing",
-                              "values_view->tensor is missing", "mnk_heads_view has the wrong size"},
+                              "there are too many rows", "keys_view.tensor is missing", "values_view.tensor is missing",
+                              "mnk_heads_view has the wrong size"},
                              kvCacheWriteRules()),
       .make = makeOpCase<KVCacheWriteFuzz>};
 }

@@ -93,11 +93,11 @@ extension KernelEncoder {
                                         var dispatch = mnk_dispatch(
                                             size: MemoryLayout<mnk_dispatch>.size,
                                             library: library?.handle.pointer, function: function, kind: kind,
-                                            buffers: bindings.baseAddress, buffer_count: bindings.count,
-                                            inlines: inlines.baseAddress, inline_count: inlines.count,
-                                            threadgroup_memory: memory.baseAddress,
+                                            buffers: bindings.listAddress, buffer_count: bindings.count,
+                                            inlines: inlines.listAddress, inline_count: inlines.count,
+                                            threadgroup_memory: memory.listAddress,
                                             threadgroup_memory_count: memory.count,
-                                            constants: constants.baseAddress, constant_count: constants.count,
+                                            constants: constants.listAddress, constant_count: constants.count,
                                             grid: gridExtents, threadgroup: groupExtents,
                                             grid_is_threadgroups: gridIsThreadgroups)
                                         return mnk_encoder_dispatch(encoder, &dispatch, error)

@@ -66,15 +66,15 @@ private struct Operands {
         rotary: UnsafePointer<mnk_rotary_step>?, _ body: (UnsafePointer<mnk_cache_step>) -> Value
     ) -> Value {
         rows.withPointers { sequences, rowCounts, count in
-            withListPointer(to: prefixes) { prefixes in
+            prefixes.withUnsafeBufferPointer { prefixes in
                 withOptionalPointer(to: results) { results in
                     withOptionalPointer(to: options) { options in
                         var complete = descriptor
                         complete.sequences = sequences
                         complete.row_counts = rowCounts
                         complete.sequence_count = count
-                        complete.prefixes = prefixes
-                        complete.prefix_count = step.prefixes.count
+                        complete.prefixes = prefixes.listAddress
+                        complete.prefix_count = prefixes.count
                         complete.results = results
                         complete.options = options
                         complete.rotary = rotary

@@ -57,7 +57,7 @@ struct RotaryStepOperands {
                 complete.positions = positions
                 complete.next = next
                 complete.offsets = offsets
-                complete.embedding.frequency_factors = factors.baseAddress
+                complete.embedding.frequency_factors = factors.listAddress
                 complete.embedding.frequency_factor_count = factors.count
                 return withExtendedLifetime(step) { body(&complete) }
             }

@@ -40,10 +40,10 @@ struct StoreOperands {
                                 Pointers(
                                     keys: keys, values: values,
                                     sequences: mnk_row_indices(
-                                        list: sequences.baseAddress, list_count: sequences.count,
+                                        list: sequences.listAddress, list_count: sequences.count,
                                         tensor: rows?.sequences.tensor),
                                     positions: mnk_row_indices(
-                                        list: positions.baseAddress, list_count: positions.count,
+                                        list: positions.listAddress, list_count: positions.count,
                                         tensor: rows?.positions.tensor)))
                         }
                     }

@@ -6,6 +6,11 @@ func withOptionalPointer<Pointee, Value>(
     return withUnsafePointer(to: pointee) { body($0) }
 }
 
+extension UnsafeBufferPointer {
+    /// The address of the elements, or null if there are none: a list without a count is an error in C.
+    var listAddress: UnsafePointer<Element>? { isEmpty ? nil : baseAddress }
+}
+
 /// A pointer to the first element, or null if there is no list. C tells an empty list from none by the pointer, and an
 /// empty array may have none.
 func withListPointer<Element, Value>(

@@ -66,15 +66,10 @@ enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
 Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
   MNK_TRY(auto input, c::descriptor("mnk_rotary_step", step));
   MNK_TRY(auto embedding, c::rotary(input.embedding));
-  MNK_TRY(auto positions, c::rotaryPositions(input.positions));
-  if (input.first_position != 0 && (positions || !input.has_first_position)) {
-    return Error{.op = "mnk_rotary_step",
-                 .what = "the first position would be ignored",
-                 .got = fmt::format("first_position {} {}", input.first_position,
-                                    positions ? "beside positions" : "while has_first_position is false"),
-                 .expected = "a first position that is used, or 0",
-                 .fix = "Set has_first_position, or leave first_position at 0."};
+  if (input.first_position != 0 && !input.has_first_position) {
+    return c::ignored("mnk_rotary_step", "first_position", "has_first_position");
   }
+  MNK_TRY(auto positions, c::rotaryPositions(input.positions, input.first_position));
   if (!positions && input.has_first_position) positions = RotaryPositions(input.first_position);
   MNK_TRY(auto next, c::nextPositions(input.next, positions.has_value()));
   if (next) positions = std::move(next);
@@ -83,21 +78,38 @@ Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
       .embedding = std::move(embedding), .positions = std::move(positions), .offsets = std::move(offsets)};
 }
 
+// The error for a part of a step that the call does not use.
+Error superfluous(int kinds, std::string_view part) {
+  const bool isAppend = kinds == kAppends;
+  return {.op = isAppend ? "AttentionCache.append" : "AttentionCache.attend",
+          .what = fmt::format("{} takes no {}", isAppend ? "an append" : "attention alone", part),
+          .got = std::string(part),
+          .expected = "none",
+          .fix = fmt::format("Leave {} out, or call mnk_encoder_append_and_attend.", part)};
+}
+
 Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   MNK_TRY(auto input, c::descriptor("mnk_cache_step", step));
   Step result;
   const std::tuple<const mnk_heads_view*, HeadsView*, StepKind, std::string_view> views[] = {
-      {&input.queries, &result.queries, kAttends, "queries.tensor"},
-      {&input.keys, &result.keys, kAppends, "keys.tensor"},
-      {&input.values, &result.values, kAppends, "values.tensor"}};
+      {&input.queries, &result.queries, kAttends, "queries"},
+      {&input.keys, &result.keys, kAppends, "keys"},
+      {&input.values, &result.values, kAppends, "values"}};
   for (const auto& [from, into, neededFor, name] : views) {
-    MNK_TRY(auto view, c::viewFrom(*from));
-    if (!view && kinds & neededFor) return c::nullArgument(name);
+    MNK_TRY(auto view, c::viewFrom(*from, name));
+    const bool isUsed = kinds & neededFor;
+    if (view && !isUsed) return superfluous(kinds, name);
+    if (!view && isUsed) return c::nullArgument(fmt::format("{}.tensor", name));
     if (view) *into = std::move(*view);
   }
   if (!input.sequences && input.sequence_count != 0) return c::nullArgument("sequences");
   result.sequences = {input.sequences ? input.sequences : &kOnlySequence, input.sequences ? input.sequence_count : 1};
   if (input.row_counts) result.rowCounts = {input.row_counts, result.sequences.size()};
+  const std::pair<bool, std::string_view> ofAttention[] = {
+      {input.results, "results"}, {input.options, "options"}, {input.prefixes, "prefixes"}};
+  for (const auto& [isGiven, name] : ofAttention) {
+    if (isGiven && !(kinds & kAttends)) return superfluous(kinds, name);
+  }
   if (input.results) {
     MNK_TRY(auto results, c::attentionResults(input.results));
     result.results = std::move(results);
@@ -105,6 +117,7 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   MNK_TRY(auto options, c::attentionOptions(input.options));
   result.options = std::move(options);
   if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
+  if (input.prefixes && input.prefix_count == 0) return c::uncounted("AttentionCache", "prefixes", "prefix_count");
   if (input.prefix_count >= MergePartials::kMaxParts) {
     return c::tooMany("AttentionCache", "prefixes", input.prefix_count, MergePartials::kMaxParts - 1,
                       "Put prefixes into one cache.");
@@ -112,13 +125,6 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   for (size_t i = 0; i < input.prefix_count; ++i) {
     if (!input.prefixes[i].cache) return c::nullArgument("prefixes.cache");
     result.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
-  }
-  if (!(kinds & kAttends) && !result.after.empty()) {
-    return Error{.op = "AttentionCache.append",
-                 .what = "an append takes no prefixes",
-                 .got = result.after.size() == 1 ? "a prefix" : fmt::format("{} prefixes", result.after.size()),
-                 .expected = "none",
-                 .fix = "Pass prefixes where the tokens attend."};
   }
   if (!input.rotary) return result;
   if (kinds != (kAppends | kAttends)) {
@@ -360,10 +366,12 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
                        .rotary = input.rotary,
                        .results = input.results,
                        .options = input.options,
-                       .sequence = input.sequences.front(),
                        .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()},
                        .after = std::move(input.after)};
-    if (input.sequences.size() > 1) op.sequences.assign(input.sequences.begin(), input.sequences.end());
+    if (input.sequences.size() == 1)
+      op.sequence = input.sequences.front();
+    else
+      op.sequences.assign(input.sequences.begin(), input.sequences.end());
     return cache->cache.appendAndAttend(encoder->encoder, op);
   });
 }

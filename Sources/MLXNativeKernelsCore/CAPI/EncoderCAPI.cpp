@@ -7,8 +7,9 @@ using namespace mnk;
 namespace {
 
 template <typename T>
-Result<std::span<const T>> listFrom(const T* items, size_t count, std::string_view name) {
+Result<std::span<const T>> listFrom(const T* items, size_t count, std::string_view name, std::string_view countName) {
   if (!items && count != 0) return c::nullArgument(name);
+  if (items && count == 0) return c::uncounted("mnk_dispatch", name, countName);
   return std::span<const T>(items, count);
 }
 
@@ -39,10 +40,11 @@ Result<Access> accessFrom(mnk_access input) {
 Result<Dispatch> dispatchFrom(const mnk_dispatch* input, const DeviceLimits& limits) {
   MNK_TRY(auto d, c::descriptor("mnk_dispatch", input));
   if (!d.function) return c::nullArgument("function");
-  MNK_TRY(auto buffers, listFrom(d.buffers, d.buffer_count, "buffers"));
-  MNK_TRY(auto inlines, listFrom(d.inlines, d.inline_count, "inlines"));
-  MNK_TRY(auto memories, listFrom(d.threadgroup_memory, d.threadgroup_memory_count, "threadgroup_memory"));
-  MNK_TRY(auto constants, listFrom(d.constants, d.constant_count, "constants"));
+  MNK_TRY(auto buffers, listFrom(d.buffers, d.buffer_count, "buffers", "buffer_count"));
+  MNK_TRY(auto inlines, listFrom(d.inlines, d.inline_count, "inlines", "inline_count"));
+  MNK_TRY(auto memories,
+          listFrom(d.threadgroup_memory, d.threadgroup_memory_count, "threadgroup_memory", "threadgroup_memory_count"));
+  MNK_TRY(auto constants, listFrom(d.constants, d.constant_count, "constants", "constant_count"));
 
   Dispatch dispatch;
   dispatch.kind = d.kind ? d.kind : "Custom";

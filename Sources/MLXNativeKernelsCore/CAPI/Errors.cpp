@@ -16,6 +16,15 @@ Error unknownNumber(std::string_view type, uint32_t got, std::string_view expect
           .fix = "Use the constants of mnk.h."};
 }
 
+Error unread(std::string_view op, std::string_view field, std::string_view needed, std::string_view unset,
+             std::string_view empty) {
+  return {.op = std::string(op),
+          .what = fmt::format("{} would be ignored", field),
+          .got = fmt::format("{} while {} is {}", field, needed, unset),
+          .expected = fmt::format("{} to be set, or {} to be {}", needed, field, empty),
+          .fix = fmt::format("Set {}, or leave {} at {}.", needed, field, empty)};
+}
+
 // For enums without gaps.
 template <typename Enum, typename Input>
 Result<Enum> upTo(Enum last, Input input, std::string_view type, std::string_view expected) {
@@ -56,6 +65,14 @@ Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t
           .got = fmt::format("{}", got),
           .expected = fmt::format("at most {}", most),
           .fix = std::string(fix)};
+}
+
+Error ignored(std::string_view op, std::string_view field, std::string_view flag) {
+  return unread(op, field, flag, "false", "0");
+}
+
+Error uncounted(std::string_view op, std::string_view list, std::string_view count) {
+  return unread(op, list, count, "0", "NULL");
 }
 
 Error wrongSize(std::string_view type, size_t got, size_t expected) {

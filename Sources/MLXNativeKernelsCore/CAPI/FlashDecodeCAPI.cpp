@@ -3,7 +3,6 @@
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
 #include "CAPI/KVViews.hpp"
-#include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
@@ -52,7 +51,7 @@ namespace {
 
 Result<HeadsView> queriesFrom(const mnk_flash_decode& input) {
   if (input.queries_view) {
-    MNK_TRY(auto view, viewFrom(*input.queries_view));
+    MNK_TRY(auto view, viewFrom(*input.queries_view, "queries_view"));
     if (!view) return nullArgument("queries_view.tensor");
     return std::move(*view);
   }
@@ -73,13 +72,7 @@ Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& inpu
   std::vector<AttendedSequence> sequences;
   for (size_t i = 0; i < input.sequence_count; ++i) {
     const mnk_attended_sequence& one = input.sequences[i];
-    if (one.position != 0 && !one.has_position) {
-      return Error{.op = std::string(FlashDecode::name),
-                   .what = "the position of a sequence would be ignored",
-                   .got = fmt::format("position {} while has_position is false", one.position),
-                   .expected = "a position that is used, or 0",
-                   .fix = "Set has_position, or leave position at 0."};
-    }
+    if (one.position != 0 && !one.has_position) return ignored(FlashDecode::name, "position", "has_position");
     sequences.push_back({.sequence = one.sequence, .length = one.length, .highest = one.highest, .rows = one.rows});
     if (one.has_position) sequences.back().position = one.position;
   }

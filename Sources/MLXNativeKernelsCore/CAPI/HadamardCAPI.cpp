@@ -11,6 +11,7 @@ Result<Hadamard> opFrom(const mnk_hadamard* op) {
   if (!input.from) return c::nullArgument("from");
   Hadamard hadamard{.from = input.from->tensor, .isInverse = input.is_inverse};
   if (input.into) hadamard.into = input.into->tensor;
+  if (input.signs != MNK_TURBO && !input.has_signs) return c::ignored(Hadamard::name, "signs", "has_signs");
   if (input.has_signs) {
     MNK_TRY(auto signs, c::codecName(input.signs));
     hadamard.signs = signs;

@@ -87,6 +87,10 @@ Error nullArgument(std::string_view what);
 Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t most,
               std::string_view fix = "Pass fewer, or put the data in a tensor.");
 
+// The errors for a field that is filled in although the flag, or the count, without which it is not read is not set.
+Error ignored(std::string_view op, std::string_view field, std::string_view flag);
+Error uncounted(std::string_view op, std::string_view list, std::string_view count);
+
 // A required handle.
 struct Needed {
   const void* handle;
@@ -169,8 +173,8 @@ Result<Shape> shape(const uint64_t* extents, size_t rank);
 // Zero fields select defaults.
 Result<KVCodec> codec(const mnk_kv_codec& input);
 Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input);
-// Empty if there are no positions.
-Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input);
+// Empty if there are no positions. With positions, a first position is an error.
+Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input, int64_t firstPosition);
 Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& input, bool hasOthers);
 Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what = "offsets");
 Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& input);

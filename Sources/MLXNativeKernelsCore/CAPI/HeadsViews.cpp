@@ -1,12 +1,23 @@
 #include "CAPI/HeadsViews.hpp"
 
+#include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
 
 namespace mnk::c {
 
-Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input) {
+namespace {
+
+bool hasNumbers(const mnk_heads_view& view) {
+  return view.sequences != 0 || view.tokens != 0 || view.heads != 0 || view.head_dim != 0 || view.offset != 0 ||
+         view.sequence_stride != 0 || view.token_stride != 0 || view.head_stride != 0;
+}
+
+}  // namespace
+
+Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input, std::string_view name) {
+  if (!input.tensor && (input.has_strides || hasNumbers(input))) return nullArgument(fmt::format("{}.tensor", name));
   if (!input.tensor) return std::optional<HeadsView>();
   if (input.size != sizeof input) return wrongSize("mnk_heads_view", input.size, sizeof input);
   if (input.has_strides) {
@@ -19,6 +30,7 @@ Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input) {
                                                                             .tokenStride = input.token_stride,
                                                                             .headStride = input.head_stride}));
   }
+  if (hasNumbers(input)) return ignored("mnk_heads_view", fmt::format("the strides of {}", name), "has_strides");
   MNK_TRY(auto layout, c::layout(input.layout));
   return std::optional(HeadsView(input.tensor->tensor, layout));
 }

@@ -15,6 +15,11 @@ Result<QuantizedCacheExtents> extentsFrom(const mnk_quantized_cache_extents* ext
                               .heads = input.heads,
                               .capacity = input.capacity,
                               .sequences = input.sequences == 0 ? 1 : input.sequences};
+  const bool hasValueCodec = input.values.name != MNK_TURBO || input.values.bits != 0 || input.values.scale_factor != 0;
+  for (const auto& [isFilled, name] :
+       {std::pair(hasValueCodec, "values"), std::pair(input.value_head_dim != 0, "value_head_dim")}) {
+    if (isFilled && !input.has_values) return c::ignored("mnk_quantized_cache_extents", name, "has_values");
+  }
   if (input.has_values) {
     MNK_TRY(auto values, input.values.bits == 0 ? keys : c::codec(input.values));
     cache.values = values;

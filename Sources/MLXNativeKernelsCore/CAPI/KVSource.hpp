@@ -2,6 +2,7 @@
 #pragma once
 #include "CAPI/Handles.hpp"
 #include "CAPI/HeadsViews.hpp"
+#include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
 namespace mnk::c {
@@ -17,8 +18,8 @@ inline Result<RowIndices> indicesFrom(std::string_view op, const mnk_row_indices
 inline Result<std::optional<HeadsView>> sourceFrom(const mnk_heads_view* view, const mnk_tensor* tensor,
                                                    KVLayout layout, std::string_view name) {
   if (!view) return tensor ? std::optional(HeadsView(tensor->tensor, layout)) : std::nullopt;
-  if (!view->tensor) return nullArgument(name);
-  return viewFrom(*view);
+  if (!view->tensor) return nullArgument(fmt::format("{}.tensor", name));
+  return viewFrom(*view, name);
 }
 
 // Reads keys, values, and the range of tokens to store.
@@ -26,11 +27,12 @@ template <typename Input, typename Op>
 Result<void> readSource(const Input& input, Op& op) {
   if (!input.keys && !input.keys_view) return nullArgument("keys");
   MNK_TRY(auto sourceLayout, layout(input.source_layout));
-  MNK_TRY(auto keys, sourceFrom(input.keys_view, input.keys, sourceLayout, "keys_view->tensor"));
-  MNK_TRY(auto values, sourceFrom(input.values_view, input.values, sourceLayout, "values_view->tensor"));
+  MNK_TRY(auto keys, sourceFrom(input.keys_view, input.keys, sourceLayout, "keys_view"));
+  MNK_TRY(auto values, sourceFrom(input.values_view, input.values, sourceLayout, "values_view"));
   op.keys = *keys;
   op.values = values;
   op.sourceOffset = input.source_offset;
+  if (input.tokens != 0 && !input.has_tokens) return ignored(Op::name, "tokens", "has_tokens");
   if (input.has_tokens) op.tokens = input.tokens;
   op.sourceIsRing = input.source_is_ring;
   return {};
@@ -41,6 +43,12 @@ template <typename Input, typename Op>
 Result<void> readPlaces(const Input& input, Op& op) {
   op.sequence = input.sequence;
   op.position = input.position;
+  const std::pair<const mnk_row_indices*, std::string_view> rows[] = {{&input.sequences, "sequences"},
+                                                                      {&input.positions, "positions"}};
+  for (const auto& [indices, name] : rows) {
+    const bool isFilled = indices->list || indices->list_count != 0 || indices->tensor;
+    if (isFilled && !input.has_rows) return ignored(Op::name, name, "has_rows");
+  }
   if (!input.has_rows) return {};
   MNK_TRY(auto sequences, indicesFrom(Op::name, input.sequences));
   MNK_TRY(auto positions, indicesFrom(Op::name, input.positions));

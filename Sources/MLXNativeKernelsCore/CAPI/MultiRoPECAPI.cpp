@@ -1,8 +1,26 @@
-#include "CAPI/HeadsViews.hpp"
+#include <tuple>
 
+#include "CAPI/HeadsViews.hpp"
 #include "Support/Try.hpp"
 
 namespace mnk::c {
+
+namespace {
+
+bool isFilled(const mnk_yarn& yarn) {
+  return yarn.original_context != 0 || yarn.extension_factor != 0 || yarn.attention_factor != 0 ||
+         yarn.beta_fast != 0 || yarn.beta_slow != 0 || yarn.keeps_fractions;
+}
+
+Error positionsGivenTwice(std::string_view got, std::string_view fix) {
+  return {.op = std::string(MultiRoPE::name),
+          .what = "positions are given twice",
+          .got = std::string(got),
+          .expected = "one of both",
+          .fix = std::string(fix)};
+}
+
+}  // namespace
 
 Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
   if (input.size != sizeof input) return wrongSize("mnk_rotary_embedding", input.size, sizeof input);
@@ -10,6 +28,11 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
   MNK_TRY(auto pairing, rotaryPairing(input.pairing));
   MNK_TRY(auto otherAxis, rotaryOtherAxis(input.other_axis));
   if (!input.frequency_factors && input.frequency_factor_count != 0) return nullArgument("frequency_factors");
+  if (input.frequency_factors && input.frequency_factor_count == 0) {
+    return uncounted(MultiRoPE::name, "frequency_factors", "frequency_factor_count");
+  }
+  if (input.rope_dim != 0 && !input.has_rope_dim) return ignored(MultiRoPE::name, "rope_dim", "has_rope_dim");
+  if (isFilled(input.yarn) && !input.has_yarn) return ignored(MultiRoPE::name, "yarn", "has_yarn");
   constexpr size_t kMaxFactors = MultiRoPE::kMaxRopeDim / 2;
   if (input.frequency_factor_count > kMaxFactors) {
     return tooMany(MultiRoPE::name, "frequency factors", input.frequency_factor_count, kMaxFactors,
@@ -47,9 +70,13 @@ Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& inp
   return std::optional<RotaryOffsets>(std::vector<int32_t>(input.list, input.list + input.list_count));
 }
 
-Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input) {
+Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input, int64_t firstPosition) {
   MNK_TRY(auto numbers, rotaryOffsets(input, "positions"));
   if (!numbers) return std::optional<RotaryPositions>();
+  if (firstPosition != 0) {
+    return positionsGivenTwice("a first position, and other positions",
+                               "Leave `first_position` at 0, or `positions` out.");
+  }
   const auto* list = std::get_if<std::vector<int32_t>>(&*numbers);
   return std::optional(list ? RotaryPositions(*list, std::max(1u, input.list_axes))
                             : RotaryPositions(std::get<Tensor>(*numbers)));
@@ -60,11 +87,8 @@ Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& i
   if (!input.cache && !hasLists) return std::optional<RotaryPositions>();
   if (!input.cache) return nullArgument("next.cache");
   if (hasOthers) {
-    return Error{.op = std::string(MultiRoPE::name),
-                 .what = "positions are given twice",
-                 .got = "the next positions of a cache, and other positions",
-                 .expected = "one of both",
-                 .fix = "Leave `first_position` and `positions` out, or `next`."};
+    return positionsGivenTwice("the next positions of a cache, and other positions",
+                               "Leave `first_position` and `positions` out, or `next`.");
   }
   if (!input.sequences && input.sequence_count != 0) return nullArgument("next.sequences");
   // A listed sequence without rows has a row count.
@@ -88,15 +112,17 @@ Result<MultiRoPE> ropeFrom(const mnk_multi_rope* input) {
   MNK_TRY(auto rope, c::descriptor("mnk_multi_rope", input));
   if (!rope.queries.tensor) return c::nullArgument("queries.tensor");
   MultiRoPE op;
-  const std::pair<const mnk_heads_view*, std::optional<HeadsView>*> optional[] = {
-      {&rope.keys, &op.keys}, {&rope.rotated_queries, &op.rotatedQueries}, {&rope.rotated_keys, &op.rotatedKeys}};
-  MNK_TRY(auto queries, c::viewFrom(rope.queries));
+  const std::tuple<const mnk_heads_view*, std::optional<HeadsView>*, std::string_view> optional[] = {
+      {&rope.keys, &op.keys, "keys"},
+      {&rope.rotated_queries, &op.rotatedQueries, "rotated_queries"},
+      {&rope.rotated_keys, &op.rotatedKeys, "rotated_keys"}};
+  MNK_TRY(auto queries, c::viewFrom(rope.queries, "queries"));
   op.queries = *queries;
-  for (const auto& [from, into] : optional) {
-    MNK_TRY(auto view, c::viewFrom(*from));
+  for (const auto& [from, into, name] : optional) {
+    MNK_TRY(auto view, c::viewFrom(*from, name));
     *into = view;
   }
-  MNK_TRY(auto positions, c::rotaryPositions(rope.positions));
+  MNK_TRY(auto positions, c::rotaryPositions(rope.positions, rope.first_position));
   MNK_TRY(auto next, c::nextPositions(rope.next, positions || rope.first_position != 0));
   op.positions = next ? *std::move(next) : positions.value_or(RotaryPositions(rope.first_position));
   MNK_TRY(auto offsets, c::rotaryOffsets(rope.offsets));

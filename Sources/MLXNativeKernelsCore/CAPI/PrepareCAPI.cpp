@@ -15,6 +15,7 @@ Result<Preparation> preparationFrom(const mnk_preparation* preparation) {
   MNK_TRY(auto options, c::attentionOptions(input.options));
   if (input.cache_count > kMaxCaches) return c::tooMany("prepare", "caches", input.cache_count, kMaxCaches);
   if (!input.caches && input.cache_count != 0) return c::nullArgument("caches");
+  if (input.caches && input.cache_count == 0) return c::uncounted("prepare", "caches", "cache_count");
   Preparation result{.queryHeads = input.query_heads,
                      .rows = input.rows == 0 ? 1 : input.rows,
                      .dtype = type,

@@ -81,6 +81,19 @@ struct StepFixture {
       EXPECT_EQ(sequenceOf(cache.get(), sequence).count, *twin->cache.count(sequence));
     }
   }
+  // The parts of the step that an append uses, or attention alone.
+  mnk_cache_step appendStep() const {
+    mnk_cache_step part = step;
+    part.queries = {};
+    part.results = nullptr;
+    part.options = nullptr;
+    return part;
+  }
+  mnk_cache_step attendStep() const {
+    mnk_cache_step part = step;
+    part.keys = part.values = {};
+    return part;
+  }
   void expectSameStep() const {
     expectSame([&](auto* encoder, auto* into) { return mnk_encoder_append_and_attend(encoder, into, &step, nullptr); },
                [&](CommandEncoder& encoder, AttentionCache& into) { return into.appendAndAttend(encoder, twinStep); });
@@ -102,14 +115,16 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
   fixture.step.row_counts = rowCounts;
   fixture.step.sequence_count = 3;
   AppendAndAttend& twin = fixture.twinStep;
+  twin.sequence = kOnlySequence;
   twin.sequences.assign(sequences, sequences + 3);
   twin.rowCounts.assign(rowCounts, rowCounts + 3);
   fixture.expectSameStep();
   EXPECT_EQ(nextPosition(fixture.cache.get(), 1), 4u);
   fixture.expectSame(
       [&](auto* encoder, auto* cache) {
-        return mnk_encoder_append_step(encoder, cache, &fixture.step, nullptr) &&
-               mnk_encoder_attend_step(encoder, cache, &fixture.step, nullptr);
+        const mnk_cache_step append = fixture.appendStep(), attend = fixture.attendStep();
+        return mnk_encoder_append_step(encoder, cache, &append, nullptr) &&
+               mnk_encoder_attend_step(encoder, cache, &attend, nullptr);
       },
       [&](CommandEncoder& encoder, AttentionCache& cache) -> Result<void> {
         REQUIRE(cache.append(encoder, twin.keys, twin.values, sequences, rowCounts));
@@ -132,6 +147,7 @@ TEST(CApiCacheStep, PrefixesReachTheCache) {
   const std::vector<std::byte> after = tensorBytes(fixture.output->tensor);
   const uint32_t first = 0, count = kTokens;
   fixture.step.row_counts = &count;
+  fixture.step = fixture.attendStep();
   fixture.expectSame(
       [&](auto* encoder, auto* cache) { return mnk_encoder_attend_step(encoder, cache, &fixture.step, nullptr); },
       [&](CommandEncoder& encoder, AttentionCache& cache) {
@@ -141,14 +157,15 @@ TEST(CApiCacheStep, PrefixesReachTheCache) {
 
   Refusals no;
   const auto encoder = makeEncoder(fixture.device.get());
-  no(mnk_encoder_append_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
   const mnk_cache_prefix nothing[] = {{nullptr, 0}};
   fixture.step.prefixes = nothing;
   no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
   fixture.step.prefixes = nullptr;
   no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
-  fixture.step.prefix_count = SIZE_MAX;
   fixture.step.prefixes = prefixes;
+  fixture.step.prefix_count = 0;
+  no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+  fixture.step.prefix_count = SIZE_MAX;
   no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
 }
 
@@ -235,47 +252,70 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   EXPECT(mnk_cache_copy_text(nullptr) == nullptr);
 }
 
+TEST(CApiCacheStep, PartsThatACallDoesNotUseAreRefused) {
+  const StepFixture fixture;
+  const auto encoder = makeEncoder(fixture.device.get());
+  Refusals no;
+  const auto refuse = [&](auto call, mnk_cache_step step, auto change) {
+    change(step);
+    no(call(encoder.get(), fixture.cache.get(), &step, no.out()));
+  };
+  const mnk_rotary_step rotary = textRotation();
+  const mnk_cache_prefix prefix{fixture.cache.get(), 1};
+  const mnk_cache_step& whole = fixture.step;
+  const mnk_cache_step append = fixture.appendStep(), attend = fixture.attendStep();
+  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.queries = whole.queries; });
+  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.results = whole.results; });
+  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.options = whole.options; });
+  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.prefixes = &prefix, step.prefix_count = 1; });
+  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.rotary = &rotary; });
+  refuse(mnk_encoder_attend_step, attend, [&](auto& step) { step.keys = whole.keys; });
+  refuse(mnk_encoder_attend_step, attend, [&](auto& step) { step.values = whole.values; });
+  refuse(mnk_encoder_attend_step, attend, [&](auto& step) { step.rotary = &rotary; });
+  EXPECT(mnk_encoder_append_step(encoder.get(), fixture.cache.get(), &append, nullptr));
+  EXPECT(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &attend, nullptr));
+}
+
 TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   StepFixture fixture;
   mnk_cache* const cache = fixture.cache.get();
   const auto encoder = makeEncoder(fixture.device.get());
   Refusals no;
-  const mnk_cache_step sound = fixture.step;
-  const auto refuse = [&](auto call, auto change) {
-    fixture.step = sound;
-    change(fixture.step);
-    no(call(encoder.get(), cache, &fixture.step, no.out()));
+  const auto refuseIn = [&](auto call, mnk_cache_step step, auto change) {
+    change(step);
+    no(call(encoder.get(), cache, &step, no.out()));
   };
+  const mnk_cache_step append = fixture.appendStep(), attend = fixture.attendStep();
+  const auto refuse = [&](auto change) { refuseIn(mnk_encoder_append_and_attend, fixture.step, change); };
   const auto refusedByAll = [&](auto change) {
-    refuse(mnk_encoder_append_step, change);
-    refuse(mnk_encoder_append_and_attend, change);
-    refuse(mnk_encoder_attend_step, change);
+    refuseIn(mnk_encoder_append_step, append, change);
+    refuse(change);
+    refuseIn(mnk_encoder_attend_step, attend, change);
   };
   const uint32_t many[] = {0, 1, 0, 1, 0, 1};
   refusedByAll([](auto& step) { step.size = 8; });
-  refusedByAll([](auto& step) { step.keys.size = 8; });
   refusedByAll([](auto& step) { step.sequences = nullptr; });
-  refuse(mnk_encoder_append_step, [](auto& step) { step.keys.tensor = nullptr; });
-  refuse(mnk_encoder_append_and_attend, [](auto& step) { step.values.tensor = nullptr; });
-  refuse(mnk_encoder_attend_step, [](auto& step) { step.queries.tensor = nullptr; });
-  refuse(mnk_encoder_append_step, [&](auto& step) { step.sequences = many, step.sequence_count = 6; });
-  refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequences = many, step.sequence_count = 2; });
-  refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequence_count = 0; });
+  refuseIn(mnk_encoder_append_step, append, [](auto& step) { step.keys.size = 8; });
+  refuseIn(mnk_encoder_append_step, append, [](auto& step) { step.keys.tensor = nullptr; });
+  refuse([](auto& step) { step.values.tensor = nullptr; });
+  refuseIn(mnk_encoder_attend_step, attend, [](auto& step) { step.queries.tensor = nullptr; });
+  refuseIn(mnk_encoder_append_step, append, [&](auto& step) { step.sequences = many, step.sequence_count = 6; });
+  refuse([&](auto& step) { step.sequences = many, step.sequence_count = 2; });
+  refuse([&](auto& step) { step.sequence_count = 0; });
   mnk_rotary_step rotary = textRotation();
   const auto rotate = [&](auto& step) { step.rotary = &rotary; };
-  refuse(mnk_encoder_append_step, rotate);
   rotary.size = 8;
-  refuse(mnk_encoder_append_and_attend, rotate);
+  refuse(rotate);
   rotary = textRotation();
   rotary.embedding.base = -1;
-  refuse(mnk_encoder_append_and_attend, rotate);
+  refuse(rotate);
   const int32_t listed[] = {4, 9, 2, 30, 7};
   rotary = textRotation();
   rotary.first_position = 3;
-  refuse(mnk_encoder_append_and_attend, rotate);
+  refuse(rotate);
   rotary.has_first_position = true;
   rotary.positions = {.list = listed, .list_count = 5};
-  refuse(mnk_encoder_append_and_attend, rotate);
+  refuse(rotate);
   no(mnk_encoder_append_step(encoder.get(), cache, nullptr, no.out()));
   no(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 2, no.out()));
 

@@ -41,6 +41,12 @@ TEST(CApiKVCodec, SizesOfCodecsAndCaches) {
   extents.values = {.name = MNK_MLX1, .bits = 8, .scale_factor = 0}, extents.value_head_dim = 256;
   EXPECT(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   EXPECT_EQ(bytes, (66u + 260) * 8 * 4096 * 3);
+  const mnk_quantized_cache_extents sound = extents;
+  extents.has_values = false;
+  no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
+  extents.values = {};
+  no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
+  extents = sound;
   extents.capacity = uint64_t{1} << 60;
   no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   extents.values.bits = 7;

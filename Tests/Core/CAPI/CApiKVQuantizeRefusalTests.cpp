@@ -79,6 +79,9 @@ TEST(CApiKVQuantize, DescriptorsMustBeComplete) {
   ops.refuse([](Dequantize& op) { op.from.values.scales = op.from.keys.scales; });
   ops.refuse([](Quantize& op) { op.has_rows = true, op.positions.list_count = 1; });
   ops.refuse([](mnk_hadamard& op) { op.from = nullptr; });
+  ops.refuse([](Quantize& op) { op.tokens = 1; });
+  ops.refuse([](Quantize& op) { op.sequences.list_count = 1; });
+  ops.refuse([](mnk_hadamard& op) { op.has_signs = false, op.signs = MNK_MLX1; });
   Refusals& no = ops.no;
   no(mnk_encoder_kv_cache_quantize(nullptr, &ops.quantize, no.out()));
   no(mnk_encoder_kv_cache_dequantize(nullptr, &ops.dequantize, no.out()));

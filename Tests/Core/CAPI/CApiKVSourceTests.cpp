@@ -90,14 +90,14 @@ TEST(CApiKVSource, ViewsThatCannotBeReadAreRefused) {
   };
   refuse([](SourceFixture& fixture) { fixture.op.keys_view = nullptr; });
   refuse([](SourceFixture& fixture) { fixture.keys.tensor = nullptr; });
+  refuse([](SourceFixture& fixture) { fixture.keys.has_strides = false; });
   refuse([](SourceFixture& fixture) { fixture.values.tensor = nullptr; });
   for (const size_t size : {size_t{0}, sizeof(mnk_heads_view) + 8}) {
     refuse([=](SourceFixture& fixture) { fixture.keys.size = size; });
     refuse([=](SourceFixture& fixture) { fixture.values.size = size; });
   }
   refuse([](SourceFixture& fixture) {
-    fixture.keys.has_strides = false;
-    fixture.keys.layout = number<mnk_kv_layout>(2);
+    fixture.keys = {.size = sizeof fixture.keys, .tensor = fixture.keys.tensor, .layout = number<mnk_kv_layout>(2)};
   });
 }
 

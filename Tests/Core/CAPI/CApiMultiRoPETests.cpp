@@ -64,6 +64,8 @@ TEST(CApiMultiRoPE, WhatIsNoDescriptorIsRefused) {
     no(mnk_multi_rope_make_plan(&fixture.rope, no.out()));
     no(mnk_encoder_multi_rope(encoder.get(), &fixture.rope, no.out()));
   };
+  static const int32_t one = 1;
+  static const float factor = 1;
   for (const size_t size : {size_t{0}, size_t{7}, SIZE_MAX}) {
     refuse([=](mnk_multi_rope& rope) { rope.size = size; });
     refuse([=](mnk_multi_rope& rope) { rope.queries.size = size; });
@@ -73,13 +75,20 @@ TEST(CApiMultiRoPE, WhatIsNoDescriptorIsRefused) {
   refuse([](mnk_multi_rope& rope) { rope.queries.tensor = nullptr; });
   refuse([](mnk_multi_rope& rope) { rope.positions.list_count = 6; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factor_count = 4; });
+  refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factors = &factor; });
+  refuse([](mnk_multi_rope& rope) { rope.rotary.rope_dim = 4; });
+  refuse([](mnk_multi_rope& rope) { rope.rotary.yarn.beta_fast = 32; });
+  refuse([](mnk_multi_rope& rope) { rope.queries.head_stride = 8; });
+  refuse([](mnk_multi_rope& rope) { rope.rotated_keys.has_strides = true; });
+  refuse([](mnk_multi_rope& rope) {
+    rope.first_position = 3;
+    rope.positions = {.list = &one, .list_count = 1};
+  });
   refuse([](mnk_multi_rope& rope) { rope.queries.layout = number<mnk_kv_layout>(2); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.layout = number<mnk_rotary_layout>(7); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.pairing = number<mnk_rotary_pairing>(3); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.other_axis = number<mnk_rotary_other_axis>(2); });
   // Counts that no list can have, so that reading it would end the process.
-  static const int32_t one = 1;
-  static const float factor = 1;
   refuse([](mnk_multi_rope& rope) { rope.positions = mnk_rotary_numbers{&one, SIZE_MAX, 1, nullptr}; });
   refuse([](mnk_multi_rope& rope) { rope.offsets = mnk_rotary_numbers{&one, 1025, 1, nullptr}; });
   refuse([](mnk_multi_rope& rope) {

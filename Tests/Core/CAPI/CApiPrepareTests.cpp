@@ -65,6 +65,7 @@ TEST(CApiPrepare, RefusesWhatItCannotRead) {
   refuse([](auto& p) { p.caches = nullptr; });
   refuse([&](auto& p) { p.caches = none; });
   refuse([](auto& p) { p.cache_count = 5000; });
+  refuse([](auto& p) { p.cache_count = 0; });
   refuse([](auto& p) { p.dtype = number<mnk_dtype>(99); });
   refuse([](auto& p) { p.tuning = number<mnk_tuning>(2); });
   refuse([](auto& p) { p.rows = 257; });

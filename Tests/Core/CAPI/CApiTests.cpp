@@ -240,6 +240,34 @@ TEST(CApi, ListsThatAreMissingAreErrors) {
   no(mnk_tensor_write(fixture.keys.get(), nullptr, 96, no.out()));
 }
 
+TEST(CApi, FieldsThatWouldBeIgnoredAreErrors) {
+  const WriteFixture fixture;
+  const auto encoder = makeEncoder(fixture.device.get());
+  Refusals no;
+  static constexpr mnk_binding kBinding{};
+  static constexpr mnk_inline_bytes kBytes{};
+  static constexpr mnk_threadgroup_memory kMemory{};
+  static constexpr mnk_constant kConstant{};
+  const auto refuse = [&](auto change) {
+    mnk_dispatch dispatch = emptyDispatch("kvCacheMove_2");
+    change(dispatch);
+    no(mnk_encoder_dispatch(encoder.get(), &dispatch, no.out()));
+  };
+  refuse([](mnk_dispatch& d) { d.buffers = &kBinding; });
+  refuse([](mnk_dispatch& d) { d.inlines = &kBytes; });
+  refuse([](mnk_dispatch& d) { d.threadgroup_memory = &kMemory; });
+  refuse([](mnk_dispatch& d) { d.constants = &kConstant; });
+  static constexpr uint32_t kOne = 1;
+  const auto refuseWrite = [&](auto change) {
+    mnk_kv_cache_write write = fixture.write;
+    change(write);
+    no(mnk_kv_cache_write_make_plan(&write, no.out()));
+  };
+  refuseWrite([](mnk_kv_cache_write& w) { w.tokens = 2; });
+  refuseWrite([](mnk_kv_cache_write& w) { w.sequences = {.list = &kOne, .list_count = 1}; });
+  refuseWrite([&](mnk_kv_cache_write& w) { w.positions.tensor = fixture.keys.get(); });
+}
+
 TEST(CApi, AZeroedDescriptorStoresEveryTokenAndACountOfZeroNone) {
   WriteFixture fixture;
   const auto grid = [&] {

@@ -104,6 +104,7 @@ CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows
                         .rope_dim = 2 * (1 + random.below(headDim / 2)),
                         .scale = 1,
                         .is_inverse = coin(random, 1, 6)};
+  if (!rotation.embedding.has_rope_dim) rotation.embedding.rope_dim = 0;
   const auto number = [&] { return static_cast<int32_t>(random.below(1 << 21)) - (1 << 20); };
   switch (random.below(4)) {
     case 0:

@@ -132,7 +132,8 @@ typedef struct mnk_cache_prefix {
   uint32_t sequence;  // or MNK_ONLY_SEQUENCE
 } mnk_cache_prefix;
 
-// Tokens of sequences of a cache, in any layout. A view without a tensor is left out.
+// Tokens of sequences of a cache, in any layout. A view without a tensor is left out. A call refuses parts that it does
+// not use.
 typedef struct mnk_cache_step {
   size_t size;             // sizeof(mnk_cache_step)
   mnk_heads_view queries;  // to attend
@@ -150,9 +151,9 @@ typedef struct mnk_cache_step {
   size_t prefix_count;
 } mnk_cache_step;
 
-// Appends keys and values. A sequence that is listed again continues.
+// Appends keys and values, the only parts that a step for it has. A sequence that is listed again continues.
 bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error);
-// Attends with queries, with the meaning that lists have in mnk_encoder_append_step.
+// Attends with queries of a step without keys and values, with the meaning that lists have in mnk_encoder_append_step.
 bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
                              mnk_error_out error);
 // Appends any number of tokens and attends with their queries, in chunks that a ring can serve: the results are those

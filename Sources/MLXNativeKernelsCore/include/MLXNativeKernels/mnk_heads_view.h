@@ -13,7 +13,7 @@ typedef struct mnk_heads_view {
   size_t size;  // sizeof(mnk_heads_view), exactly
   mnk_tensor* MNK_NULLABLE tensor;
   mnk_kv_layout layout;  // 0 is head-major
-  bool has_strides;      // then what follows replaces the tensor's shape and the layout
+  bool has_strides;      // then what follows replaces the tensor's shape and the layout; otherwise it must be 0
   uint64_t sequences;    // counts
   uint64_t tokens;       // of one sequence
   uint64_t heads;
