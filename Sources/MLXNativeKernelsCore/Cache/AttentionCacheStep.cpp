@@ -96,6 +96,15 @@ Error latentRotationError(uint64_t latentDim) {
           .fix = "Rotate the keys and the last part of the queries with MultiRoPE, and leave `rotary` out."};
 }
 
+Error sequencesGivenTwice(const AppendAndAttend& step) {
+  return {
+      .op = std::string(kCall),
+      .what = "sequences are given twice",
+      .got = fmt::format("sequence {}, and a list of {}", step.sequence, countText(step.sequences.size(), "sequence")),
+      .expected = "one of both",
+      .fix = "Leave `sequence` out, or `sequences`."};
+}
+
 Result<void> checkTokens(const AppendAndAttend& step) {
   const HeadsView::Strides keys = step.keys.resolved();
   const bool isOne = step.sequences.empty();
@@ -289,6 +298,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
   return cacheCall(
       encoder, kCall, again,
       [&]() -> Result<void> {
+        if (given.sequence != kOnlySequence && !given.sequences.empty()) return sequencesGivenTwice(given);
         std::optional<AppendAndAttend> resolved;
         const PositionSource* const source =
             given.rotary && given.rotary->positions ? given.rotary->positions->follows() : nullptr;

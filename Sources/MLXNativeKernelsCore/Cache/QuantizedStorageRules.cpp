@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "Ops/Common/VectorLanes.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -93,6 +94,10 @@ bool canScale(const Op& op) {
 }
 
 constexpr Rule<Op> kQuantizedStorageRules[] = {
+    INVALID_IF(op.quantized->planes > KVQuantizedPlanes::values, "what is quantized is not known",
+               fmt::format("planes {}", static_cast<uint32_t>(op.quantized->planes)), "both, keys or values",
+               "Pass one of the choices that KVQuantizedPlanes names."),
+
     INVALID_IF(codecError(op), "the codec does not have these bits or this head dim", codecError(op)->got,
                codecError(op)->expected, "Choose other bits, another codec, or a dense cache."),
 
@@ -109,6 +114,9 @@ constexpr Rule<Op> kQuantizedStorageRules[] = {
     INVALID_IF(!op.quantized->options.hasSearch(), "the number of candidates is not supported",
                fmt::format("{}", op.quantized->options.candidates), "1, 5 or 17",
                "Use 5, or 17 for a little less error."),
+
+    INVALID_IF(!op.quantized->options.areKnown(), kUnknownOption, optionsText(op.quantized->options), kKnownOptions,
+               kNameOptions),
 
     INVALID_IF(op.quantized->codec != KVCodecName::turbo && hasChannels(op), "the codec has no means or channel scales",
                name(op.quantized->codec), "turbo", "Use turbo, or leave means and channel scales out."),

@@ -239,8 +239,10 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
                    "List the sequences that the tokens continue.");
     }
     if (reading.failed()) return reading.error();
-    step.sequence = list.sequences.front();
-    if (list.sequences.size() > 1) step.sequences = std::move(list.sequences);
+    if (list.sequences.size() == 1)
+      step.sequence = list.sequences.front();
+    else
+      step.sequences = std::move(list.sequences);
     step.rowCounts = std::move(list.rowCounts);
     step.after = std::move(after);
     return target->appendAndAttend(*encoder->_core, step);

@@ -250,7 +250,7 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
                            .rotary = rotary,
                            .results = {.into = out},
                            .options = {.window = 32},
-                           .sequence = sequences[0],
+                           .sequence = sequences.size() == 1 ? sequences[0] : kOnlySequence,
                            .rowCounts = counts,
                            .after = std::move(after)};
       if (sequences.size() > 1) step.sequences = sequences;

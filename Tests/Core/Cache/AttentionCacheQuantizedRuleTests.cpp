@@ -25,6 +25,7 @@ void useMixed(Op& d, KVQuantizedPlanes planes) {
 }
 
 const Break<Op> kBroken[] = {
+    [](Op& d) { d.quantized->planes = static_cast<KVQuantizedPlanes>(3); },
     [](Op& d) { d.headDim = 48; },
     [](Op& d) { d.quantized->valueBits = 9; },
     [](Op& d) { d.quantized->codec = KVCodecName::mlx1; },
@@ -40,6 +41,8 @@ const Break<Op> kBroken[] = {
       useMlx1(d, 4), useDims(d, 512), d.quantized->codec = KVCodecName::mlx1Affine4, d.quantized->scaleFactor = 2;
     },
     [](Op& d) { d.quantized->options.candidates = 2; },
+    [](Op& d) { d.quantized->options.valueScale = static_cast<KVScaleRule>(2); },
+    [](Op& d) { d.quantized->options.nonFinite = static_cast<KVNonFinite>(2); },
     [](Op& d) { useMlx1(d, 4), d.quantized->valueMeans = f32(2, 64); },
     [](Op& d) { useMixed(d, KVQuantizedPlanes::values), d.quantized->keyChannelScales = f32(2, 32); },
     [](Op& d) { useMixed(d, KVQuantizedPlanes::keys), d.quantized->valueMeans = f32(2, 64); },

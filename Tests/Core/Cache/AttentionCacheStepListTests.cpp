@@ -253,6 +253,10 @@ TEST(AttentionCacheStepList, RefusesMismatchedLists) {
   };
   refused([](auto& step) { step.rowCounts = {2, 2}; }, {.what = "the rows do not match the listed sequences"});
   refused([](auto& step) { step.sequences = {0, 3}; }, {.got = "sequence 3"});
+  refused([](auto& step) { step.sequence = 1; }, {.what = "sequences are given twice",
+                                                  .got = "sequence 1, and a list of 2 sequences",
+                                                  .expected = "one of both",
+                                                  .fix = "Leave `sequence` out, or `sequences`."});
   refused(
       [](auto& step) {
         step.rotary->offsets = std::vector<int32_t>{1, 2};

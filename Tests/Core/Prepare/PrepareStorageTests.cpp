@@ -219,7 +219,7 @@ TEST(PrepareStorage, StepsThatWerePreparedCompileNothing) {
         REQUIRE(encoder.encode(MultiRoPE{.queries = rotated, .keys = HeadsView(keys), .rotary = rotary}));
         REQUIRE(cache.append(encoder, keys, values, sequences, counts));
         REQUIRE(cache.attend(encoder, queries, {.into = into}, options, sequences, counts));
-        AppendAndAttend all{.queries = queries, .keys = keys, .values = values, .options = options, .sequence = 0};
+        AppendAndAttend all{.queries = queries, .keys = keys, .values = values, .options = options};
         if (d.latentDim == 0) all.rotary = RotaryStep{rotary};
         all.results.into = into, all.sequences = sequences, all.rowCounts = counts;
         REQUIRE(cache.appendAndAttend(encoder, all));

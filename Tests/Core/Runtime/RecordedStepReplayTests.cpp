@@ -157,7 +157,7 @@ struct Layers {
                          .values = layer.values,
                          .rotary = RotaryStep{},
                          .results = {.into = layer.results},
-                         .sequence = 1,
+                         .sequence = of.sequences.empty() ? 1 : kOnlySequence,
                          .sequences = of.sequences,
                          .rowCounts = of.rowCounts};
     if (of.hasPositions) step.rotary->positions = positions(layer, isRecorded);

@@ -49,6 +49,10 @@ std::string outsideText(const Op& op) {
                      source.view.tensor.shape().elementCount());
 }
 
+std::optional<NamedSource> firstOfUnknownLayout(const Op& op) {
+  return firstSource(op, [](const HeadsView& view) { return !isLayoutKnown(view); });
+}
+
 // The first source whose shape matches the cache's heads only in the other layout.
 std::optional<NamedSource> firstSwapped(const Op& op, KVLayout layout) {
   return firstSource(op, [&](const HeadsView& view) {
@@ -115,6 +119,11 @@ constexpr Rule<Op> kSourceRules[] = {
     INVALID_IF(!op.keys.tensor || (op.values && !op.values->tensor), "a source has no memory",
                op.keys.tensor ? "values without memory" : "keys without memory", "tensors with memory",
                "Make the tensors before writing them."),
+
+    INVALID_IF(firstOfUnknownLayout(op), "the layout of a source is not known",
+               fmt::format("{} of layout {}", firstOfUnknownLayout(op)->name,
+                           static_cast<uint32_t>(firstOfUnknownLayout(op)->view.layout)),
+               "headMajor or tokenMajor", "Pass one of the layouts that KVLayout names."),
 
     INVALID_IF(!hasRank(op.keys, op.sourceLayout), "keys have the wrong rank", op.keys.tensor.shape().text(),
                shapesText(op.keys, op.sourceLayout), "Reshape the keys, or state where they lie with a HeadsView."),
@@ -243,12 +252,12 @@ std::string pinnedText(const KVCacheView& cache) {
 
 HeadsView sourceOf(const HeadsView& view, KVLayout layout) {
   HeadsView source = view;
-  if (layout == KVLayout::headMajor) source.layout = layout;
+  if (layout != KVLayout::tokenMajor) source.layout = layout;
   return source;
 }
 
 HeadsView::Strides sourceShape(const HeadsView& view, KVLayout layout) {
-  return view.resolvedAs(layout == KVLayout::headMajor ? layout : view.layout);
+  return view.resolvedAs(layout != KVLayout::tokenMajor ? layout : view.layout);
 }
 
 std::string_view layoutText(KVLayout layout) {

@@ -109,6 +109,10 @@ std::vector<uint64_t> startsOf(const HeadsView& view) {
 
 }  // namespace
 
+bool isLayoutKnown(const HeadsView& view) {
+  return view.strides || view.layout <= KVLayout::tokenMajor;
+}
+
 bool liesInside(const HeadsView& view) {
   const Strides strides = view.resolved();
   if (isEmpty(strides)) return true;

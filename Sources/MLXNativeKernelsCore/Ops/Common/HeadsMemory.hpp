@@ -16,6 +16,8 @@ struct ElementRun {
   uint64_t count = 0;
 };
 
+// Whether the layout is one that KVLayout names. Strides need none.
+bool isLayoutKnown(const HeadsView& view);
 // Whether all vectors are within the tensor. The functions below require this.
 bool liesInside(const HeadsView& view);
 // Whether two vectors may overlap. Interleaved axes count as overlapping.

@@ -59,6 +59,10 @@ constexpr Rule<Op> kQueryRules[] = {
     INVALID_IF(!op.queries.tensor, "queries have no memory", "a tensor without memory", "a tensor with memory",
                "Make the queries before attending with them."),
 
+    INVALID_IF(!isLayoutKnown(op.queries), "the layout of queries is not known",
+               fmt::format("layout {}", static_cast<uint32_t>(op.queries.layout)), "headMajor or tokenMajor",
+               "Pass one of the layouts that KVLayout names."),
+
     INVALID_IF(!op.queries.isReadable(), "queries have the wrong rank", op.queries.tensor.shape().text(),
                op.queries.layout == KVLayout::headMajor
                    ? "[heads, rows, headDim] or [sequences, heads, rows, headDim]"

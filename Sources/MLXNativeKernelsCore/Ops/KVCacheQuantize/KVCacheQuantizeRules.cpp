@@ -73,6 +73,8 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(!op.options.hasSearch(), "the number of candidates is not supported",
                fmt::format("{}", op.options.candidates), "1, 5 or 17", "Use 5, or 17 for a little less error."),
 
+    INVALID_IF(!op.options.areKnown(), kUnknownOption, optionsText(op.options), kKnownOptions, kNameOptions),
+
     INVALID_IF(op.counts && !isCounts(*op.counts), "the counts do not fit", op.counts->text(), "u32 [2]",
                "Pass a tensor of two u32."),
 
@@ -94,6 +96,11 @@ constexpr Rule<Op> kOverlapRules[] = {
 };
 
 }  // namespace
+
+std::string optionsText(const KVQuantizeOptions& options) {
+  return fmt::format("keyScale {}, valueScale {}, nonFinite {}", static_cast<uint32_t>(options.keyScale),
+                     static_cast<uint32_t>(options.valueScale), static_cast<uint32_t>(options.nonFinite));
+}
 
 std::span<const Rule<KVCacheQuantize>> kvCacheQuantizeRules() {
   return kRules;

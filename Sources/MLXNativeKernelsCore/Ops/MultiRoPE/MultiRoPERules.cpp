@@ -43,6 +43,9 @@ Strides queriesOf(const Op& op) {
 bool isWithoutMemory(const HeadsView& view) {
   return !view.tensor;
 }
+bool isOfUnknownLayout(const HeadsView& view) {
+  return !isLayoutKnown(view);
+}
 bool isUnreadable(const HeadsView& view) {
   return !view.isReadable();
 }
@@ -165,6 +168,11 @@ constexpr Rule<Op> kOperandRules[] = {
 
     INVALID_IF(!op.keys && op.rotatedKeys, "rotated keys are given without keys",
                "a place for rotated keys, and no keys", "keys for it", "Pass the keys, or leave their place out."),
+
+    INVALID_IF(firstView(op, isOfUnknownLayout), "the layout of an operand is not known",
+               fmt::format("{} of layout {}", firstView(op, isOfUnknownLayout)->name,
+                           static_cast<uint32_t>(firstView(op, isOfUnknownLayout)->view.layout)),
+               "headMajor or tokenMajor", "Pass one of the layouts that KVLayout names."),
 
     INVALID_IF(firstView(op, isUnreadable), "an operand has the wrong rank",
                fmt::format("{} {}", firstView(op, isUnreadable)->name,

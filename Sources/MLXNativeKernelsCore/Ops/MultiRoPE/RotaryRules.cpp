@@ -82,6 +82,14 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("mode {}", static_cast<uint32_t>(op.rotary.layout)),
                "0, 2, 8 (mrope), 24 (vision) or 40 (imrope)", "Pass one of the layouts that RotaryLayout names."),
 
+    INVALID_IF(op.rotary.pairing > RotaryPairing::neighbors, "the pairing is not known",
+               fmt::format("pairing {}", static_cast<uint32_t>(op.rotary.pairing)),
+               "halfOfRopeDim, halfOfHeadDim or neighbors", "Pass one of the pairings that RotaryPairing names."),
+
+    INVALID_IF(op.rotary.otherAxis > RotaryOtherAxis::axis3, "the axis of spare pairs is not known",
+               fmt::format("otherAxis {}", static_cast<uint32_t>(op.rotary.otherAxis)), "axis0 or axis3",
+               "Pass one of the axes that RotaryOtherAxis names."),
+
     INVALID_IF(ropeDim(op) == 0 || ropeDim(op) % 2 != 0, "the rope dim is odd or zero", fmt::format("{}", ropeDim(op)),
                "an even number of at least 2",
                "Pass how many elements turn, in pairs, or leave it out for all of them."),

@@ -31,6 +31,10 @@ struct KVQuantizeOptions {
   KVNonFinite nonFinite = KVNonFinite::propagate;
 
   bool hasSearch() const { return candidates == 1 || candidates == 5 || candidates == 17; }
+  bool areKnown() const {
+    return keyScale <= KVScaleRule::leastSquares && valueScale <= KVScaleRule::leastSquares &&
+           nonFinite <= KVNonFinite::zero;
+  }
   bool operator==(const KVQuantizeOptions&) const = default;
 };
 

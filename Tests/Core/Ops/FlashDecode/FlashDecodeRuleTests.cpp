@@ -70,6 +70,7 @@ void useRowsOfTheirOwn(Op& op) {
 
 const Break<Op> kBroken[] = {
     [](Op& op) { op.queries = {}; },
+    [](Op& op) { op.queries.layout = static_cast<KVLayout>(2); },
     [](Op& op) { op.queries = f16(64); },
     [](Op& op) { op.queries = HeadsView(f16(6, 64), KVLayout::headMajor); },
     [](Op& op) { op.queries.strides = op.queries.resolved(), op.queries.strides->offset = 1; },

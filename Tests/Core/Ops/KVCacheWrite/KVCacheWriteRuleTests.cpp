@@ -47,6 +47,8 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.into.keys = f16(2, 20); },
     [](Op& op) { op.into.values = f16(4, 5, 6); },
     [](Op& op) { op.values.reset(), op.into.layout = KVLayout::tokenMajor, op.into.keys = f16(1, 2, 5, 2, 4); },
+    [](Op& op) { op.values->layout = static_cast<KVLayout>(2); },
+    [](Op& op) { op.sourceLayout = static_cast<KVLayout>(3); },
     [](Op& op) { op.keys = f32(24); },
     [](Op& op) { op.sourceLayout = KVLayout::headMajor, op.keys = f32(2, 4); },
     [](Op& op) { op.values = f32(1, 1, 3, 2, 6); },

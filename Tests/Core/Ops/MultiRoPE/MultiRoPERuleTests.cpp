@@ -49,6 +49,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.rotatedQueries = HeadsView(); },
     [](Op& op) { op.rotatedKeys = HeadsView(); },
     [](Op& op) { op.keys.reset(); },
+    [](Op& op) { op.keys->layout = static_cast<KVLayout>(2); },
     [](Op& op) { op.queries = f32(192); },
     [](Op& op) { op.rotatedKeys = HeadsView(f16(12, 8), KVLayout::headMajor); },
     [](Op& op) { op.keys = u32(2, 3, 2, 8); },

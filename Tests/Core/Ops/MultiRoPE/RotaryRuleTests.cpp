@@ -24,6 +24,8 @@ void useAxis3(Op& op) {
 
 const Break<Op> kBroken[] = {
     [](Op& op) { op.rotary.layout = static_cast<RotaryLayout>(3); },
+    [](Op& op) { op.rotary.pairing = static_cast<RotaryPairing>(3); },
+    [](Op& op) { op.rotary.otherAxis = static_cast<RotaryOtherAxis>(2); },
     [](Op& op) { op.rotary.ropeDim = 0; },
     [](Op& op) { op.rotary.ropeDim = 7; },
     [](Op& op) { op.rotary.ropeDim = 18; },
