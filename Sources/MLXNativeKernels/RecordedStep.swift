@@ -74,7 +74,7 @@ extension KernelEncoder {
 
     /// Records the dispatches of a plan.
     ///
-    /// - Throws: ``KernelError`` if the plan does not fit this device.
+    /// - Throws: ``KernelError`` if the plan was made for another device, or does not fit this one.
     public func encode(_ plan: Plan) throws(KernelError) {
         try record { mnk_encoder_encode_plan($0, plan.handle.pointer, $1) }
     }

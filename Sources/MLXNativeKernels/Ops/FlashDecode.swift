@@ -119,7 +119,9 @@ public struct FlashDecode: Sendable {
         self.logSumExp = logSumExp
     }
 
-    /// Checks every rule and returns what would run on a device, or on an unknown device, without running it.
+    /// Checks every rule and returns what would run on a device, or on an unknown GPU, without running it.
+    ///
+    /// To encode the plan, pass the device that will run it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
     public func plan(for device: KernelDevice? = nil) throws(KernelError) -> Plan {

@@ -29,6 +29,25 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
           .fix = "Let the plan ask for as much as its dispatches bind."};
 }
 
+// A device has every kernel of this package that it chooses for its own plans.
+Error unplanned(Device& device, const Plan& plan, Error error) {
+  if (error.code != ErrorCode::shaderBuild) return error;
+  const auto shipped = device.registry().shippedLibrary();
+  if (!shipped) return error;
+  const std::vector<std::string> names = (*shipped)->functionNames();
+  for (const Dispatch& dispatch : plan.dispatches) {
+    const std::string& function = dispatch.kernel.function;
+    if (dispatch.kernel.library || std::find(names.begin(), names.end(), function) != names.end()) continue;
+    return {.code = ErrorCode::unsupported,
+            .op = plan.op,
+            .what = "the plan was made for another device",
+            .got = fmt::format("kernel {}, which {} does not have", function, device.name()),
+            .expected = "a plan for the device of the encoder",
+            .fix = "Pass the device to the call that makes the plan, or encode the op instead of a plan."};
+  }
+  return error;
+}
+
 }  // namespace
 
 // Runs when the device has finished the work. Does not allocate.
@@ -250,7 +269,9 @@ Result<void> CommandEncoder::encode(const Plan& plan) {
   return remembering(again, [&] {
     return guarded(plan.op, [&]() -> Result<void> {
       const Impl::ReadyScope scope{*impl_};
-      MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
+      if (auto readied = impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes); !readied) {
+        return unplanned(*impl_->device, plan, std::move(readied).error());
+      }
       std::string warning = impl_->summary.warning.empty() ? plan.warning : std::string();
       MNK_TRY(impl_->recordReady());
       if (plan.hasFixedPositions) noteFixedPositions();

@@ -47,6 +47,21 @@ TEST(HostPipeline, RefusesUnknownFunctions) {
                                                             .fix = "correct the name"});
 }
 
+TEST(HostPipeline, RefusesAPlanForAnotherDevice) {
+  const auto device = hostDevice({});
+  const Dispatch dispatch{.kernel = {.library = nullptr, .function = "kernelOfAGPU", .constants = {}}, .kind = "Mine"};
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(encoder.encode(Plan{.op = "FlashDecode", .dispatches = {dispatch}}),
+               {.code = ErrorCode::unsupported,
+                .op = "FlashDecode",
+                .what = "the plan was made for another device",
+                .got = "kernel kernelOfAGPU, which " + device->name() + " does not have",
+                .expected = "a plan for the device of the encoder",
+                .fix = "Pass the device to the call that makes the plan"});
+  EXPECT_ERROR(encoder.dispatch(dispatch),
+               {.code = ErrorCode::shaderBuild, .what = "library MLXNativeKernels has no such function"});
+}
+
 TEST(HostPipeline, RefusesUnknownConstants) {
   EXPECT_ERROR(pipelineOf(hostDevice({}), "copy16", {{77, true}}), {.what = "no such function constant",
                                                                     .got = "index 77",

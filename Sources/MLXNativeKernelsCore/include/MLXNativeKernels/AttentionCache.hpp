@@ -136,11 +136,11 @@ class AttentionCache {
   // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
   // headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees what the same encoder has
   // appended, so append the queries' own keys and values first: a sequence without tokens is an error, and so is an
-  // append after causal attention over a sequence to which the encoder had not appended. Results may not overlap
-  // queries, and cannot be partials: for keys in several caches, pass prefixes. With a window, a row that would see a
-  // position that a ring has overwritten is an error. Without one a row sees what the ring holds up to its own
-  // position, which it must hold; several rows in one step then see less than the same rows one at a time, because all
-  // of their keys are stored before the first attends.
+  // append after causal attention over a sequence to which the encoder had not appended; reading it as a prefix does
+  // not count. Results may not overlap queries, and cannot be partials: for keys in several caches, pass prefixes. With
+  // a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees what the
+  // ring holds up to its own position, which it must hold; several rows in one step then see less than the same rows
+  // one at a time, because all of their keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;
   // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows

@@ -37,7 +37,8 @@ struct DeviceLimits {
 // interleaved over the bits of a lane's number, as on Apple GPUs.
 enum class MatrixLayout : uint8_t { unknown, interleaved, rowMajor };
 
-// What plans depend on besides their op, as far as it is known. A plan for an empty profile runs on every device.
+// What plans depend on besides their op, as far as it is known. An empty profile is that of an unknown GPU. The Host
+// device has its own kernels and lacks some of those for GPUs, so that a plan runs on it only if it was made for it.
 struct DeviceProfile {
   std::string family;  // "host", "apple9", "mac2"; empty: unknown
   uint32_t cores = 0;  // 0: unknown

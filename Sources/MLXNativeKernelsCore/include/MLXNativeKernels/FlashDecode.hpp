@@ -124,7 +124,8 @@ struct FlashDecode {
   std::optional<Tensor> scratch = {};
 };
 
-// Checks every rule and returns what to run on a device with this profile, or on any device. Runs and compiles nothing.
+// Checks every rule and returns what to run on a device with this profile; by default, on an unknown GPU. Runs and
+// compiles nothing.
 Result<Plan> plan(const FlashDecode& op, const DeviceProfile& profile = {});
 // For the profile of a device, which is probed first if the plan depends on what a probe finds out.
 Result<Plan> plan(const FlashDecode& op, Device& device);

@@ -40,7 +40,7 @@ __attribute__((objc_subclassing_restricted))
 /// The classes derived from it in this framework are the ops; deriving others has no use.
 @interface MNKOperation : MNKDescriptor
 
-/// Checks every rule and returns what would run on a device, or on an unknown device, without running it.
+/// Checks every rule and returns what would run on a device, or on an unknown GPU, without running it.
 - (nullable MNKPlan *)planForDevice:(nullable MNKDevice *)device error:(NSError **)error NS_SWIFT_NAME(plan(for:));
 
 @end

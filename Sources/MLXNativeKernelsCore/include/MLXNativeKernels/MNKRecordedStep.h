@@ -62,7 +62,7 @@ __attribute__((objc_subclassing_restricted))
 /// Records all calls of a step, together with the other work of this encoder. They count as a run once it is committed.
 /// If a later call of the step is refused, the encoder cannot be committed.
 - (BOOL)encodeStep:(MNKRecordedStep *)step error:(NSError **)error NS_SWIFT_NAME(encode(_:));
-/// Records the dispatches of a plan.
+/// Records the dispatches of a plan that was made for the encoder's device.
 - (BOOL)encodePlan:(MNKPlan *)plan error:(NSError **)error NS_SWIFT_NAME(encode(_:));
 
 @end

@@ -82,7 +82,7 @@ typedef struct mnk_flash_decode {
   const mnk_heads_view* MNK_NULLABLE queries_view;  // replaces queries; its tokens are rows
 } mnk_flash_decode;
 
-// Checks every rule and returns what would run on a device, or on an unknown device, without running it.
+// Checks every rule and returns what would run on a device, or on an unknown GPU, without running it.
 mnk_plan* MNK_NULLABLE mnk_flash_decode_make_plan(const mnk_flash_decode* op, const mnk_device* MNK_NULLABLE device,
                                                   mnk_error_out error);
 bool mnk_encoder_flash_decode(mnk_encoder* encoder, const mnk_flash_decode* op, mnk_error_out error);

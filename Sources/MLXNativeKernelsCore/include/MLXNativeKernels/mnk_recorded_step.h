@@ -22,7 +22,7 @@ mnk_completion* MNK_NULLABLE mnk_recorded_step_run(const mnk_recorded_step* step
 // Encodes the step together with the other work of this encoder. It counts as a run once the encoder is committed. If a
 // later call of the step is refused, the encoder cannot be committed.
 bool mnk_encoder_encode_step(mnk_encoder* encoder, const mnk_recorded_step* step, mnk_error_out error);
-// Encodes a plan that was made before.
+// Encodes a plan that was made before, for the encoder's device.
 bool mnk_encoder_encode_plan(mnk_encoder* encoder, const mnk_plan* plan, mnk_error_out error);
 
 // What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
