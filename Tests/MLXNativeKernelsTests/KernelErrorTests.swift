@@ -33,7 +33,7 @@ final class KernelErrorTests: DeviceTestCase {
 
     func testNumbersOutOfRangeAreRefusedByName() throws {
         assertRefused(op: "Tensor", what: "axis 1", got: "-3") { try Tensor.zeros(shape: [2, -3], on: device) }
-        assertRefused(op: "AttentionCache", what: "kvHeads", got: "-1") {
+        assertRefused(op: "AttentionCache", what: "kvHeads", got: "-1", expected: "at least 0") {
             try AttentionCache(.init(kvHeads: -1, headDim: 4, capacity: 4), on: device)
         }
         assertRefused(op: "AttentionCache", what: "capacity", expected: "4294967295") {

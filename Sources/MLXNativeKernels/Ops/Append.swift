@@ -18,7 +18,7 @@ extension KernelEncoder {
     ///   - sequence: Which of its sequences they continue; `nil` means the only one.
     /// - Throws: ``KernelError`` if shapes do not fit the cache, if it is full and does not overwrite, if it has several
     ///   sequences and none is named, or if causal attention of this step has already read the sequence without these
-    ///   tokens.
+    ///   tokens, other than as a prefix.
     public func append(
         keys: some HeadsViewConvertible, values: some HeadsViewConvertible, to cache: AttentionCache,
         sequence: Int? = nil
@@ -45,7 +45,7 @@ extension KernelEncoder {
     ///   - rowCounts: How many tokens each listed sequence has; 0 leaves one out. `nil` means one token for each, or as
     ///     many as `keys` has for each of its sequences.
     /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or full, or if causal attention
-    ///   of this step has already read one without these tokens.
+    ///   of this step has already read one without these tokens, other than as a prefix.
     public func append(
         keys: some HeadsViewConvertible, values: some HeadsViewConvertible, to cache: AttentionCache,
         sequences: [Int], rowCounts: [Int]? = nil

@@ -15,7 +15,8 @@ extension KernelEncoder {
     /// ```
     ///
     /// Attention over a sequence without tokens throws. So does an append after causal attention over a sequence to which
-    /// the step had not appended before: the attention was without these tokens.
+    /// the step had not appended before: the attention was without these tokens. Reading a sequence as a prefix does not
+    /// count.
     ///
     /// With a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees
     /// what the ring holds up to its own position. Several rows in one step then see less than the same rows one at a

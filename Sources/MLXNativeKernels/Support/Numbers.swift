@@ -4,7 +4,8 @@ extension FixedWidthInteger {
     init(_ value: Int, _ name: String, op: String) throws(KernelError) {
         guard let converted = Self(exactly: value) else {
             throw .invalid(
-                op: op, what: "\(name) is out of range", got: "\(value)", expected: "\(Self.min) to \(Self.max)",
+                op: op, what: "\(name) is out of range", got: "\(value)",
+                expected: value < Self.min ? "at least \(Self.min)" : "at most \(Self.max)",
                 fix: "Pass a number in that range.")
         }
         self = converted

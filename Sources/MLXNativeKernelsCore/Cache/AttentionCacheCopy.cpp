@@ -64,7 +64,7 @@ Error unfitError(const CacheSlots& from, const CacheCursor& cursor, uint32_t seq
           .expected = hasLost
                           ? fmt::format("a ring of at least {} slots, with {} pinned", from.count(cursor), from.pinned)
                           : fmt::format("at least {} slots", cursor.next),
-          .fix = "Copy to a cache of that size, or truncate the sequence."};
+          .fix = hasLost ? "Copy to such a ring." : "Copy to a cache of that size, or truncate the sequence."};
 }
 
 // The slots of readable positions, with adjacent slots joined into runs.

@@ -228,7 +228,7 @@ TEST(AttentionCacheGrow, ASequenceGoesOnlyWhereItFits) {
            .what = kUnfit,
            .got = "positions 7 to 10 and the first 2 of sequence 0, for a ring of 5 slots, 2 of them pinned",
            .expected = "a ring of at least 6 slots, with 2 pinned",
-           .fix = "Copy to a cache of that size"},
+           .fix = "Copy to such a ring."},
           [](auto& d) { d.capacity = 5; });
   refused({.op = kOp, .what = kUnfit}, [](auto& d) { d.capacity = 20, d.pinned = 1; });
   refused({.op = kOp, .what = kUnfit, .got = "a linear cache of 20"},

@@ -329,6 +329,24 @@ TEST(AttentionCachePrefix, ReadsASharedPromptOnce) {
   EXPECT(each > 2 * promptBytes);
 }
 
+TEST(AttentionCachePrefix, TakesTokensAfterItWasRead) {
+  const auto device = FakeDevice::make();
+  AttentionCache prompt = makeCache(device, attendedDescriptor(8)), cache = makeCache(device, attendedDescriptor(8));
+  const Tensor token = tokens(device, 1, kAttendedHeads, kAttendedDim);
+  const Tensor queries = tokens(device, 1, kQueryHeads, kAttendedDim);
+  const AttentionResults results{.into = tokens(device, 1, kQueryHeads, kAttendedDim)};
+  CommandEncoder first(device), second(device), third(device);
+  REQUIRE(prompt.append(first, token, token, uint32_t{0}));
+  REQUIRE(first.commit());
+  REQUIRE(cache.append(second, token, token, uint32_t{0}));
+  REQUIRE(
+      cache.attend(second, queries, results, {}, std::vector<uint32_t>{0}, {}, std::vector<CachePrefix>{{prompt, 0}}));
+  REQUIRE(prompt.append(second, token, token, uint32_t{0}));
+  REQUIRE(second.commit());
+  REQUIRE(prompt.attend(third, queries, results, {}, uint32_t{0}));
+  EXPECT_ERROR(prompt.append(third, token, token, uint32_t{0}), {.what = "has already read the sequence"});
+}
+
 TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = attendedDescriptor(8);
