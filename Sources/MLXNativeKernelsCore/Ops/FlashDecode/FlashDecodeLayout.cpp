@@ -345,12 +345,12 @@ uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t 
   const uint32_t wanted = usesMatrices ? tuning.matrixSimdgroups : tuning.vectorSimdgroups;
   // All simdgroups of the matrix kernel rotate queries and fill codebook tables, even those without a tile.
   if (usesMatrices && quantizedOf(op)) {
-    // More of them than usual hide more latency in long splits, where they have enough registers.
+    // More of them than usual hide more latency in long splits, where instances need few registers.
     constexpr uint64_t kLong = 2048;
     const QuantizedKVCacheView& cache = *quantizedOf(op);
-    const bool areShort =
-        instance.keyDim <= 128 && rowsPerTile == 8 && cache.keys.codec.bits <= 4 && cache.values->codec.bits <= 4;
-    return areShort && splitKeys(longest, splits) >= kLong ? std::max(wanted, tuning.longMatrixSimdgroups) : wanted;
+    const bool areFew =
+        keyDim <= 128 && !isPadded() && rowsPerTile == 8 && cache.keys.codec.bits == 4 && cache.values->codec.bits == 4;
+    return areFew && splitKeys(longest, splits) >= kLong ? std::max(wanted, tuning.longMatrixSimdgroups) : wanted;
   }
   // In other kernels, a simdgroup is useful only if it has its own tile, or for the merge.
   constexpr uint64_t kTile = 16, kLeast = 4;

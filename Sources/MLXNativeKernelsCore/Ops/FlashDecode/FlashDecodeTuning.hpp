@@ -15,7 +15,7 @@ struct FlashDecodeTuning {
   std::string_view family;        // of DeviceProfile
   uint32_t vectorSimdgroups = 8;  // of a threadgroup
   uint32_t matrixSimdgroups = 8;
-  uint32_t longMatrixSimdgroups = 0;  // over up to 4 bits, if splits have at least 2,048 keys
+  uint32_t longMatrixSimdgroups = 0;  // over 4 bits, if splits have at least 2,048 keys
   uint32_t reduceSimdgroups = 8;
   uint32_t threadgroupsPerCore = 1;  // target, unless splits would have fewer than minSplitKeys keys
   uint32_t longVectorFactor = 1;     // of that, for the vector kernel over vectors padded to 128 or 256, or of 512
