@@ -71,7 +71,7 @@ inline void quantized(
 
 // Whether the search over divisors takes the codes of a candidate from those of the candidate before. That needs fewer
 // instructions, but candidates then depend on one another, which only many vectors hide, and more registers. It also
-// needs codebooks in which no number crosses two boundaries from one candidate to the next: those of up to 5 bits.
+// needs codebooks in which no value crosses two boundaries from one candidate to the next: those of up to 5 bits.
 template <ushort Chunks>
 inline bool searchesCells(uint bits) {
   return kvHasSearch && kvIsTurbo && Chunks == 4 && (1u << bits) <= kMaxCells;

@@ -98,8 +98,8 @@ struct FlashDecodeLayout {
   uint32_t automaticSimdgroups(const FlashDecode& op, uint64_t longest) const;
   // Sets the tile for the rows of a KV head, with at most `maxSimdgroups` simdgroups.
   void setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t maxSimdgroups);
-  // The same with as many simdgroups as make the threadgroups of a device with `cores` cores finish first, if a core
-  // runs one of them at a time.
+  // The same with the number of simdgroups for which a device with `cores` cores finishes first, if a core runs one
+  // threadgroup at a time.
   void choosePrefillRows(const FlashDecode& op, uint64_t headRows, uint64_t cores);
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;

@@ -113,8 +113,8 @@ TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
   });
 }
 
-// Over one key, a result is its value, and the sum of exponents its score. One-hot queries become as many numbers of
-// one size, which halves hold exactly, so that results differ by rounding of f32 alone.
+// Over one key, a result is its value, and the sum of exponents its score. Rotated one-hot queries have
+// elements of equal magnitude, which halves hold exactly, so that results differ by rounding of f32 alone.
 TEST(FlashDecodeMatrix, ComputesTheLevelsThatOthersLookUp) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t bits : {3u, 5u, 6u, 7u, 8u}) {

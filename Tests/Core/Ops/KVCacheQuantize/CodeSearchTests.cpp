@@ -102,7 +102,7 @@ TEST(CodeSearch, FindsTheCellOfEveryNumber) {
   for (const int bits : {4, 5, 6, 8}) expectExactCodes(shipped::mlx1(bits), false, false, {1});
 }
 
-// From one candidate to the next, no number crosses two boundaries of a codebook that is searched by cells.
+// From one candidate to the next, no value crosses two boundaries of a codebook that is searched by cells.
 TEST(CodeSearch, FindsCellsFromThoseOfTheCandidateBefore) {
   for (int bits = 2; bits <= 5; ++bits) {
     for (const int candidates : {5, 17})
