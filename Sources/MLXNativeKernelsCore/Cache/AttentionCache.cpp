@@ -156,8 +156,9 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
         MNK_TRY(auto cursor, recording->toAppend(number));
         MNK_TRY(checkOneSequence(keys));
         const uint64_t end = cursor.next + keys.resolved().totalTokens();
+        const CacheStorage::Append op = state_->storage.append(keys, values, number, cursor.next);
         if (auto counted = checkPositions(number, end); !counted) {
-          MNK_TRY(state_->storage.planAppend(keys, values, number, cursor.next));
+          MNK_TRY(planAppends({&op, 1}));
           return counted;
         }
         if (encoder.rotatedRows()) {
@@ -167,8 +168,7 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
           const UsedRows uses{kAppend, encoder, *recording, state_->cursors, {placed}};
           MNK_TRY(uses.checkKeys(keys));
         }
-        MNK_TRY(std::visit([&](const auto& op) { return encoder.encode(op); },
-                           state_->storage.append(keys, values, number, cursor.next)));
+        MNK_TRY(std::visit([&](const auto& each) { return encoder.encode(each); }, op));
         encoder.noteAppend();
         recording->advanceTo(end, number);
         return {};
@@ -228,8 +228,9 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
           MNK_TRY(uses.checkKeys(keys));
         }
         MNK_TRY(auto rows, state_->rowSlots(entries, next));
-        MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
-        MNK_TRY(encoder.encode(planned));
+        const auto ops = state_->storage.appendRows(keys, values, rows.sequences, rows.slots);
+        MNK_TRY(ops.size() == 1 ? std::visit([&](const auto& op) { return encoder.encode(op); }, ops.front())
+                                : encoder.encode(planAppends(ops)));
         encoder.noteAppend();
         for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
         return {};

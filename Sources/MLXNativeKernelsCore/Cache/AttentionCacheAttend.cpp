@@ -194,35 +194,34 @@ FlashDecode AttentionCache::State::attention(const HeadsView& queries, const Att
   return op;
 }
 
-Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
-                                               const AttentionResults& results, const AttentionOptions& options,
-                                               std::vector<AttendedSequence> attended,
-                                               const std::optional<ScratchQueries>& rotated) const {
-  const FlashDecode op = attention(queries, results, options, std::move(attended));
-  if (rotated) return plan(op, *rotated, device.get());
-  return device ? plan(op, *device) : plan(op);
-}
-
-Result<Plan> AttentionCache::State::planAttendRows(const std::shared_ptr<Device>& device, const HeadsView& queries,
-                                                   const AttentionResults& results, const AttentionOptions& options,
-                                                   const CallRows& call, std::span<const SequenceRows> entries,
-                                                   std::span<const AttendedSequence> attended,
-                                                   const std::optional<ScratchQueries>& rotated) const {
+Result<std::optional<FlashDecode>> AttentionCache::State::attentionOf(
+    const HeadsView& queries, const AttentionResults& results, const AttentionOptions& options, const CallRows& call,
+    std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended) const {
   // Those that have rows.
   std::vector<AttendedSequence> listed;
+  listed.reserve(entries.size());
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].rows == 0) continue;
     listed.push_back(attended[i]);
     listed.back().rows = entries[i].rows;
   }
-  if (listed.empty()) return Plan{.op = std::string(FlashDecode::name), .dispatches = {}};
+  if (listed.empty()) return std::optional<FlashDecode>();
   const uint64_t rows = listed.front().rows, count = listed.size();
   const bool isEven = std::all_of(listed.begin(), listed.end(), [&](const auto& each) { return each.rows == rows; });
   if (!isEven && options.mask) return unevenMask();
-  if (!isEven) return planAttend(device, queries, results, options, std::move(listed), rotated);
+  if (!isEven) return std::optional(attention(queries, results, options, std::move(listed)));
   for (AttendedSequence& each : listed) each.rows = 0;
   MNK_TRY(auto shaped, resultsOf(results, call, 0, rows, count));
-  return planAttend(device, runsOf(queries, 0, rows, count), shaped, options, std::move(listed), rotated);
+  return std::optional(attention(runsOf(queries, 0, rows, count), shaped, options, std::move(listed)));
+}
+
+Result<Plan> AttentionCache::State::planAttendRows(const std::shared_ptr<Device>& device, const HeadsView& queries,
+                                                   const AttentionResults& results, const AttentionOptions& options,
+                                                   const CallRows& call, std::span<const SequenceRows> entries,
+                                                   std::span<const AttendedSequence> attended) const {
+  MNK_TRY(const auto op, attentionOf(queries, results, options, call, entries, attended));
+  if (!op) return Plan{.op = std::string(FlashDecode::name), .dispatches = {}};
+  return device ? plan(*op, *device) : plan(*op);
 }
 
 Result<void> AttentionCache::State::checkRotated(std::string_view call, const CommandEncoder& encoder,
@@ -336,10 +335,12 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
         MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
         const CallRows call = CallRows::of(entries);
         MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
-        MNK_TRY(auto whole,
-                state_->planAttendRows(encoder.device(), queries, results, options, call, entries, attended));
-        if (const auto lost = state_->lostRows(entries, attended, options)) return *lost;
-        MNK_TRY(encoder.encode(whole));
+        MNK_TRY(const auto op, state_->attentionOf(queries, results, options, call, entries, attended));
+        if (const auto lost = state_->lostRows(entries, attended, options)) {
+          if (op) MNK_TRY(plan(*op));  // its rules come first
+          return *lost;
+        }
+        MNK_TRY(op ? encoder.encode(*op) : encoder.encode(Plan{.op = std::string(kAttend), .dispatches = {}}));
         for (size_t i = 0; i < entries.size(); ++i) {
           state_->noteRead(*recording, attended[i], entries[i].rows, options);
         }

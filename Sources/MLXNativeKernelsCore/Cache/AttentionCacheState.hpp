@@ -34,15 +34,14 @@ struct AttentionCache::State {
   }
   FlashDecode attention(const HeadsView& queries, const AttentionResults& results, const AttentionOptions& options,
                         std::vector<AttendedSequence> attended) const;
-  Result<Plan> planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
-                          const AttentionResults& results, const AttentionOptions& options,
-                          std::vector<AttendedSequence> attended,
-                          const std::optional<ScratchQueries>& rotated = {}) const;
-  // Plans attention for a list of entries, all at once.
+  // Attention for a list of entries, all at once; none if they have no rows.
+  Result<std::optional<FlashDecode>> attentionOf(const HeadsView& queries, const AttentionResults& results,
+                                                 const AttentionOptions& options, const CallRows& call,
+                                                 std::span<const SequenceRows> entries,
+                                                 std::span<const AttendedSequence> attended) const;
   Result<Plan> planAttendRows(const std::shared_ptr<Device>& device, const HeadsView& queries,
                               const AttentionResults& results, const AttentionOptions& options, const CallRows& call,
-                              std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended,
-                              const std::optional<ScratchQueries>& rotated = {}) const;
+                              std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended) const;
   // Queries that this step rotated by the next positions of a cache attend at these positions, and after prefixes of as
   // many tokens as the rotation counted.
   Result<void> checkRotated(std::string_view call, const CommandEncoder& encoder, CacheCursors::Recording& recording,
@@ -62,13 +61,19 @@ struct AttentionCache::State {
   // Plans appendAndAttend and its parts. Advances the cursors past what is planned.
   Result<Plan> planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                         std::map<uint32_t, CacheCursor>& cursors) const;
+  // The ops of tokens that are all stored before the first of them attends.
+  struct StepOps;
   Result<void> repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, uint32_t sequence,
                           const CacheCursor& from, const std::function<Result<Plan>()>& fresh) const;
   Result<Plan> planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step, uint64_t firstToken,
                           CacheCursor& cursor) const;
-  Result<Plan> planAllEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
-                              const std::optional<MultiRoPE>& rotation, std::span<const SequenceRows> entries,
-                              std::map<uint32_t, CacheCursor>& cursors) const;
+  // All entries of a list at once, if `areAtOnce`. Advances the cursors.
+  bool areAtOnce(const AppendAndAttend& step, std::span<const SequenceRows> entries,
+                 const std::map<uint32_t, CacheCursor>& cursors) const;
+  Result<StepOps> opsOf(const AppendAndAttend& step, std::optional<MultiRoPE> rotation,
+                        std::span<const SequenceRows> entries, std::map<uint32_t, CacheCursor>& cursors) const;
+  Result<void> encodeEntries(CommandEncoder& encoder, const AppendAndAttend& step,
+                             std::map<uint32_t, CacheCursor>& cursors) const;
   Result<Plan> planEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                            std::span<const SequenceRows> entries, std::map<uint32_t, CacheCursor>& cursors) const;
   // Checks the operands of appendAndAttend before they are divided, and returns its entries.

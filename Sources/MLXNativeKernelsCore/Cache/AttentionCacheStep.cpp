@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "Cache/AttendedRows.hpp"
@@ -124,6 +125,17 @@ Result<void> checkTokens(const AppendAndAttend& step) {
   return {};
 }
 
+// The entries of a list that is short enough for one append. Checks what the form of its ops does not show: that the
+// views and results fit one another before they are divided among entries.
+Result<std::vector<SequenceRows>> listedRows(const AppendAndAttend& step, uint64_t valueHeadDim) {
+  MNK_TRY(checkTokens(step));
+  MNK_TRY(auto entries, sequenceRows(step.keys, step.sequences, step.rowCounts));
+  const CallRows call = CallRows::of(entries);
+  MNK_TRY(checkResults(kCall, step.results, call, step.queries.resolved().heads, valueHeadDim));
+  if (call.total > KVCacheWrite::kMaxRows) entries.clear();
+  return entries;
+}
+
 // The append and the attention of a step as one repeated op.
 class RepeatedStep final : public RepeatedOp {
  public:
@@ -162,7 +174,7 @@ class RepeatedStep final : public RepeatedOp {
 OpPositions positionsOf(const AppendAndAttend& step, uint32_t sequence, const CacheCursor& from,
                         const CacheCursor& after) {
   OpPositions positions;
-  addWritePosition(positions, sequence, from.next);
+  positions.add(sequence, from.next);
   if (step.rotary) {
     if (step.rotary->positions)
       addNumbers(positions, *step.rotary->positions);
@@ -176,32 +188,54 @@ OpPositions positionsOf(const AppendAndAttend& step, uint32_t sequence, const Ca
 
 }  // namespace
 
+struct AttentionCache::State::StepOps {
+  std::vector<CacheStorage::Append> appends;  // several for a list that is too long for one
+  std::optional<MultiRoPE> rotation = {};
+  uint64_t firstToken = 0;                    // of these tokens in a tensor of positions
+  std::optional<FlashDecode> attention = {};  // none: there are no rows
+
+  // Where the first dispatch stores rotated queries.
+  std::optional<ScratchQueries> rotatedQueries() const {
+    if (!rotation) return std::nullopt;
+    return ScratchQueries{.bytes = rotatedQueryBytes(rotation->queries)};
+  }
+
+  Result<Plan> planStored() const { return planAppends(appends, rotation, firstToken); }
+  Result<Plan> planAttention(Device* device) const {
+    if (!attention) return Plan{.op = std::string(kCall), .dispatches = {}};
+    return RepeatedAttention(*attention, rotatedQueries()).plan(device);
+  }
+
+  // Encodes one append and the attention by patching the plan of an earlier step, or else what `fresh` plans.
+  Result<void> encode(CommandEncoder& encoder, const std::function<Result<Plan>()>& fresh) const {
+    RepeatedAttention attending(*attention, rotatedQueries());
+    const auto repeat = [&](auto stored) {
+      RepeatedStep repeated(stored, attending, fresh);
+      return encoder.repeat(repeated);
+    };
+    const CacheStorage::Append& append = appends.front();
+    if (rotation) {
+      const RotaryAppend rotated{.rotation = *rotation, .firstToken = firstToken, .append = append};
+      return repeat(RepeatedRotaryAppend(rotated));
+    }
+    const auto* write = std::get_if<KVCacheWrite>(&append);
+    return write ? repeat(RepeatedWrite(*write)) : repeat(RepeatedQuantize(std::get<KVCacheQuantize>(append)));
+  }
+};
+
 // The common case: tokens of one sequence, all stored before the first of them attends.
 Result<void> AttentionCache::State::repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, uint32_t sequence,
                                                const CacheCursor& from,
                                                const std::function<Result<Plan>()>& fresh) const {
+  const uint64_t tokens = step.keys.resolved().totalTokens();
   CacheCursor cursor = from;
-  cursor.advanceTo(from.next + step.keys.resolved().totalTokens());
+  cursor.advanceTo(from.next + tokens);
   MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step, sequence, from, cursor)));
   if (isRecorded) return {};
-  const FlashDecode attention =
-      this->attention(step.queries, step.results, step.options, {attendedBy(sequence, cursor)});
-  CacheStorage::Append append = storage.append(step.keys, step.values, sequence, from.next);
-  if (step.rotary) {
-    const RotaryAppend rotated{.rotation = rotationOf(step, 0, step.keys.resolved().totalTokens(), from.next),
-                               .append = std::move(append)};
-    RepeatedRotaryAppend stored(rotated);
-    RepeatedAttention attending(attention, ScratchQueries{.bytes = rotatedQueryBytes(step.queries)});
-    RepeatedStep repeated(stored, attending, fresh);
-    return encoder.repeat(repeated);
-  }
-  RepeatedAttention attending(attention);
-  const auto repeat = [&](auto stored) {
-    RepeatedStep repeated(stored, attending, fresh);
-    return encoder.repeat(repeated);
-  };
-  const auto* write = std::get_if<KVCacheWrite>(&append);
-  return write ? repeat(RepeatedWrite(*write)) : repeat(RepeatedQuantize(std::get<KVCacheQuantize>(append)));
+  StepOps ops{.appends = {storage.append(step.keys, step.values, sequence, from.next)},
+              .attention = attention(step.queries, step.results, step.options, {attendedBy(sequence, cursor)})};
+  if (step.rotary) ops.rotation = rotationOf(step, 0, tokens, from.next);
+  return ops.encode(encoder, fresh);
 }
 
 // Plans one sequence, in chunks. `firstToken` is the index of the step's first token in a tensor of positions.
@@ -220,52 +254,74 @@ Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& de
     if (step.options.mask && chunk != tokens) return dividedMask();
     if (!step.options.isCausal && chunk != tokens) return nonCausalChunksError(tokens, chunk);
     const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
-    std::optional<ScratchQueries> rotated;
-    if (step.rotary) {
-      const MultiRoPE rotation = rotationOf(step, first, chunk, cursor.next);
-      rotated = ScratchQueries{.bytes = rotatedQueryBytes(rotation.queries)};
-      MNK_TRY(auto stored,
-              storage.planRotaryAppend(rotation, firstToken + first, part(step.values), step.sequence, cursor.next));
-      whole.append(std::move(stored));
-    } else {
-      MNK_TRY(auto stored, storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next));
-      whole.append(std::move(stored));
-    }
+    StepOps ops{.appends = {storage.append(part(step.keys), part(step.values), step.sequence, cursor.next)},
+                .firstToken = firstToken + first};
+    if (step.rotary) ops.rotation = rotationOf(step, first, chunk, cursor.next);
+    MNK_TRY(auto stored, ops.planStored());
+    whole.append(std::move(stored));
     MNK_TRY(checkPositions(step.sequence, cursor.next + chunk));
     cursor.advanceTo(cursor.next + chunk);
     MNK_TRY(auto results, resultsOf(step.results, call, first, chunk, 1));
-    MNK_TRY(auto attended, planAttend(device, part(step.queries), results, step.options,
-                                      {attendedBy(step.sequence, cursor)}, rotated));
+    ops.attention = attention(part(step.queries), results, step.options, {attendedBy(step.sequence, cursor)});
+    MNK_TRY(auto attended, ops.planAttention(device.get()));
     whole.append(std::move(attended));
   }
   whole.warning = chunksWarning(descriptor, tokens, chunks, window);
   return whole;
 }
 
-// All entries of a list at once.
-Result<Plan> AttentionCache::State::planAllEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
-                                                   const std::optional<MultiRoPE>& rotation,
-                                                   std::span<const SequenceRows> entries,
-                                                   std::map<uint32_t, CacheCursor>& cursors) const {
+bool AttentionCache::State::areAtOnce(const AppendAndAttend& step, std::span<const SequenceRows> entries,
+                                      const std::map<uint32_t, CacheCursor>& at) const {
+  if (entries.size() < 2 || (step.rotary && !canRotateAtOnce(step, CallRows::of(entries)))) return false;
+  std::map<uint32_t, uint64_t> rows;
+  for (const auto& [sequence, count] : entries) rows[sequence] += count;
+  const uint64_t window = windowOf(step.options);
+  return std::all_of(rows.begin(), rows.end(), [&](const auto& entry) {
+    return cursors.slots().exactChunk(at.at(entry.first), entry.second, window) == entry.second;
+  });
+}
+
+Result<AttentionCache::State::StepOps> AttentionCache::State::opsOf(const AppendAndAttend& step,
+                                                                    std::optional<MultiRoPE> rotation,
+                                                                    std::span<const SequenceRows> entries,
+                                                                    std::map<uint32_t, CacheCursor>& cursors) const {
   std::map<uint32_t, uint64_t> next;
   for (const auto& [sequence, cursor] : cursors) next.emplace(sequence, cursor.next);
-  MNK_TRY(auto rows, rowSlots(entries, next));
+  MNK_TRY(const auto rows, rowSlots(entries, next));
   for (auto& [sequence, cursor] : cursors) cursor.advanceTo(next[sequence]);
-  Plan whole{.op = std::string(kCall), .dispatches = {}};
-  std::optional<ScratchQueries> rotated;
-  if (rotation) rotated = ScratchQueries{.bytes = rotatedQueryBytes(rotation->queries)};
-  const CallRows call = CallRows::of(entries);
-  const HeadsView values = call.rows == 0 ? step.values : runsOf(step.values, 0, call.rows, call.entries);
-  MNK_TRY(auto stored, rotation ? storage.planRotaryRows(*rotation, values, rows.sequences, rows.slots)
-                                : storage.planRows(step.keys, step.values, rows.sequences, rows.slots));
-  whole.append(std::move(stored));
-  MNK_TRY(auto attended,
+  MNK_TRY(const auto attended,
           attendedSequences(entries, step.options.isCausal,
                             [&](uint32_t sequence) -> Result<CacheCursor> { return cursors[sequence]; }));
-  MNK_TRY(auto attending,
-          planAttendRows(device, step.queries, step.results, step.options, call, entries, attended, rotated));
-  whole.append(std::move(attending));
-  return whole;
+  const CallRows call = CallRows::of(entries);
+  MNK_TRY(auto attention, attentionOf(step.queries, step.results, step.options, call, entries, attended));
+  const bool takesRuns = rotation && call.rows != 0;  // a rotation has a sequence for each entry
+  const HeadsView values = takesRuns ? runsOf(step.values, 0, call.rows, call.entries) : step.values;
+  return StepOps{
+      .appends = storage.appendRows(rotation ? *rotation->keys : step.keys, values, rows.sequences, rows.slots),
+      .rotation = std::move(rotation),
+      .attention = std::move(attention)};
+}
+
+// Encodes a list by patching the plan of an earlier step if all entries can be stored and attend at once. Whether the
+// call is valid follows from that plan, except for what does not belong to its form.
+Result<void> AttentionCache::State::encodeEntries(CommandEncoder& encoder, const AppendAndAttend& step,
+                                                  Cursors& cursors) const {
+  const Cursors before = cursors;
+  const auto fresh = [&]() -> Result<Plan> {
+    cursors = before;
+    return planStep(encoder.device(), step, cursors);
+  };
+  const auto entries = listedRows(step, descriptor.valueHeadDim);
+  if (!entries || !areAtOnce(step, *entries, cursors)) return encoder.encode(fresh());
+  std::optional<MultiRoPE> rotation;
+  if (step.rotary) {
+    auto whole = rotationOf(step, *entries, cursors);
+    if (!whole) return encoder.encode(fresh());
+    rotation = *std::move(whole);
+  }
+  const auto ops = opsOf(step, std::move(rotation), *entries, cursors);
+  if (!ops || !ops->attention || ops->appends.size() != 1) return encoder.encode(fresh());
+  return ops->encode(encoder, fresh);
 }
 
 // Entry after entry, each in chunks.
@@ -345,7 +401,6 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           MNK_TRY(uses.checkKeys(step.keys));
           return uses.checkQueries(step.queries);
         };
-        const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
         const auto recorded = [&]() -> Result<void> {
           if (source) source->recorded(encoder, nullptr);
           const bool hasTensor =
@@ -365,7 +420,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
             if (mayBeRotated) MNK_TRY(checkRotations({{only, cursor}}));
             const auto fresh = [&]() -> Result<Plan> {
               cursors.emplace(only, cursor);
-              return planned();
+              return state_->planStep(encoder.device(), step, cursors);
             };
             MNK_TRY(state_->repeatStep(encoder, step, only, cursor, std::ref(fresh)));
             recording->advanceTo(cursor.next + tokens, only);
@@ -374,7 +429,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         }
         MNK_TRY(look());
         if (mayBeRotated) MNK_TRY(checkRotations(cursors));
-        MNK_TRY(step.after.empty() ? encoder.encode(planned())
+        MNK_TRY(step.after.empty() ? state_->encodeEntries(encoder, step, cursors)
                                    : state_->encodeStepAfter(encoder, *recording, step, cursors));
         for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
         return recorded();
@@ -415,19 +470,20 @@ Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& devi
   }
   MNK_TRY(checkOverlap(kCall, sources, step.results, std::move(written)));
   MNK_TRY(checkResults(kCall, step.results, call, step.queries.resolved().heads, descriptor.valueHeadDim));
-  std::map<uint32_t, uint64_t> rows;
-  for (const auto& [sequence, count] : entries) {
-    if (!step.options.isCausal && count != 0 && rows[sequence] != 0) return listedAgain(sequence);
-    rows[sequence] += count;
+  if (!step.options.isCausal) {
+    std::set<uint32_t> listed;
+    for (const auto& [sequence, count] : entries) {
+      if (count != 0 && !listed.insert(sequence).second) return listedAgain(sequence);
+    }
   }
-  const CacheSlots& slots = this->cursors.slots();
-  const uint64_t window = windowOf(step.options);
-  const bool isExact = std::all_of(rows.begin(), rows.end(), [&](const auto& entry) {
-    return slots.exactChunk(cursors[entry.first], entry.second, window) == entry.second;
-  });
-  const bool isTogether = entries.size() > 1 && isExact && (!rotation || canRotateAtOnce(step, call));
-  return isTogether ? planAllEntries(device, step, rotation, entries, cursors)
-                    : planEntries(device, step, entries, cursors);
+  if (!areAtOnce(step, entries, cursors)) return planEntries(device, step, entries, cursors);
+  MNK_TRY(const auto ops, opsOf(step, std::move(rotation), entries, cursors));
+  Plan whole{.op = std::string(kCall), .dispatches = {}};
+  MNK_TRY(auto stored, ops.planStored());
+  whole.append(std::move(stored));
+  MNK_TRY(auto attended, ops.planAttention(device.get()));
+  whole.append(std::move(attended));
+  return whole;
 }
 
 }  // namespace mnk

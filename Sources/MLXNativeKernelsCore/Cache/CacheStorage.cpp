@@ -63,26 +63,6 @@ Result<KVCacheView> makeDense(const std::shared_ptr<Device>& device, const Descr
                      .latentDim = d.latentDim};
 }
 
-// Splits a list of rows into as many writes as the limit on rows requires.
-template <typename Op>
-Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<const uint32_t> slots,
-                       const MultiRoPE* rotation) {
-  Plan whole{.op = std::string(Op::name), .dispatches = {}};
-  for (size_t begin = 0; begin == 0 || begin < sequences.size(); begin += KVCacheWrite::kMaxRows) {
-    const size_t count = std::min<size_t>(KVCacheWrite::kMaxRows, sequences.size() - begin);
-    const auto part = [&](std::span<const uint32_t> indices) {
-      return std::vector<uint32_t>(indices.begin() + begin, indices.begin() + begin + count);
-    };
-    op.rows = KVCacheWrite::Rows{part(sequences), part(slots)};
-    op.sourceOffset = begin;
-    // The last write takes all remaining tokens, so that a source with a different length is rejected.
-    op.tokens = begin + count < sequences.size() ? std::optional<uint64_t>(count) : std::nullopt;
-    MNK_TRY(auto planned, rotation ? plan(RotaryAppend{.rotation = *rotation, .append = op}) : plan(op));
-    whole.append(std::move(planned));
-  }
-  return whole;
-}
-
 // Views a plane of slots as 16-bit floats, which a write between equal types copies bit for bit. This works because
 // codes take an even number of bytes, and a scale or an element takes two or four.
 Result<Tensor> asHalves(const Tensor& plane, uint64_t heads, uint64_t capacity) {
@@ -170,26 +150,39 @@ CacheStorage::Append CacheStorage::append(const HeadsView& keys, const HeadsView
                          .options = options_};
 }
 
-Result<Plan> CacheStorage::planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
-                                      uint64_t position) const {
-  return std::visit([](const auto& op) { return plan(op); }, append(keys, values, sequence, position));
+std::vector<CacheStorage::Append> CacheStorage::appendRows(const HeadsView& keys, const HeadsView& values,
+                                                           std::span<const uint32_t> sequences,
+                                                           std::span<const uint32_t> slots) const {
+  std::vector<Append> appends;
+  for (size_t begin = 0; begin == 0 || begin < sequences.size(); begin += KVCacheWrite::kMaxRows) {
+    const size_t count = std::min<size_t>(KVCacheWrite::kMaxRows, sequences.size() - begin);
+    const auto part = [&](std::span<const uint32_t> indices) {
+      return std::vector<uint32_t>(indices.begin() + begin, indices.begin() + begin + count);
+    };
+    const auto take = [&](auto& op) {
+      op.rows = KVCacheWrite::Rows{part(sequences), part(slots)};
+      op.sourceOffset = begin;
+      // The last op takes all remaining tokens, so that a source with a different length is rejected.
+      if (begin + count < sequences.size()) op.tokens = count;
+    };
+    std::visit(take, appends.emplace_back(append(keys, values)));
+  }
+  return appends;
 }
 
-Result<Plan> CacheStorage::planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
-                                            uint32_t sequence, uint64_t position) const {
-  return plan(RotaryAppend{
-      .rotation = rotation, .firstToken = firstToken, .append = append(*rotation.keys, values, sequence, position)});
-}
-
-Result<Plan> CacheStorage::planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
-                                    std::span<const uint32_t> slots) const {
-  return std::visit([&](const auto& op) { return planParts(op, sequences, slots, nullptr); }, append(keys, values));
-}
-
-Result<Plan> CacheStorage::planRotaryRows(const MultiRoPE& rotation, const HeadsView& values,
-                                          std::span<const uint32_t> sequences, std::span<const uint32_t> slots) const {
-  return std::visit([&](const auto& op) { return planParts(op, sequences, slots, &rotation); },
-                    append(*rotation.keys, values));
+Result<Plan> planAppends(std::span<const CacheStorage::Append> appends, const std::optional<MultiRoPE>& rotation,
+                         uint64_t firstToken) {
+  std::optional<Plan> whole;
+  for (const CacheStorage::Append& append : appends) {
+    MNK_TRY(auto planned, rotation
+                              ? plan(RotaryAppend{.rotation = *rotation, .firstToken = firstToken, .append = append})
+                              : std::visit([](const auto& op) { return plan(op); }, append));
+    if (whole)
+      whole->append(std::move(planned));
+    else
+      whole = std::move(planned);
+  }
+  return std::move(*whole);
 }
 
 Result<Plan> CacheStorage::planCopy(const CacheStorage& from, const Copied& copied) const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
@@ -26,18 +27,13 @@ class CacheStorage {
   Planes planes() const;
   uint64_t bytes() const;
 
-  // The op that appends.
+  // The op that appends tokens to one sequence.
   using Append = std::variant<KVCacheWrite, KVCacheQuantize>;
   Append append(const HeadsView& keys, const HeadsView& values, uint32_t sequence = 0, uint64_t position = 0) const;
-  Result<Plan> planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
-  // Also rotates the keys, and the queries into scratch memory, as RotaryAppend describes.
-  Result<Plan> planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
-                                uint32_t sequence, uint64_t position) const;
-  // One token for each sequence, all in one plan.
-  Result<Plan> planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
-                        std::span<const uint32_t> slots) const;
-  Result<Plan> planRotaryRows(const MultiRoPE& rotation, const HeadsView& values, std::span<const uint32_t> sequences,
-                              std::span<const uint32_t> slots) const;
+  // The ops that store each token in the listed slot of the listed sequence: one, unless the list is longer than an op
+  // can take.
+  std::vector<Append> appendRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
+                                 std::span<const uint32_t> slots) const;
   // Consecutive sequences of `length` positions each, which hold their pinned positions and those from `oldest` on.
   struct Copied {
     uint64_t source = 0, target = 0, sequences = 1;
@@ -59,6 +55,11 @@ class CacheStorage {
   std::optional<QuantizedKVCacheView> quantized_;
   KVQuantizeOptions options_;
 };
+
+// Plans appends. With a rotation, they also rotate its keys, which they store, and its queries, as RotaryAppend
+// describes; `firstToken` is the index of the first token in a tensor of positions.
+Result<Plan> planAppends(std::span<const CacheStorage::Append> appends, const std::optional<MultiRoPE>& rotation = {},
+                         uint64_t firstToken = 0);
 
 // Bytes of one slot of one head in each plane, 0 for a plane that does not exist. Needs no allocated memory.
 // valueHeadDim must not be 0.

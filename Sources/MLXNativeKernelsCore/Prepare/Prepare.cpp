@@ -200,17 +200,19 @@ class Preparing {
       MNK_TRY(auto values, memory(Operand::values, {tokens, d.kvHeads, d.valueHeadDim}));
       std::vector<uint32_t> sequences(tokens), slots(tokens, 0);
       std::iota(sequences.begin(), sequences.end(), 0u);
-      if (tokens <= mostRows) MNK_TRY(compile(storage.planAppend(keys, values, 0, 0)));
-      if (tokens == d.sequences) MNK_TRY(compile(storage.planRows(keys, values, sequences, slots)));  // one for each
+      const auto toOne = storage.append(keys, values);
+      const auto toEach = storage.appendRows(keys, values, sequences, slots);
+      if (tokens <= mostRows) MNK_TRY(compile(planAppends({&toOne, 1})));
+      if (tokens == d.sequences) MNK_TRY(compile(planAppends(toEach)));
       if (what_.rotary && !d.isStorageOnly) {
         MNK_TRY(auto queries, memory(Operand::queries, {tokens, queryHeads(cache), d.headDim}));
         MultiRoPE op{.queries = queries, .keys = HeadsView(keys), .rotary = *what_.rotary};
         MNK_TRY(compile(plan(op)));
         if (d.latentDim != 0) continue;
         // The same, fused with the append.
-        if (tokens <= mostRows) MNK_TRY(compile(storage.planRotaryAppend(op, 0, values, 0, 0)));
+        if (tokens <= mostRows) MNK_TRY(compile(planAppends({&toOne, 1}, op)));
         op.positions = RotaryPositions(std::vector<int32_t>(tokens));
-        if (tokens == d.sequences) MNK_TRY(compile(storage.planRotaryRows(op, values, sequences, slots)));
+        if (tokens == d.sequences) MNK_TRY(compile(planAppends(toEach, op)));
       }
     }
     if (d.isStorageOnly) return {};

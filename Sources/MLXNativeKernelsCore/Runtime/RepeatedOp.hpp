@@ -101,7 +101,7 @@ class OpPositions {
     if (!isTooLarge_) words_[count_++] = word;
   }
 
-  std::array<uint64_t, 64> words_;  // without initializers, because most stay unused
+  std::array<uint64_t, 512> words_;  // without initializers, because most stay unused
   uint32_t count_ = 0;
   bool isTooLarge_ = false;
 };

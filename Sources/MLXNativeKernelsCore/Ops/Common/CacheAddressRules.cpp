@@ -226,7 +226,8 @@ std::span<const Rule<KVCacheWrite>> cacheAddressRules() {
   return all;
 }
 std::span<const Rule<KVCacheWrite>> cachePositionRules() {
-  return kPositionRules;
+  static const std::vector<Rule<Op>> all = joined<Op>({kPositionRules, kRowRules});
+  return all;
 }
 
 KVCacheView valuesOf(const KVCacheView& cache) {

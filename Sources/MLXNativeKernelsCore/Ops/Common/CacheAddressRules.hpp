@@ -16,7 +16,7 @@ std::span<const Rule<KVCacheWrite>> cacheSourceRules();
 std::span<const Rule<KVCacheWrite>> cacheLayoutRules();
 // Tokens, slots and rows.
 std::span<const Rule<KVCacheWrite>> cacheAddressRules();
-// The subset for the sequence and the position of a write to one sequence.
+// The subset for sequences and positions.
 std::span<const Rule<KVCacheWrite>> cachePositionRules();
 
 // A source as the op reads it: head-major if the view or the op says so.

@@ -1,7 +1,7 @@
 #include "Ops/Common/CacheAddressing.hpp"
 
 #include <algorithm>
-#include <set>
+#include <array>
 
 #include "Common/FunctionConstants.h"
 #include "Ops/Common/CacheAddressRules.hpp"
@@ -54,11 +54,49 @@ void bindIndices(Dispatch& dispatch, uint32_t index, const RowIndices& indices) 
   dispatch.inlines.push_back(InlineBytes::ofAll(index, std::get<std::vector<uint32_t>>(indices)));
 }
 
+std::optional<ListedRows> listedRows(const Op& op) {
+  const auto* sequences = std::get_if<std::vector<uint32_t>>(&op.rows->sequences);
+  const auto* positions = std::get_if<std::vector<uint32_t>>(&op.rows->positions);
+  if (!sequences || !positions) return std::nullopt;
+  ListedRows rows{*sequences, *positions};
+  // Neighbors after sorting, of which the later row comes last.
+  std::vector<std::array<uint64_t, 3>> targets;
+  targets.reserve(rows.sequences.size());
+  for (size_t row = 0; row < rows.sequences.size(); ++row) {
+    targets.push_back({rows.sequences[row], op.into.slotOf(rows.positions[row]), row});
+  }
+  std::sort(targets.begin(), targets.end());
+  for (size_t i = 1; i < targets.size(); ++i) {
+    const auto& [sequence, slot, row] = targets[i - 1];
+    if (targets[i][0] == sequence && targets[i][1] == slot) rows.sequences[row] = ListedRows::kNowhere;
+  }
+  return rows;
+}
+
+void addCacheRegions(const Op& op, const Placement& placement, uint64_t rowBytes, std::vector<Region>& regions) {
+  const KVCacheView& cache = op.into;
+  if (!op.rows) {
+    return addSlotRegions(regions, SlotExtents::of(cache), numberOf(op.sequence), cacheRuns(op, placement), rowBytes);
+  }
+  if (!placement.rows) {
+    const uint64_t bytes = cache.sequences() * cache.heads() * cache.capacity() * rowBytes;
+    regions.push_back({.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1});
+    return;
+  }
+  for (size_t row = 0; row < placement.rows->sequences.size(); ++row) {
+    const uint32_t sequence = placement.rows->sequences[row];
+    if (sequence == ListedRows::kNowhere) continue;
+    SlotRuns slot;
+    slot.add({cache.slotOf(placement.rows->positions[row]), 1});
+    addSlotRegions(regions, SlotExtents::of(cache), sequence, slot, rowBytes);
+  }
+}
+
 }  // namespace
 
 Placement placementOf(const KVCacheWrite& op) {
   const uint64_t tokens = tokenCount(op);
-  if (op.rows) return {.otherTokens = tokens};
+  if (op.rows) return {.otherTokens = tokens, .rows = listedRows(op)};
   const KVCacheView& cache = op.into;
   Placement placement;
   if (op.position < cache.pinned) placement.pinnedTokens = std::min(tokens, cache.pinned - op.position);
@@ -101,22 +139,7 @@ void addSlotRegions(std::vector<Region>& regions, const SlotExtents& cache, uint
   }
 }
 
-std::optional<ListedRows> listedRows(const Op& op) {
-  if (!op.rows) return std::nullopt;
-  const auto* sequences = std::get_if<std::vector<uint32_t>>(&op.rows->sequences);
-  const auto* positions = std::get_if<std::vector<uint32_t>>(&op.rows->positions);
-  if (!sequences || !positions) return std::nullopt;
-  ListedRows rows{*sequences, *positions};
-  std::set<std::pair<uint32_t, uint64_t>> taken;
-  for (size_t row = rows.sequences.size(); row-- > 0;) {
-    const bool isNew = taken.emplace(rows.sequences[row], op.into.slotOf(rows.positions[row])).second;
-    if (!isNew) rows.sequences[row] = ListedRows::kNowhere;
-  }
-  return rows;
-}
-
-CacheAddressing::CacheAddressing(KVCacheWrite of)
-    : op(std::move(of)), placement(placementOf(op)), rows(listedRows(op)) {}
+CacheAddressing::CacheAddressing(KVCacheWrite of) : op(std::move(of)), placement(placementOf(op)) {}
 
 CacheAddressParams CacheAddressing::params(uint64_t unitElements) const {
   const KVCacheView& cache = op.into;
@@ -184,21 +207,8 @@ Binding CacheAddressing::sourceBinding(uint32_t index, const HeadsView& source, 
 }
 
 std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {
-  const KVCacheView& cache = op.into;
   std::vector<Region> all;
-  if (!op.rows) {
-    addSlotRegions(all, SlotExtents::of(cache), numberOf(op.sequence), cacheRuns(op, placement), rowBytes);
-  } else if (!rows) {
-    const uint64_t bytes = cache.sequences() * cache.heads() * cache.capacity() * rowBytes;
-    all.push_back({.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1});
-  } else {
-    for (size_t row = 0; row < rows->sequences.size(); ++row) {
-      if (rows->sequences[row] == ListedRows::kNowhere) continue;
-      SlotRuns slot;
-      slot.add({cache.slotOf(rows->positions[row]), 1});
-      addSlotRegions(all, SlotExtents::of(cache), rows->sequences[row], slot, rowBytes);
-    }
-  }
+  addCacheRegions(op, placement, rowBytes, all);
   return all;
 }
 
@@ -209,24 +219,30 @@ void CacheAddressing::countWritten(Dispatch& dispatch, uint64_t rowBytes) const 
 
 void CacheAddressing::bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint32_t positionsIndex) const {
   if (!op.rows) return;
-  bindIndices(dispatch, sequencesIndex, rows ? RowIndices(rows->sequences) : op.rows->sequences);
+  bindIndices(dispatch, sequencesIndex, placement.rows ? RowIndices(placement.rows->sequences) : op.rows->sequences);
   bindIndices(dispatch, positionsIndex, op.rows->positions);
 }
 
 // Adds which tokens are pinned, because that determines which source tokens are read.
 void refineAddresses(const KVCacheWrite& op, OpForm& form) {
-  if (op.into.pinned != 0) form.add(std::min<uint64_t>(op.position, op.into.pinned));
+  if (!op.rows && op.into.pinned != 0) form.add(std::min<uint64_t>(op.position, op.into.pinned));
 }
 
 void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params) {
-  params.sequence = static_cast<uint32_t>(numberOf(op.sequence));
+  params.sequence = op.rows ? 0 : static_cast<uint32_t>(numberOf(op.sequence));
   params.pinnedSlot = static_cast<uint32_t>(placement.pinnedSlot);
   params.firstSlot = static_cast<uint32_t>(placement.firstSlot);
 }
 
+void patchRows(const Placement& placement, uint32_t sequencesIndex, uint32_t positionsIndex, Dispatch& dispatch) {
+  if (!placement.rows) return;
+  patchList(dispatch, sequencesIndex, placement.rows->sequences);
+  patchList(dispatch, positionsIndex, placement.rows->positions);
+}
+
 void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding) {
   binding.writes.clear();
-  addSlotRegions(binding.writes, SlotExtents::of(op.into), numberOf(op.sequence), cacheRuns(op, placement), rowBytes);
+  addCacheRegions(op, placement, rowBytes, binding.writes);
 }
 
 std::vector<FunctionConstant> CacheAddressing::constants() const {

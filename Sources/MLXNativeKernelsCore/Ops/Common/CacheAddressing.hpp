@@ -13,6 +13,15 @@
 
 namespace mnk {
 
+// Destinations of listed rows. A row whose slot a later row overwrites gets a sequence that the cache does not have,
+// and the kernel skips it.
+struct ListedRows {
+  std::vector<uint32_t> sequences;
+  std::vector<uint32_t> positions;
+
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+};
+
 // Which tokens are stored, and in which slots. A ring keeps pinned positions and the newest others. The tokens in
 // between are dropped here, so that every slot has one writer however long the write is.
 struct Placement {
@@ -21,6 +30,7 @@ struct Placement {
   uint64_t skippedTokens = 0;
   uint64_t otherTokens = 0;
   uint64_t firstSlot = 0;
+  std::optional<ListedRows> rows = {};  // of an op that lists its rows, unless tensors hold the list
 
   uint64_t stored() const { return pinnedTokens + otherTokens; }
 };
@@ -62,21 +72,10 @@ struct SlotExtents {
 void addSlotRegions(std::vector<Region>& regions, const SlotExtents& cache, uint64_t sequence, const SlotRuns& slots,
                     uint64_t rowBytes);
 
-// Destinations of listed rows. A row whose slot a later row overwrites gets a sequence that the cache does not have,
-// and the kernel skips it.
-struct ListedRows {
-  std::vector<uint32_t> sequences;
-  std::vector<uint32_t> positions;
-
-  static constexpr uint32_t kNowhere = UINT32_MAX;
-};
-std::optional<ListedRows> listedRows(const KVCacheWrite& op);
-
 // An op's addresses, worked out once for all of its planes.
 struct CacheAddressing {
   KVCacheWrite op;
   Placement placement;
-  std::optional<ListedRows> rows;
 
   explicit CacheAddressing(KVCacheWrite of);
 
@@ -87,7 +86,7 @@ struct CacheAddressing {
   // The bytes of the cache that are written, for rows of this size.
   std::vector<Region> cacheRegions(uint64_t rowBytes) const;
   // If rows come from tensors, their slots are unknown: any byte of the cache may be written, although few rows are.
-  bool isAnywhere() const { return op.rows && !rows; }
+  bool isAnywhere() const { return op.rows && !placement.rows; }
   // If the slots are unknown, counts the bytes that a plane actually receives.
   void countWritten(Dispatch& dispatch, uint64_t rowBytes) const;
   void bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint32_t positionsIndex) const;
@@ -95,9 +94,10 @@ struct CacheAddressing {
   std::vector<FunctionConstant> constants() const;
 };
 
-// A repeated write to one sequence: its form, and the parts of its dispatch that depend on the position.
+// A repeated write: its form, and the parts of its dispatch that depend on positions. Returns false if tensors hold the
+// rows, because such a write is not cached.
 template <typename Write>  // KVCacheWrite or KVCacheQuantize
-void describeAddresses(const Write& op, OpForm& form) {
+[[nodiscard]] bool describeAddresses(const Write& op, OpForm& form) {
   form.add(op.sourceLayout);
   form.add(op.sourceOffset);
   form.add(op.tokens.has_value());
@@ -106,12 +106,27 @@ void describeAddresses(const Write& op, OpForm& form) {
   form.add(op.into.layout);
   form.add(op.into.wrap);
   form.add(op.into.pinned);
+  form.add(op.rows.has_value());
+  if (!op.rows) return true;
+  const auto* sequences = std::get_if<std::vector<uint32_t>>(&op.rows->sequences);
+  const auto* positions = std::get_if<std::vector<uint32_t>>(&op.rows->positions);
+  if (!sequences || !positions) return false;
+  form.add(sequences->size());
+  form.add(positions->size());
+  return true;
 }
-inline void addWritePosition(OpPositions& positions, uint64_t sequence, uint64_t position) {
-  positions.add(sequence, position);
+template <typename Write>
+void addWritePositions(OpPositions& positions, const Write& op) {
+  if (!op.rows) return positions.add(op.sequence, op.position);
+  for (const RowIndices* indices : {&op.rows->sequences, &op.rows->positions}) {
+    const auto* list = std::get_if<std::vector<uint32_t>>(indices);
+    if (!list) continue;
+    for (const uint32_t number : *list) positions.add(number);
+  }
 }
 void refineAddresses(const KVCacheWrite& op, OpForm& form);
 void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params);
+void patchRows(const Placement& placement, uint32_t sequencesIndex, uint32_t positionsIndex, Dispatch& dispatch);
 void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding);
 
 }  // namespace mnk

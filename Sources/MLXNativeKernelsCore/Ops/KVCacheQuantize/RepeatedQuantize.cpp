@@ -10,7 +10,6 @@
 namespace mnk {
 
 bool RepeatedQuantize::describe(OpForm& form) const {
-  if (op_.rows) return false;
   form.add(KVCacheQuantize::name);
   form.bind(kKVCacheQuantizeKeys, op_.keys, Access::read);
   form.add(op_.values.has_value());
@@ -32,8 +31,7 @@ bool RepeatedQuantize::describe(OpForm& form) const {
   form.add(op_.options.nonFinite);
   form.bind(kKVCacheQuantizeCounts, op_.counts, Access::readWrite);
   form.bind(kKVCacheQuantizeProbe, op_.probe, Access::write);
-  describeAddresses(op_, form);
-  return true;
+  return describeAddresses(op_, form);
 }
 
 Result<void> RepeatedQuantize::refine(Device&, OpForm& form) {
@@ -48,6 +46,7 @@ void RepeatedQuantize::patch(size_t, Dispatch& dispatch) const {
   patchInline<KVCacheQuantizeParams>(dispatch, kKVCacheQuantizeParams, [&](KVCacheQuantizeParams& params) {
     patchAddresses(addresses_, placement_, params.address);
   });
+  patchRows(placement_, kKVCacheQuantizeSequences, kKVCacheQuantizePositions, dispatch);
   const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
     const KVCodecSizes row = plane.vectorSizes();
     for (Binding& binding : dispatch.buffers) {

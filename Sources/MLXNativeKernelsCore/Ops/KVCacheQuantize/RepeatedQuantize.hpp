@@ -1,4 +1,4 @@
-// KVCacheQuantize to one sequence, repeated at other positions.
+// KVCacheQuantize, repeated at other positions.
 #pragma once
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
@@ -14,7 +14,7 @@ class RepeatedQuantize final : public RepeatedOp {
   std::string_view name() const override { return KVCacheQuantize::name; }
   Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
   bool describe(OpForm& form) const override;
-  void addPositions(OpPositions& positions) const override { addWritePosition(positions, op_.sequence, op_.position); }
+  void addPositions(OpPositions& positions) const override { addWritePositions(positions, op_); }
   Result<void> refine(Device&, OpForm&) override;
   void patch(size_t, Dispatch& dispatch) const override;
 

@@ -9,23 +9,22 @@ namespace mnk {
 
 namespace {
 
-constexpr WriteIndices kWriteIndices{kKVCacheWriteKeys, kKVCacheWriteValues, kKVCacheWriteKeyCache,
-                                     kKVCacheWriteValueCache};
+constexpr WriteIndices kWriteIndices{kKVCacheWriteKeys,       kKVCacheWriteValues,    kKVCacheWriteKeyCache,
+                                     kKVCacheWriteValueCache, kKVCacheWriteSequences, kKVCacheWritePositions};
 
 }  // namespace
 
 bool describeWrite(const KVCacheWrite& op, const WriteIndices& indices, OpForm& form) {
-  if (op.rows) return false;
   form.bind(indices.keys, op.keys, Access::read);
   form.add(op.values.has_value());
   if (op.values) form.bind(indices.values, *op.values, Access::read);
   form.bind(indices.keyCache, op.into.keys, Access::write);
   form.bind(indices.valueCache, op.into.values, op.values ? Access::write : Access::read);
-  describeAddresses(op, form);
-  return true;
+  return describeAddresses(op, form);
 }
 
 void patchWritten(const KVCacheWrite& op, const Placement& placement, const WriteIndices& indices, Dispatch& dispatch) {
+  patchRows(placement, indices.sequences, indices.positions, dispatch);
   for (Binding& binding : dispatch.buffers) {
     const bool isKey = binding.index == indices.keyCache;
     if (!isKey && binding.index != indices.valueCache) continue;

@@ -1,4 +1,4 @@
-// KVCacheWrite to one sequence, repeated at other positions.
+// KVCacheWrite, repeated at other positions.
 #pragma once
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
@@ -7,9 +7,8 @@
 namespace mnk {
 
 struct WriteIndices {
-  uint32_t keys, values, keyCache, valueCache;
+  uint32_t keys, values, keyCache, valueCache, sequences, positions;
 };
-// Returns false if the op has listed rows, because such a write is not cached.
 bool describeWrite(const KVCacheWrite& op, const WriteIndices& indices, OpForm& form);
 void patchWritten(const KVCacheWrite& op, const Placement& placement, const WriteIndices& indices, Dispatch& dispatch);
 
@@ -20,7 +19,7 @@ class RepeatedWrite final : public RepeatedOp {
   std::string_view name() const override { return KVCacheWrite::name; }
   Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
   bool describe(OpForm& form) const override;
-  void addPositions(OpPositions& positions) const override { addWritePosition(positions, op_.sequence, op_.position); }
+  void addPositions(OpPositions& positions) const override { addWritePositions(positions, op_); }
   Result<void> refine(Device&, OpForm&) override;
   void patch(size_t, Dispatch& dispatch) const override;
 

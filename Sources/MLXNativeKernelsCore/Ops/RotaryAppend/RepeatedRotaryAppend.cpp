@@ -12,8 +12,8 @@ namespace mnk {
 
 namespace {
 
-constexpr WriteIndices kWriteIndices{kRotaryAppendKeys, kRotaryAppendValues, kRotaryAppendKeyCache,
-                                     kRotaryAppendValueCache};
+constexpr WriteIndices kWriteIndices{kRotaryAppendKeys,       kRotaryAppendValues,    kRotaryAppendKeyCache,
+                                     kRotaryAppendValueCache, kRotaryAppendSequences, kRotaryAppendSlots};
 constexpr RotaryIndices kDenseIndices{kRotaryAppendFrequencies, kRotaryAppendPositions, kRotaryAppendOffsets};
 constexpr RotaryIndices kQuantizedIndices{kKVCacheQuantizeFrequencies, kKVCacheQuantizeRotaryPositions,
                                           kKVCacheQuantizeRotaryOffsets};
@@ -35,7 +35,7 @@ bool RepeatedRotaryAppend::describe(OpForm& form) const {
 }
 
 void RepeatedRotaryAppend::addPositions(OpPositions& positions) const {
-  std::visit([&](const auto& append) { addWritePosition(positions, append.sequence, append.position); }, op_.append);
+  std::visit([&](const auto& append) { addWritePositions(positions, append); }, op_.append);
   addNumbers(positions, op_.rotation.positions);
   addNumbers(positions, op_.rotation.offsets);
 }

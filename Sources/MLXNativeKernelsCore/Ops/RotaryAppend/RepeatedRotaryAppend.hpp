@@ -1,4 +1,4 @@
-// RotaryAppend to one sequence, repeated at other positions.
+// RotaryAppend, repeated at other positions.
 #pragma once
 #include <optional>
 
