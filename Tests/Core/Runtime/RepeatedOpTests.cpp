@@ -55,6 +55,14 @@ template <typename Store>
 void moveStore(Store& op, const KVCacheView& cache, Seeded& random) {
   op.position = random.below(2 * cache.capacity() + 2);
   op.sequence = random.below(cache.sequences() + (random.below(8) == 0 ? 1 : 0));
+  if (!op.rows) return;
+  const bool isRefused = random.below(8) == 0, wraps = cache.wrap == KVWrap::ring || isRefused;
+  if (auto* list = std::get_if<std::vector<uint32_t>>(&op.rows->sequences)) {
+    for (uint32_t& sequence : *list) sequence = random.below(cache.sequences() + isRefused);
+  }
+  if (auto* list = std::get_if<std::vector<uint32_t>>(&op.rows->positions)) {
+    for (uint32_t& position : *list) position = random.below(cache.capacity() * (wraps ? 3 : 1));
+  }
 }
 void move(KVCacheWrite& op, Seeded& random) {
   moveStore(op, op.into, random);
@@ -240,13 +248,22 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
     for (int step = 0; step < 40; ++step) {
       const Context context(fmt::format("step {}", step));
       // Many tokens at first, so that a ring wraps and a linear cache fills up.
-      const uint64_t tokens = step < 2 ? 12 : random.below(4) == 0 ? 1 + random.below(4) : 1;
+      const uint64_t most = step < 2 ? 12 : random.below(4) == 0 ? 1 + random.below(4) : 1;
       const uint32_t sequence = step < 2 ? step : static_cast<uint32_t>(random.below(2));
       const uint32_t window = random.below(4) == 0 ? 8 : 0;
       const bool isCut = random.below(10) == 0;
       const uint64_t cut = random.below(300), position = random.below(1 << 20), positions = random.below(5);
       const bool hasOffsets = random.below(4) == 0, hasFactors = variant % 3 == 0, isFused = step % 16 < 5;
       const bool isAlone = random.below(8) == 0, isTakenBack = random.below(8) == 0;
+      // Both sequences, in any order: one token of each, more, or unequal numbers, which rows count.
+      const bool isListed = step >= 2 && random.below(2) == 0;
+      const std::vector<uint32_t> listed = random.below(2) == 0 ? std::vector{0u, 1u} : std::vector{1u, 0u};
+      const uint64_t tokens = isListed ? 2 * most : most;
+      const bool isUneven = isListed && tokens > 2 && random.below(2) == 0;
+      const auto first = static_cast<uint32_t>(isUneven ? 1 : tokens / 2),
+                 second = static_cast<uint32_t>(tokens) - first;
+      const std::vector<uint32_t> rowCounts =
+          isListed && (tokens > 2 || random.below(2) == 0) ? std::vector{first, second} : std::vector<uint32_t>();
       Result<void> results[2];
       for (size_t i = 0; i < 2; ++i) {
         if (isTakenBack) appendAndTakeBack(caches[i].back(), sequence, memories[i], devices[i]);
@@ -267,7 +284,8 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           }
           call.results.into = memories[i].make(DType::f16, {tokens, 4, 32});
           call.options.window = window;
-          call.sequence = sequence;
+          call.sequence = isListed ? kOnlySequence : sequence;
+          if (isListed) call.sequences = listed, call.rowCounts = rowCounts;
           if (isRotated) call.rotary = RotaryStep{};
           if (isRotated && positions == 0) call.rotary->positions = RotaryPositions(position);
           if (isRotated && positions == 1) {
@@ -282,6 +300,10 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           if (isRotated && hasFactors) call.rotary->embedding.frequencyFactors.assign(16, 1.5f);
           if (isOneCall) {
             results[i] = cache.appendAndAttend(encoder, call);
+          } else if (isListed) {
+            results[i] = cache.append(encoder, call.keys, call.values, listed, rowCounts);
+            if (results[i])
+              results[i] = cache.attend(encoder, call.queries, call.results, call.options, listed, rowCounts);
           } else {
             results[i] = cache.append(encoder, call.keys, call.values, sequence);
             if (results[i]) results[i] = cache.attend(encoder, call.queries, call.results, call.options, sequence);
@@ -308,7 +330,36 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
   }
   EXPECT(encoded > 400);
   EXPECT(refused > 10);
-  EXPECT(known < encoded);  // although many steps are two ops
+  EXPECT(known < 2 * encoded);  // each step encodes up to four ops
+}
+
+// One token of each sequence, with rows that share a dispatch although their positions differ.
+TEST(RepeatedOp, StepsOverListsAreCached) {
+  for (const bool isQuantized : {false, true}) {
+    const auto device = makeDevice();
+    AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 32, .capacity = 24, .sequences = 16};
+    if (isQuantized) descriptor.quantized.emplace();
+    AttentionCache cache = REQUIRE(AttentionCache::make(device, descriptor));
+    BindingMemory memory(device);
+    AppendAndAttend call{.queries = memory.make(DType::f16, {16, 4, 32}),
+                         .keys = memory.make(DType::f16, {16, 2, 32}),
+                         .values = memory.make(DType::f16, {16, 2, 32}),
+                         .rotary = RotaryStep{},
+                         .results = {.into = memory.make(DType::f16, {16, 4, 32})}};
+    for (uint32_t sequence = 0; sequence < 16; ++sequence) call.sequences.push_back(15 - sequence);
+    std::vector<size_t> plans;
+    for (int step = 0; step < 8; ++step) {
+      if (step == 4) cache.reset();  // the same positions again
+      CommandEncoder encoder(device);
+      REQUIRE(cache.appendAndAttend(encoder, call));
+      REQUIRE(cache.append(encoder, call.keys, call.values, call.sequences));
+      REQUIRE(cache.attend(encoder, call.queries, call.results, call.options, call.sequences));
+      REQUIRE(encoder.commit());
+      plans.push_back(device->planCache().count());
+    }
+    EXPECT(plans[0] >= 3);
+    EXPECT_EQ(plans[7], plans[3]);
+  }
 }
 
 // A form that is full must not drop further choices: another split count would have the same form.
