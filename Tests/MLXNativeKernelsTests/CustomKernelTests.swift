@@ -117,6 +117,9 @@ final class CustomKernelTests: DeviceTestCase {
                 try step.dispatch("unheard", in: library, buffers: [], threads: GridSize(1))
             }
             assertRefused { try step.dispatch("scale", in: library, buffers: [], threads: GridSize(1)) }
+            assertRefused(what: "the name of the kernel has a zero in it", got: "a zero at byte 5") {
+                try step.dispatch("scale\0s", in: library, buffers: [], threads: GridSize(1))
+            }
             assertRefused(op: "scale", what: "buffer index", got: "-1") {
                 try step.dispatch("scale", in: library, buffers: [.read(x, at: -1)], threads: GridSize(1))
             }
@@ -137,6 +140,9 @@ final class CustomKernelTests: DeviceTestCase {
     }
 
     func testCompileErrorsShowTheCompilersMessage() throws {
+        assertRefused(what: "the source has a zero in it") {
+            try KernelLibrary(text: "\0", label: "nothing", on: device)
+        }
         let error = assertRefused(.shaderBuild) {
             try KernelLibrary(text: "kernel void broken() { undeclared = 1; }", label: "broken", on: device)
         }

@@ -61,6 +61,8 @@ extension KernelEncoder {
         _ memory: [ThreadgroupMemory], _ constants: [FunctionConstant], grid: GridSize, gridIsThreadgroups: Bool,
         threadgroup: GridSize, _ kind: String
     ) throws(KernelError) {
+        try checkText(function, "the name of the kernel", op: "KernelEncoder.dispatch")
+        try checkText(kind, "the kind", op: "KernelEncoder.dispatch")
         let gridExtents = try grid.extents("the grid", op: function)
         let groupExtents = try threadgroup.extents("the threadgroup", op: function)
         var bindings: [mnk_binding] = []

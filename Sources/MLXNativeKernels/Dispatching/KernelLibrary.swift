@@ -28,6 +28,8 @@ public final class KernelLibrary: Sendable {
     ///
     /// - Throws: ``KernelError`` with the code `shaderBuild` and the compiler's message if it does not compile.
     public convenience init(text: String, label: String, on device: KernelDevice) throws(KernelError) {
+        try checkText(text, "the source", op: "KernelLibrary")
+        try checkText(label, "the label", op: "KernelLibrary")
         try self.init { mnk_library_make_from_text(device.handle.pointer, text, label, $0) }
     }
 
@@ -35,6 +37,7 @@ public final class KernelLibrary: Sendable {
     ///
     /// - Throws: ``KernelError`` with the code `libraryNotFound` if there is no such file, or `shaderBuild`.
     public convenience init(path: String, on device: KernelDevice) throws(KernelError) {
+        try checkPath(path, op: "KernelLibrary")
         try self.init { mnk_library_make_from_path(device.handle.pointer, path, $0) }
     }
 

@@ -14,7 +14,7 @@ extension KernelEncoder {
     /// }
     /// ```
     ///
-    /// Attention over a sequence without tokens throws. So does an append after causal attention over a sequence to which
+    /// Attention with rows over a sequence without tokens throws. So does an append after causal attention over a sequence to which
     /// the step had not appended before: the attention was without these tokens. Reading a sequence as a prefix does not
     /// count.
     ///

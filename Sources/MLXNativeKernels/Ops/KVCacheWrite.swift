@@ -64,7 +64,7 @@ public struct KVCacheWrite: Sendable {
     public var sourceOffset = 0
     /// How many tokens to store; `nil` means all that follow the offset.
     public var tokens: Int?
-    /// Whether source tokens wrap around, as when a ring is made linear.
+    /// Whether source tokens wrap around, as when a ring is made linear. At most all tokens of the source can be stored.
     public var sourceIsRing = false
 
     /// A write of consecutive tokens, the first at `position`. A cache of several sequences needs the sequence.

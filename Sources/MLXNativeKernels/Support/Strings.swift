@@ -24,3 +24,12 @@ func checkPath(_ path: String, op: String) throws(KernelError) {
             expected: "the name of a file", fix: "Pass the path of a file.")
     }
 }
+
+/// Checks a text for C, which sees one that ends at the first zero.
+func checkText(_ text: String, _ name: String, op: String) throws(KernelError) {
+    guard let zero = text.utf8.firstIndex(of: 0) else { return }
+    throw .invalid(
+        op: op, what: "\(name) has a zero in it",
+        got: "a zero at byte \(text.utf8.distance(from: text.startIndex, to: zero))",
+        expected: "text without zeros, which end a string of C", fix: "Remove the zero and what follows it.")
+}

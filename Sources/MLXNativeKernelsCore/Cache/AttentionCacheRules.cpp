@@ -49,6 +49,9 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(hasElements(op) && !isFloat(op.dtype), "the cache cannot store this dtype", name(op.dtype),
                "f32, f16 or bf16", "Choose a floating-point dtype."),
 
+    INVALID_IF(op.whenFull > KVWrap::ring, "the cache does not say what happens when it is full",
+               fmt::format("{}", static_cast<uint32_t>(op.whenFull)), "linear or ring", "Use a value of KVWrap."),
+
     INVALID_IF(op.pinned != 0 && (op.whenFull != KVWrap::ring || op.pinned >= op.capacity),
                "the cache pins too many positions",
                fmt::format("{} pinned in a {} of {}", op.pinned, op.whenFull == KVWrap::ring ? "ring" : "linear cache",

@@ -319,14 +319,15 @@ Error CacheCursors::Recording::overtakenError(uint32_t sequence, uint64_t rotate
                       fmt::format("position {}, for which tokens are rotated", rotatedFor));
 }
 
-void CacheCursors::Recording::keepRotations(const RotationOffsets& offsets) noexcept {
+void CacheCursors::Recording::keepRotations(bool hasOffsets, std::span<const int32_t> numbers) noexcept {
   std::lock_guard lock(mutex());
-  for (const auto& [begin, end, sequence] : rotations_) {
+  for (size_t i = 0; i < rotations_.size(); ++i) {
+    const auto& [begin, end, sequence] = rotations_[i];
     Change& change = this->change(sequence);
     RotationOffsets& all = change.rotationOffsets;
-    if (change.rotatedEnd == 0) all = offsets;
-    all.areGiven = all.areGiven && offsets.areGiven;
-    if (all.number != offsets.number) all.number.reset();
+    if (change.rotatedEnd == 0) all = {.areGiven = true};
+    all.areGiven = all.areGiven && hasOffsets;
+    if (numbers.size() == 1 || i < numbers.size()) all.add(numbers[numbers.size() == 1 ? 0 : i]);
     change.rotatedBegin = std::min(change.rotatedBegin, begin);
     change.rotatedEnd = std::max(change.rotatedEnd, end);
     if (!change.isWritten()) change.readEnd = std::max(change.readEnd, begin);  // a truncation would move the tokens

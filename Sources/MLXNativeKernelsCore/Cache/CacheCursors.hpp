@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
@@ -100,8 +101,21 @@ class CacheCursors {
 
 // What rotations add to positions.
 struct RotationOffsets {
-  bool areGiven = false;               // to all of them
-  std::optional<int32_t> number = {};  // if it is known, and the same for all tokens
+  bool areGiven = false;  // to all of them
+  // The least and the largest number that is known; no numbers: those of a tensor.
+  int32_t least = INT32_MAX;
+  int32_t largest = INT32_MIN;
+
+  void add(int32_t number) {
+    least = std::min(least, number);
+    largest = std::max(largest, number);
+  }
+  // A known number other than this one.
+  std::optional<int32_t> anotherThan(uint64_t number) const {
+    if (least > largest) return std::nullopt;
+    if (!std::cmp_equal(least, number)) return least;
+    return std::cmp_equal(largest, number) ? std::nullopt : std::optional(largest);
+  }
 };
 
 // What one encoder appends to and reads from a cache. A recording starts from the cache's cursors and replaces them
@@ -133,9 +147,10 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     uint32_t sequence;
   };
   const std::vector<Rotation>& rotations() const { return rotations_; }  // of the op that is being recorded
-  // The op asks again, or has been recorded, with these offsets.
+  // The op asks again, or has been recorded. `numbers` are its offsets: one for each rotation or for all of them, or
+  // nothing if a tensor holds them.
   void forgetRotations() noexcept { rotations_.clear(); }
-  void keepRotations(const RotationOffsets& offsets) noexcept;
+  void keepRotations(bool hasOffsets, std::span<const int32_t> numbers) noexcept;
   // What this encoder's rotations add to positions of the sequence; nothing if it has rotated none of its tokens.
   std::optional<RotationOffsets> offsetsOf(uint32_t sequence);
   // Whether others have changed the sequence since this encoder rotated by its positions, so that the commit is

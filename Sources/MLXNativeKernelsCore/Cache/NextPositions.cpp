@@ -65,7 +65,9 @@ class NextPositions final : public PositionSource {
       note(*rotated, *recording, *rotation, rotation->queries, rotation->rotatedQueries);
       if (rotation->keys) note(*rotated, *recording, *rotation, *rotation->keys, rotation->rotatedKeys);
     }
-    recording->keepRotations(rotation ? offsetsOf(*rotation) : RotationOffsets{});
+    const auto* const offsets = rotation && rotation->offsets ? &*rotation->offsets : nullptr;
+    const auto* const numbers = offsets ? std::get_if<std::vector<int32_t>>(offsets) : nullptr;
+    recording->keepRotations(offsets, numbers ? std::span<const int32_t>(*numbers) : std::span<const int32_t>());
   }
 
  private:
@@ -80,16 +82,6 @@ class NextPositions final : public PositionSource {
       rotated.add(into ? RotatedRows::Block(*into, row, end - begin) : source, token);
       row += end - begin;
     }
-  }
-
-  static RotationOffsets offsetsOf(const MultiRoPE& rotation) noexcept {
-    RotationOffsets offsets{.areGiven = rotation.offsets.has_value()};
-    const auto* list = rotation.offsets ? std::get_if<std::vector<int32_t>>(&*rotation.offsets) : nullptr;
-    if (!list || list->empty()) return offsets;
-    if (std::ranges::all_of(*list, [&](int32_t number) { return number == list->front(); })) {
-      offsets.number = list->front();
-    }
-    return offsets;
   }
 
   static Error tooMany(std::span<const SequenceRows> entries) {

@@ -184,14 +184,14 @@ Result<void> UsedRows::checkFollowed(const RotaryPositions& positions) const {
 Result<void> UsedRows::checkOffsets(uint64_t prefixTokens) const {
   for (const PlacedRows& each : placed) {
     const auto offsets = each.rows == 0 ? std::nullopt : recording.offsetsOf(each.sequence);
-    const bool isUnknown = offsets && !offsets->number;
-    const bool counts = offsets && offsets->areGiven && (isUnknown || std::cmp_equal(*offsets->number, prefixTokens));
-    if (!offsets || counts) continue;
+    if (!offsets) continue;
+    const auto wrong = offsets->anotherThan(prefixTokens);
+    if (offsets->areGiven && !wrong) continue;
     return Error{
         .op = std::string(call),
         .what = "rotary positions that follow a cache do not count prefixes",
         .got = offsets->areGiven
-                   ? fmt::format("offsets of {}, and prefixes of {}", offsets->number.value_or(0),
+                   ? fmt::format("an offset of {} for sequence {}, and prefixes of {}", *wrong, each.sequence,
                                  countText(prefixTokens, "token"))
                    : fmt::format("rotation by the next positions of sequence {}, without offsets", each.sequence),
         .expected = fmt::format("offsets of {}, or offsets in a tensor", prefixTokens),

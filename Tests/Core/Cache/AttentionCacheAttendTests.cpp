@@ -236,11 +236,11 @@ TEST(AttentionCacheAttend, RefusesWindowsOverLostPositions) {
                 .what = "a window reaches positions that the ring has overwritten",
                 .got = "row 0 of sequence 1, whose window of 3 reaches position 3, over a ring that holds positions 4 "
                        "to 6",
-                .expected = "a capacity of at least 7",
-                .fix = "fewer tokens at a time"});
+                .expected = "a window of at most 2",
+                .fix = "Reset the sequence and store its tokens again"});
   const std::vector<uint32_t> both{2, 1};
   EXPECT_ERROR(fixture.cache.attend(encoder, two, {.into = out}, {.window = 4}, both),
-               {.op = "AttentionCache.attend", .got = "row 0 of sequence 1", .expected = "at least 7"});
+               {.op = "AttentionCache.attend", .got = "row 0 of sequence 1", .expected = "a window of at most 3"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT(largestDifference(fixture.attendNow(two, {.window = 2}, 1), fixture.expected(two, 2, positions(4, 7), 1, 2)) <
          kF32Sums);

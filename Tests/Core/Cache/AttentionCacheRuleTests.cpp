@@ -19,6 +19,7 @@ const Break<Op> kBroken[] = {
     [](Op& d) { d.valueHeadDim = UINT32_MAX; },
     [](Op& d) { d.dtype = DType::u8; },
     [](Op& d) { d.dtype = DType::u8, d.quantized.emplace().planes = KVQuantizedPlanes::values; },
+    [](Op& d) { d.whenFull = static_cast<KVWrap>(3); },
     [](Op& d) { d.pinned = 4; },
     [](Op& d) { d.pinned = 1, d.whenFull = KVWrap::linear; },
     [](Op& d) { d.slidingWindow.emplace(); },

@@ -367,11 +367,48 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), attend}), (expected));
   expected.op = "AttentionCache.appendAndAttend";
   EXPECT_ERROR(f.run({f.rotateBoth({0}), f.step({}, {0}, after)}), (expected));
-  expected.got = "offsets of 3, and prefixes of 2 tokens";
+  expected.got = "an offset of 3 for sequence 0, and prefixes of 2 tokens";
   EXPECT_ERROR(f.run({rotate(3), f.step({}, {0}, after)}), (expected));
   REQUIRE(f.run({rotate(2), f.append(f.keys, 0), attend}));
   REQUIRE(f.run({rotate(2), f.step({}, {0}, after)}));
   REQUIRE(f.run({f.step(RotaryStep{}, {0}, after)}));
+
+  // Each sequence has its own offset.
+  const auto asTwo = [](const Tensor& rows) { return REQUIRE(rows.reshaped(REQUIRE(Shape::make({2, 1, 2, 64})))); };
+  const auto rotateTwo = [&](std::vector<int32_t> offsets) -> Body {
+    return [=, &f](auto& e) {
+      return e.encode(MultiRoPE{.queries = asTwo(f.queries),
+                                .keys = HeadsView(asTwo(f.keys)),
+                                .positions = f.cache.nextPositions({0, 1}),
+                                .offsets = offsets});
+    };
+  };
+  const auto attendTo = [&](std::vector<uint32_t> sequences) -> Body {
+    return [=, &f](auto& e) {
+      const uint64_t count = sequences.size();
+      return f.cache.attend(e, REQUIRE(f.queries.slice(0, count)), {.into = REQUIRE(f.out.slice(0, count))}, {},
+                            sequences, {}, after);
+    };
+  };
+  const Body append = f.append(f.keys, std::vector<uint32_t>{0, 1});
+  expected.op = "AttentionCache.attend";
+  expected.got = "an offset of 0 for sequence 1, and prefixes of 2 tokens";
+  EXPECT_ERROR(f.run({rotateTwo({2, 0}), append, attendTo({0, 1})}), (expected));
+  REQUIRE(f.run({rotateTwo({2, 0}), append, attendTo({0})}));
+  REQUIRE(f.run({rotateTwo({2, 2}), append, attendTo({0, 1})}));
+  // Rotations of the same sequence by different numbers.
+  expected.got = "an offset of 3 for sequence 0, and prefixes of 2 tokens";
+  EXPECT_ERROR(
+      f.run({[&](auto& e) {
+               return e.encode(MultiRoPE{
+                   .queries = f.keys, .positions = f.cache.nextPositions({0}), .offsets = std::vector<int32_t>{3}});
+             },
+             [&](auto& e) {
+               return e.encode(MultiRoPE{
+                   .queries = f.queries, .positions = f.cache.nextPositions({0}), .offsets = std::vector<int32_t>{2}});
+             },
+             f.append(f.keys, 0), attend}),
+      (expected));
 }
 
 }  // namespace mnk::test

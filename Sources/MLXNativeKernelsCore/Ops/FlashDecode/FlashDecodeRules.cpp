@@ -153,10 +153,15 @@ const AttendedSequence* firstWithoutPosition(const Op& op) {
 struct LostPosition {
   AttendedSequence sequence;
   uint64_t row = 0;
-  uint64_t position = 0;
+  uint64_t end = 0;       // one past its own position
+  uint64_t position = 0;  // the oldest that its window reaches
   AttendedKeys keys;
 
-  uint64_t neededCapacity() const { return keys.pinned + sequence.written() - position; }
+  // Whether the ring lost more than it overwrites as it grows to this length, which a larger ring does not bring back.
+  bool hasLostMore() const { return sequence.written() != sequence.length; }
+  uint64_t neededCapacity() const { return keys.pinned + sequence.length - position; }
+  // The number of positions that the row can see, its own and those before it; 0: not even its own.
+  uint64_t seenAtMost() const { return sequence.length > keys.oldest() ? end - std::min(end, keys.oldest()) : 0; }
 };
 
 std::optional<LostPosition> firstLost(const Op& op) {
@@ -171,17 +176,16 @@ std::optional<LostPosition> firstLost(const Op& op) {
     const uint64_t begin = std::max(first + 1 - std::min<uint64_t>(first + 1, op.options.window), keys.pinned);
     const bool hasRow = static_cast<int64_t>(first) < past;
     if (!hasRow || begin >= std::min(keys.oldest(), sequence.length)) continue;
-    return LostPosition{sequence, first - static_cast<uint64_t>(firstRow), begin, keys};
+    return LostPosition{sequence, first - static_cast<uint64_t>(firstRow), first + 1, begin, keys};
   }
   return std::nullopt;
 }
 
 std::string lostText(const LostPosition& lost, uint64_t window) {
-  const bool hasLostMore = lost.sequence.written() != lost.sequence.length;
   return fmt::format("row {} of sequence {}, whose window of {} reaches position {}, over a ring that holds {}{}",
                      lost.row, numberOf(lost.sequence.sequence), window, lost.position,
                      heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length),
-                     hasLostMore ? " after a rollback, growth or copy" : "");
+                     lost.hasLostMore() ? " after a rollback, growth or copy" : "");
 }
 
 // The axes that results may have before their last.
@@ -348,6 +352,13 @@ constexpr Rule<Op> kOptionRules[] = {
 };
 
 constexpr Rule<Op> kWindowRules[] = {
+    INVALID_IF(firstLost(op) && firstLost(op)->hasLostMore(),
+               "a window reaches positions that the ring has overwritten", lostText(*firstLost(op), op.options.window),
+               firstLost(op)->seenAtMost() == 0 ? "a row whose position the ring holds"
+                                                : fmt::format("a window of at most {}", firstLost(op)->seenAtMost()),
+               "Reset the sequence and store its tokens again, or pass a smaller window. A larger ring does not bring "
+               "back what this one has overwritten."),
+
     INVALID_IF(
         firstLost(op), "a window reaches positions that the ring has overwritten",
         lostText(*firstLost(op), op.options.window),

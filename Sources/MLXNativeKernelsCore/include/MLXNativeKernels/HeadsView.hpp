@@ -13,7 +13,7 @@
 namespace mnk {
 
 struct HeadsView {
-  // Counts of vectors, and the distances between them in elements.
+  // Counts of vectors, and the distances between them in elements. A stride of 0 reads the same vectors again.
   struct Strides {
     uint64_t sequences = 1;
     uint64_t tokens = 1;  // of one sequence
