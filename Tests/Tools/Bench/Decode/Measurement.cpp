@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "Bench/Timing.hpp"
-#include "MultiplyCeiling.hpp"
+#include "Ceilings.hpp"
 #include "PlainAttention.hpp"
-#include "ReadCeiling.hpp"
+#include "Timing.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 namespace {
 
 constexpr uint64_t kColdBytes = uint64_t{512} << 20;
 constexpr uint32_t kMaxCopies = 64;
+constexpr double kBudget = 0.25;  // seconds for the op's runs
 constexpr uint32_t kMinRuns = 5;
 constexpr uint32_t kMaxRuns = 51;
 constexpr uint32_t kWarmUps = 2;
@@ -72,34 +72,8 @@ double largestDifference(const Tensor& results, const std::vector<float>& expect
 
 }  // namespace
 
-Result<std::vector<double>> medianSeconds(const std::shared_ptr<Device>& device,
-                                          const std::vector<std::optional<Plan>>& plans, double budget) {
-  std::vector<Turns> turns;
-  for (const auto& plan : plans) {
-    turns.emplace_back(device, plan ? std::vector{*plan} : std::vector<Plan>());
-    if (!plan) continue;
-    if (auto warm = turns.back().warmUp(); !warm) return std::move(warm).error();
-  }
-  std::vector<std::vector<double>> times(plans.size());
-  double spent = 0;
-  for (uint32_t run = 0; run < kMinRuns || (run < kMaxRuns && spent < budget); ++run) {
-    double longest = 0;
-    for (size_t i = 0; i < plans.size(); ++i) {
-      if (!plans[i]) continue;
-      auto seconds = turns[i].seconds();
-      if (!seconds) return std::move(seconds).error();
-      times[i].push_back(*seconds);
-      longest = std::max(longest, *seconds * turns[i].inSubmission());
-    }
-    spent += longest;
-  }
-  std::vector<double> medians;
-  for (size_t i = 0; i < plans.size(); ++i) medians.push_back(plans[i] ? median(std::move(times[i])) : INFINITY);
-  return medians;
-}
-
 Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeCase& shape,
-                            const MeasuringOptions& options) {
+                            const DecodeOptions& options) {
   auto bytes = shape.bytes();
   if (!bytes) return std::move(bytes).error();
   const uint32_t copies = copiesFor(*bytes, options.isCold);
@@ -111,46 +85,45 @@ Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeC
 
   Turns op(device, std::move(*plans));
   if (auto warm = op.warmUp(); !warm) return std::move(warm).error();
-  std::optional<Turns> reads;
+  struct Ceiling {
+    Turns turns;
+    std::optional<double>& seconds;
+    std::vector<double> times = {};
+  };
+  std::vector<Ceiling> ceilings;
   if (auto planned = planReads(device, *bytes, copies)) {
-    reads.emplace(device, std::move(*planned));
-    if (auto warm = reads->warmUp(); !warm) return std::move(warm).error();
+    ceilings.push_back({Turns(device, std::move(*planned)), measured.readSeconds});
   }
-  std::optional<Turns> multiplies;
   if (shape.rows > FlashDecode::kRowsPerPass) {
     if (auto planned = planMultiplies(device, shape.operations())) {
-      multiplies.emplace(device, std::vector{std::move(*planned)});
-      if (auto warm = multiplies->warmUp(); !warm) return std::move(warm).error();
+      ceilings.push_back({Turns(device, {std::move(*planned)}), measured.multiplySeconds});
     }
   }
+  for (Ceiling& ceiling : ceilings) {
+    if (auto warm = ceiling.turns.warmUp(); !warm) return std::move(warm).error();
+  }
   std::optional<PlainAttention> plain;
-  if (options.comparesPlain && PlainAttention::canRun(shape)) {
-    plain.emplace(shape, copies);
+  if (device->kind() == "host" && PlainAttention::canRun(shape)) {
+    plain.emplace(shape, copies, options.workers);
     for (uint32_t i = 0; i < kWarmUps; ++i) plain->seconds();
   }
 
-  std::vector<double> times, readTimes, multiplyTimes, plainTimes;
-  for (double spent = 0; times.size() < kMinRuns || (spent < options.budget && times.size() < kMaxRuns);) {
+  std::vector<double> times, plainTimes;
+  for (double spent = 0; times.size() < kMinRuns || (spent < kBudget && times.size() < kMaxRuns);) {
     auto seconds = op.seconds();
     if (!seconds) return std::move(seconds).error();
     times.push_back(*seconds);
     spent += *seconds * op.inSubmission();
-    if (reads) {
-      auto reading = reads->seconds();
-      if (!reading) return std::move(reading).error();
-      readTimes.push_back(*reading);
-    }
-    if (multiplies) {
-      auto multiplying = multiplies->seconds();
-      if (!multiplying) return std::move(multiplying).error();
-      multiplyTimes.push_back(*multiplying);
+    for (Ceiling& ceiling : ceilings) {
+      auto least = ceiling.turns.seconds();
+      if (!least) return std::move(least).error();
+      ceiling.times.push_back(*least);
     }
     if (plain) plainTimes.push_back(plain->seconds());
   }
   measured.runs = times.size() * op.inSubmission();
   measured.seconds = median(std::move(times));
-  if (reads) measured.readSeconds = median(std::move(readTimes));
-  if (multiplies) measured.multiplySeconds = median(std::move(multiplyTimes));
+  for (Ceiling& ceiling : ceilings) ceiling.seconds = median(std::move(ceiling.times));
   if (plain) {
     measured.plainSeconds = median(std::move(plainTimes));
     if (!shape.storage.codec) {
@@ -160,4 +133,4 @@ Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeC
   return measured;
 }
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

@@ -1,9 +1,11 @@
-#include "NativeAttention.hpp"
+#include "PlainAttention.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "MetalStdlib/Math.h"
 #include "Processor.hpp"
+#include "Timing.hpp"
 #include "WorkerPool.hpp"
 
 #pragma clang diagnostic ignored "-Wpsabi"  // wide vectors stay inside always_inline functions
@@ -26,7 +28,7 @@ __attribute__((always_inline)) inline float total(V sum) {
 // `Width` floats fill a register. Blocking and online softmax match the kernel, for one query head at a time.
 // With a `Rest`, the first `HeadDim` elements of a key are also its value.
 template <int Width, uint32_t HeadDim, uint32_t Rest>
-__attribute__((always_inline)) inline void attendSplit(const NativeAttention& work, uint64_t index) {
+__attribute__((always_inline)) inline void attendSplit(const AttentionWork& work, uint64_t index) {
   typedef float Wide __attribute__((ext_vector_type(Width)));
   typedef _Float16 Narrow __attribute__((ext_vector_type(Width), aligned(2)));
   constexpr int kRegisters = HeadDim / Width, kRest = Rest / Width;
@@ -88,21 +90,21 @@ __attribute__((always_inline)) inline void attendSplit(const NativeAttention& wo
   }
 }
 
-using Attend = void (*)(const NativeAttention& work, uint64_t index);
+using Attend = void (*)(const AttentionWork& work, uint64_t index);
 
 #if defined(__x86_64__)
 template <uint32_t HeadDim, uint32_t Rest>
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))) void attendAVX512(
-    const NativeAttention& work, uint64_t index) {
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))) void attendAVX512(const AttentionWork& work,
+                                                                                              uint64_t index) {
   attendSplit<16, HeadDim, Rest>(work, index);
 }
 template <uint32_t HeadDim, uint32_t Rest>
-__attribute__((target("avx2,fma,f16c"))) void attendAVX2(const NativeAttention& work, uint64_t index) {
+__attribute__((target("avx2,fma,f16c"))) void attendAVX2(const AttentionWork& work, uint64_t index) {
   attendSplit<8, HeadDim, Rest>(work, index);
 }
 #endif
 template <uint32_t HeadDim, uint32_t Rest>
-void attendBaseline(const NativeAttention& work, uint64_t index) {
+void attendBaseline(const AttentionWork& work, uint64_t index) {
   attendSplit<4, HeadDim, Rest>(work, index);
 }
 
@@ -131,7 +133,7 @@ Attend attendFor(uint64_t headDim, uint64_t latentDim) {
   }
 }
 
-void reduceHead(const NativeAttention& work, uint64_t head) {
+void reduceHead(const AttentionWork& work, uint64_t head) {
   const float* state = work.state + head * work.splits * 2;
   const uint32_t headDim = work.latentDim != 0 ? work.latentDim : work.headDim;
   float maximum = -INFINITY, sum = 0.0f, result[kMaxHeadDim] = {};
@@ -146,13 +148,7 @@ void reduceHead(const NativeAttention& work, uint64_t head) {
   for (uint32_t i = 0; i < headDim; ++i) work.output[head * headDim + i] = result[i] / sum;
 }
 
-}  // namespace
-
-bool hasNativeAttention(uint64_t headDim, uint64_t latentDim) {
-  return attendFor(headDim, latentDim) != nullptr;
-}
-
-void runNativeAttention(const NativeAttention& work) {
+void attendAll(const AttentionWork& work) {
   const Attend attend = attendFor(work.headDim, work.latentDim);
   if (!attend) return;
   host::runInParallel(uint64_t(work.kvHeads) * work.splits, work.workers, [&](uint64_t begin, uint64_t end) {
@@ -161,6 +157,55 @@ void runNativeAttention(const NativeAttention& work) {
   host::runInParallel(uint64_t(work.kvHeads) * work.queriesPerHead, work.workers, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) reduceHead(work, i);
   });
+}
+
+}  // namespace
+
+bool PlainAttention::canRun(const DecodeCase& shape) {
+  return attendFor(shape.headDim, shape.latentDim) != nullptr;
+}
+
+PlainAttention::PlainAttention(const DecodeCase& shape, uint32_t copies, uint32_t workers)
+    : rows_(shape.rows), length_(shape.length) {
+  const uint64_t elements = shape.heads() * shape.valueDim();
+  const auto splits = static_cast<uint32_t>(std::clamp<uint64_t>(shape.length / 256, 1, 8));
+  for (uint32_t i = 0; i < copies; ++i) {
+    for (const auto& [planes, headDim] : {std::pair(&keys_, shape.headDim), std::pair(&values_, shape.valueDim())}) {
+      const uint64_t bytes = shape.kvHeads * shape.length * headDim * 2;
+      fillWithHalves(planes->emplace_back(bytes).data(), bytes, -1, 1);
+    }
+  }
+  std::vector<_Float16> halves(shape.rows * shape.heads() * shape.queryDim());
+  fillWithHalves(reinterpret_cast<std::byte*>(halves.data()), halves.size() * 2, -3, 3);
+  queries_.assign(halves.begin(), halves.end());
+  partial_.resize(elements * splits);
+  state_.resize(shape.heads() * splits * 2);
+  output_.resize(shape.rows * elements);
+  work_ = {.partial = partial_.data(),
+           .state = state_.data(),
+           .kvHeads = static_cast<uint32_t>(shape.kvHeads),
+           .queriesPerHead = static_cast<uint32_t>(shape.group),
+           .capacity = static_cast<uint32_t>(shape.length),
+           .splits = splits,
+           .scale = shape.scale(),
+           .workers = workers ? workers : host::coreCount(),
+           .headDim = static_cast<uint32_t>(shape.headDim),
+           .latentDim = static_cast<uint32_t>(shape.latentDim)};
+}
+
+double PlainAttention::seconds() {
+  work_.keys = keys_[next_].data();
+  work_.values = values_[next_].data();
+  next_ = (next_ + 1) % keys_.size();
+  const auto start = std::chrono::steady_clock::now();
+  const uint64_t elements = output_.size() / rows_;
+  for (uint64_t row = 0; row < rows_; ++row) {
+    work_.queries = queries_.data() + row * (queries_.size() / rows_);
+    work_.output = output_.data() + row * elements;
+    work_.keyCount = static_cast<uint32_t>(length_ - rows_ + row + 1);
+    attendAll(work_);
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace mnk::bench

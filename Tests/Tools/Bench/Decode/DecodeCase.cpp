@@ -1,6 +1,6 @@
 #include "DecodeCase.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 std::string Storage::text() const {
   if (!codec) return "f16";
@@ -13,13 +13,6 @@ std::vector<Storage> Storage::all() {
   for (uint32_t bits = 2; bits <= 8; ++bits) storages.push_back(turbo(bits));
   storages.push_back({KVCodec{.name = KVCodecName::mlx1, .bits = 4}});
   return storages;
-}
-
-std::optional<Storage> Storage::named(std::string_view text) {
-  for (const Storage& storage : all()) {
-    if (storage.text() == text) return storage;
-  }
-  return {};
 }
 
 Result<uint64_t> Storage::bytes(uint64_t headDim) const {
@@ -88,4 +81,4 @@ std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows) {
   return cases;
 }
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

@@ -8,7 +8,7 @@
 #include "MLXNativeKernels/Device.hpp"
 #include "Measurement.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 // The device's library and the shader text.
 struct ShippedSize {
@@ -30,4 +30,4 @@ void printHeading(const DeviceReport& report);
 void print(const Measurement& measured);
 Result<void> writeJSON(const std::string& path, const std::vector<DeviceReport>& reports);
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

@@ -7,8 +7,8 @@
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Result.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 Result<void> tune(const std::shared_ptr<Device>& device, std::vector<DecodeCase> cases);
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

@@ -4,20 +4,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "MLXNativeKernels/KVCodec.hpp"
 #include "MLXNativeKernels/Result.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 // How the cache stores its vectors: as f16 or quantized.
 struct Storage {
   std::optional<KVCodec> codec = {};
 
   std::string text() const;  // "f16", "turbo4", "mlx1-4"
-  static std::optional<Storage> named(std::string_view text);
   static std::vector<Storage> all();
   static Storage f16() { return {}; }
   static Storage turbo(uint32_t bits) { return {KVCodec{.bits = bits}}; }
@@ -64,4 +62,4 @@ struct Axes {
 // latent cache with 128 query heads.
 std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows);
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

@@ -4,9 +4,10 @@
 #include <optional>
 
 #include "DecodeCase.hpp"
+#include "DecodeOptions.hpp"
 #include "DecodeProblem.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 struct Measurement {
   DecodeCase shape;
@@ -23,18 +24,7 @@ struct Measurement {
   double operationsPerSecond() const { return static_cast<double>(shape.operations()) / seconds; }
 };
 
-struct MeasuringOptions {
-  AttentionOptions attention = {};
-  bool isCold = false;
-  bool comparesPlain = false;
-  double budget = 0.25;  // seconds for the op's runs, of which there are at least five
-};
-
 Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeCase& shape,
-                            const MeasuringOptions& options);
+                            const DecodeOptions& options);
 
-// The median time of each plan, all interleaved; infinity if there is no plan.
-Result<std::vector<double>> medianSeconds(const std::shared_ptr<Device>& device,
-                                          const std::vector<std::optional<Plan>>& plans, double budget);
-
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

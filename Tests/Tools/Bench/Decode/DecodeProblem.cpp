@@ -1,60 +1,27 @@
 #include "DecodeProblem.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "Bench/Timing.hpp"
 #include "FlashDecode/FlashDecodeTypes.h"
+#include "Timing.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 namespace {
-
-constexpr size_t kPattern = 65521;  // prime
-
-template <typename T>
-std::vector<T> pattern(float least, float most) {
-  std::vector<T> numbers(kPattern);
-  uint32_t seed = 1;
-  for (T& number : numbers) {
-    seed = seed * 1664525 + 1013904223;
-    number = static_cast<T>(least + (most - least) * static_cast<float>(seed >> 8) * 0x1p-24f);
-  }
-  return numbers;
-}
-
-template <typename T>
-void fill(std::byte* memory, uint64_t bytes, const std::vector<T>& with) {
-  for (uint64_t at = 0; at < bytes; at += with.size() * sizeof(T)) {
-    std::memcpy(memory + at, with.data(), std::min<uint64_t>(with.size() * sizeof(T), bytes - at));
-  }
-}
-
-Result<Tensor> filled(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents,
-                      float least, float most) {
-  auto tensor = makeTensor(device, dtype, extents);
-  if (!tensor) return tensor;
-  std::byte* memory = tensor->buffer()->contents();
-  const uint64_t bytes = tensor->byteCount();
-  if (dtype == DType::f16) fill(memory, bytes, pattern<_Float16>(least, most));
-  if (dtype == DType::f32) fill(memory, bytes, pattern<float>(least, most));
-  if (dtype == DType::u8) fill(memory, bytes, pattern<uint8_t>(least, most));
-  return tensor;
-}
 
 Result<QuantizedKVPlane> makePlane(const std::shared_ptr<Device>& device, const DecodeCase& of, uint64_t headDim) {
   const KVCodec& codec = *of.storage.codec;
   auto row = sizes(codec, headDim);
   if (!row) return std::move(row).error();
   // Any byte is a valid code. The scales suit vectors with elements around one half.
-  auto codes = filled(device, DType::u8, {of.kvHeads, of.length, row->codeBytes}, 0, 256);
+  auto codes = makeFilled(device, DType::u8, {of.kvHeads, of.length, row->codeBytes}, 0, 256);
   if (!codes) return std::move(codes).error();
   const bool isNorm = codec.name == KVCodecName::mlx1 && row->scales == 1;
   const float size = isNorm ? 0.5f * std::sqrt(static_cast<float>(headDim)) : 0.5f;
   auto scales = row->scales == 1
-                    ? filled(device, codec.scaleType(), {of.kvHeads, of.length}, 0.8f * size, size)
-                    : filled(device, codec.scaleType(), {of.kvHeads, of.length, row->scales}, 0.8f * size, size);
+                    ? makeFilled(device, codec.scaleType(), {of.kvHeads, of.length}, 0.8f * size, size)
+                    : makeFilled(device, codec.scaleType(), {of.kvHeads, of.length, row->scales}, 0.8f * size, size);
   if (!scales) return std::move(scales).error();
   return QuantizedKVPlane{.codec = codec, .codes = *codes, .scales = *scales};
 }
@@ -69,9 +36,9 @@ Result<void> makeCache(const std::shared_ptr<Device>& device, const DecodeCase& 
     op.over = QuantizedKVCacheView{.keys = *keys, .values = *values, .latentDim = latentDim};
     return {};
   }
-  auto keys = filled(device, DType::f16, {of.kvHeads, of.length, of.headDim}, -1, 1);
+  auto keys = makeFilled(device, DType::f16, {of.kvHeads, of.length, of.headDim}, -1, 1);
   if (!keys) return std::move(keys).error();
-  auto values = filled(device, DType::f16, {of.kvHeads, of.length, of.valueDim()}, -1, 1);
+  auto values = makeFilled(device, DType::f16, {of.kvHeads, of.length, of.valueDim()}, -1, 1);
   if (!values) return std::move(values).error();
   op.over = KVCacheView{.keys = *keys, .values = *values, .latentDim = latentDim};
   return {};
@@ -79,14 +46,10 @@ Result<void> makeCache(const std::shared_ptr<Device>& device, const DecodeCase& 
 
 }  // namespace
 
-void fillWithHalves(std::byte* memory, uint64_t bytes, float least, float most) {
-  fill(memory, bytes, pattern<_Float16>(least, most));
-}
-
 Result<DecodeProblem> DecodeProblem::make(const std::shared_ptr<Device>& device, const DecodeCase& shape,
                                           uint32_t copies) {
   DecodeProblem problem{.device = device};
-  auto queries = filled(device, DType::f16, {shape.rows, shape.heads(), shape.queryDim()}, -3, 3);
+  auto queries = makeFilled(device, DType::f16, {shape.rows, shape.heads(), shape.queryDim()}, -3, 3);
   if (!queries) return std::move(queries).error();
   auto into = makeTensor(device, DType::f16, {shape.rows, shape.heads(), shape.valueDim()});
   if (!into) return std::move(into).error();
@@ -126,4 +89,4 @@ ChosenWork ChosenWork::of(const Plan& plan) {
   return work;
 }
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

@@ -8,7 +8,7 @@
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
 #include "Support/Format.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 namespace {
 
@@ -48,4 +48,4 @@ Result<void> tune(const std::shared_ptr<Device>& device, std::vector<DecodeCase>
   return {};
 }
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

@@ -7,7 +7,7 @@
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "Support/Format.hpp"
 
-namespace mnk::bench::decode {
+namespace mnk::bench {
 
 namespace {
 
@@ -106,11 +106,11 @@ Result<void> writeJSON(const std::string& path, const std::vector<DeviceReport>&
   file << "]\n";
   file.flush();
   if (file) return {};
-  return Error{.op = "decode-bench",
+  return Error{.op = "bench",
                .what = "the results cannot be written",
                .got = path,
                .expected = "a file that can be made or replaced",
                .fix = "Name another file after --json."};
 }
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

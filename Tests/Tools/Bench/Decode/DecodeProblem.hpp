@@ -7,10 +7,7 @@
 #include "DecodeCase.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
 
-namespace mnk::bench::decode {
-
-// Repeats a pattern of numbers whose length is coprime to a vector's.
-void fillWithHalves(std::byte* memory, uint64_t bytes, float least, float most);
+namespace mnk::bench {
 
 struct DecodeProblem {
   std::shared_ptr<Device> device;
@@ -30,4 +27,4 @@ struct ChosenWork {
   static ChosenWork of(const Plan& plan);
 };
 
-}  // namespace mnk::bench::decode
+}  // namespace mnk::bench

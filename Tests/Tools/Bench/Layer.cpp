@@ -1,6 +1,5 @@
-#include "TimeLayer.hpp"
-
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <latch>
@@ -12,6 +11,8 @@
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MLXNativeKernels/RecordedStep.hpp"
+#include "Ops.hpp"
+#include "Timing.hpp"
 
 namespace {
 
@@ -37,26 +38,34 @@ namespace mnk::bench {
 namespace {
 
 constexpr uint32_t kLayers = 32, kHeads = 32, kKVHeads = 8, kHeadDim = 128;
+constexpr uint32_t kSteps = 300;
 constexpr uint32_t kQueued = 4;  // runs of a recorded step that are timed together
+
+struct LayerCost {
+  double seconds = 0;      // the median of several steps, per layer
+  double allocations = 0;  // in one step, per layer
+  double dispatches = 0;
+};
+// The last is run again, including submission; the others are encoded.
+constexpr const char* kCalls[] = {"rotate, append, attend, planned afresh", "rotate, append, attend",
+                                  "appendAndAttend, which rotates", "the same, recorded and run again"};
+constexpr size_t kRecorded = std::size(kCalls) - 1;
+using LayerCosts = std::array<LayerCost, std::size(kCalls)>;
 
 struct Layer {
   AttentionCache cache;
   Tensor queries, keys, values, results;
 };
 
-Result<std::vector<Layer>> makeLayers(const std::shared_ptr<Device>& device, bool isQuantized, uint32_t steps) {
-  const auto zeros = [&](uint64_t heads) -> Result<Tensor> {
-    auto shape = Shape::make({heads, kHeadDim});
-    if (!shape) return std::move(shape).error();
-    return Tensor::zeros(device, DType::f16, *shape);
-  };
-  AttentionCacheDescriptor descriptor{.kvHeads = kKVHeads, .headDim = kHeadDim, .capacity = steps};
+Result<std::vector<Layer>> makeLayers(const std::shared_ptr<Device>& device, bool isQuantized) {
+  const auto tokens = [&](uint64_t heads) { return makeTensor(device, DType::f16, {heads, kHeadDim}); };
+  AttentionCacheDescriptor descriptor{.kvHeads = kKVHeads, .headDim = kHeadDim, .capacity = kSteps};
   if (isQuantized) descriptor.quantized.emplace();
   std::vector<Layer> layers;
   for (uint32_t i = 0; i < kLayers; ++i) {
     auto cache = AttentionCache::make(device, descriptor);
     if (!cache) return std::move(cache).error();
-    auto queries = zeros(kHeads), keys = zeros(kKVHeads), values = zeros(kKVHeads), results = zeros(kHeads);
+    auto queries = tokens(kHeads), keys = tokens(kKVHeads), values = tokens(kKVHeads), results = tokens(kHeads);
     for (const auto* tensor : {&queries, &keys, &values, &results}) {
       if (!*tensor) return tensor->error();
     }
@@ -123,14 +132,12 @@ Result<LayerCost> timeRuns(const std::shared_ptr<Device>& device, const Recorded
   return LayerCost{.seconds = took.count() / kEach, .allocations = static_cast<double>(allocations) / kEach};
 }
 
-}  // namespace
-
-Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
+Result<LayerCosts> timeLayer(bool isQuantized) {
   auto device = host::makeDevice({.workers = 1});
   if (!device) return std::move(device).error();
-  auto layers = makeLayers(*device, isQuantized, steps);
+  auto layers = makeLayers(*device, isQuantized);
   if (!layers) return std::move(layers).error();
-  auto recordedLayers = makeLayers(*device, isQuantized, steps);
+  auto recordedLayers = makeLayers(*device, isQuantized);
   if (!recordedLayers) return std::move(recordedLayers).error();
   auto recorded = RecordedStep::record(*device, [&](CommandEncoder& encoder) -> Result<void> {
     for (Layer& layer : *recordedLayers) {
@@ -140,9 +147,9 @@ Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
   });
   if (!recorded) return std::move(recorded).error();
   constexpr EncodeLayer kEncode[] = {encodePlanned, encodeRepeated, encodeOnce};
-  std::vector<double> times[kLayerCalls];
+  std::vector<double> times[std::size(kCalls)];
   LayerCosts costs;
-  for (uint32_t position = 0; position < steps; ++position) {
+  for (uint32_t position = 0; position < kSteps; ++position) {
     for (size_t call = 0; call < std::size(kEncode); ++call) {
       CommandEncoder encoder(*device);
       const uint64_t allocated = allocationCount;
@@ -160,33 +167,37 @@ Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
       if (auto done = committed->wait(); !done) return std::move(done).error();
     }
   }
-  constexpr auto kRecorded = static_cast<size_t>(LayerCall::recorded);
   costs[kRecorded].dispatches = static_cast<double>(recorded->summary().total.dispatches) / kLayers;
-  for (uint32_t position = 0; position + kQueued <= steps; position += kQueued) {
+  for (uint32_t position = 0; position + kQueued <= kSteps; position += kQueued) {
     auto ran = timeRuns(*device, *recorded);
     if (!ran) return std::move(ran).error();
     costs[kRecorded].allocations = ran->allocations;
     times[kRecorded].push_back(ran->seconds);
   }
-  for (size_t call = 0; call < kLayerCalls; ++call) {
-    std::sort(times[call].begin(), times[call].end());
-    costs[call].seconds = times[call][times[call].size() / 2];
-  }
+  for (size_t call = 0; call < costs.size(); ++call) costs[call].seconds = median(std::move(times[call]));
   return costs;
 }
 
-const char* name(LayerCall call) {
-  switch (call) {
-    case LayerCall::planned:
-      return "rotate, append, attend, planned afresh";
-    case LayerCall::repeated:
-      return "rotate, append, attend";
-    case LayerCall::oneCall:
-      return "appendAndAttend, which rotates";
-    case LayerCall::recorded:
-      return "the same, recorded and run again";
+}  // namespace
+
+Result<void> benchLayer() {
+  fmt::print(
+      "\nEncoding a decode layer, {} query heads over {} key/value heads of {}: rotate, append, attend; for each of "
+      "{}\n",
+      kHeads, kKVHeads, kHeadDim, kLayers);
+  for (const bool isQuantized : {false, true}) {
+    auto costs = timeLayer(isQuantized);
+    if (!costs) return std::move(costs).error();
+    for (size_t call = 0; call < costs->size(); ++call) {
+      const LayerCost& cost = (*costs)[call];
+      fmt::print(
+          "  {:<12}   {:<38}   {:.1f} dispatches   {:5.1f} allocations   {:6.2f} us, {:5.2f} a dispatch   ratio "
+          "{:.2f}\n",
+          isQuantized ? "turbo 4 bits" : "f16", kCalls[call], cost.dispatches, cost.allocations, cost.seconds * 1e6,
+          cost.seconds / cost.dispatches * 1e6, cost.seconds / costs->front().seconds);
+    }
   }
-  return "";
+  return {};
 }
 
 }  // namespace mnk::bench
