@@ -5,10 +5,10 @@
 using namespace mnk::objc_test;
 
 // Steps over views and lists, in chunks, over sliding windows, and copies of sequences.
-@interface CacheStepTests : DeviceTestCase
+@interface ObjCCacheStepTests : DeviceTestCase
 @end
 
-@implementation CacheStepTests
+@implementation ObjCCacheStepTests
 
 - (MNKAttentionCacheDescriptor *)descriptorWithHeads:(NSUInteger)heads capacity:(NSUInteger)capacity {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:heads

@@ -6,10 +6,10 @@
 
 using namespace mnk::objc_test;
 
-@interface TensorTests : DeviceTestCase
+@interface ObjCTensorTests : DeviceTestCase
 @end
 
-@implementation TensorTests
+@implementation ObjCTensorTests
 
 - (void)testANewTensorIsZeroAndReportsItsExtents {
   MNKTensor *tensor = [self zeros:@[ @2, @3, @4 ] type:MNKElementTypeUInt16];
@@ -150,7 +150,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(different.count, 2u);
 }
 
-static MNKTensor *makeTensor(TensorTests *self, NSArray *shape, MNKElementType type, NSError **error) {
+static MNKTensor *makeTensor(ObjCTensorTests *self, NSArray *shape, MNKElementType type, NSError **error) {
   *error = nil;
   return [MNKTensor zerosWithShape:shape elementType:type device:self.device error:error];
 }

@@ -9,10 +9,10 @@ using namespace mnk::objc_test;
 using test::FakeDevice;
 
 // Memory that submitted work may still access, failing work, and calls that wait for it.
-@interface InFlightTests : DeviceTestCase
+@interface ObjCInFlightTests : DeviceTestCase
 @end
 
-@implementation InFlightTests
+@implementation ObjCInFlightTests
 
 // Commits the Hadamard transform of (1, 0, 0, 0), whose elements are all 0.5.
 - (MNKCompletion *)committedTransformOf:(MNKTensor *)tensor {

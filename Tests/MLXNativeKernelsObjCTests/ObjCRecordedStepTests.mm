@@ -4,10 +4,10 @@
 using namespace mnk::objc_test;
 
 // Steps that are recorded once and run again.
-@interface RecordedStepTests : DeviceTestCase
+@interface ObjCRecordedStepTests : DeviceTestCase
 @end
 
-@implementation RecordedStepTests
+@implementation ObjCRecordedStepTests
 
 - (MNKAttentionCache *)cacheOf:(NSUInteger)capacity {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1

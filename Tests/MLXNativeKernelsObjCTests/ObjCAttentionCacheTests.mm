@@ -7,10 +7,10 @@
 
 using namespace mnk::objc_test;
 
-@interface AttentionCacheTests : DeviceTestCase
+@interface ObjCAttentionCacheTests : DeviceTestCase
 @end
 
-@implementation AttentionCacheTests
+@implementation ObjCAttentionCacheTests
 
 - (MNKAttentionCacheDescriptor *)descriptor {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
