@@ -14,12 +14,12 @@ tested += -Xcxx -index-store-path -Xcxx ''
 endif
 test check: export MNK_SOFT_METAL := $(package)
 test check: export MNK_TOOLS := $(package)
-check bench decode-bench: export MNK_BENCHES := $(package)
-check bench decode-bench: export MNK_HOST_AVX512 := $(package)
+check bench: export MNK_BENCHES := $(package)
+check bench: export MNK_HOST_AVX512 := $(package)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-consumer test-objc check shaders fuzz check-asan check-tsan check-memory \
-  check-arm64 check-apple mac-report compare tables embed unify demo bench decode-bench docs format lint layering ci clean
+  check-arm64 check-apple mac-report compare tables embed unify demo bench docs format lint layering ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -44,8 +44,8 @@ check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narr
 
 shaders: setup ## check that Apple's compiler would accept the kernels, as far as Linux can tell
 	@Tests/Tools/ShaderCheck/shader_check.py --all Shaders/*/*.metal Shaders/*/*.h
-	@Tests/Tools/ShaderCheck/shader_check.py --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal \
-	  Tests/Shaders/CodeSearch.metal Tests/Shaders/RotaryTable.metal
+	@Tests/Tools/ShaderCheck/shader_check.py --tests Tests/Shaders/BlockSums.metal Tests/Shaders/CodeSearch.metal \
+	  Tests/Shaders/RotaryTable.metal
 	@.ci/unroll
 
 check-apple: setup ## type-check what a Mac compiles; ARGS=--all-editions adds iOS
@@ -81,11 +81,8 @@ compare: setup ## measure attention beside MLX, which this installs, and llama.c
 demo: setup ## generate text with a small language model; ARGS=--help
 	swift run $(examples) decode-demo $(ARGS)
 
-bench: setup ## measure kernels against plain C++ and memcpy, and the cost of encoding
+bench: setup ## measure kernels against plain C++, memcpy and reads, and the cost of encoding; ARGS=decode, ARGS=--help
 	swift run -c release bench $(ARGS)
-
-decode-bench: setup ## measure FlashDecode against a read of the same bytes and plain C++; ARGS=--help
-	swift run -c release decode-bench $(ARGS)
 
 check-arm64: setup ## build the core for arm64 and run its tests, under qemu if needed
 	@.ci/check-arm64

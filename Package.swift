@@ -145,14 +145,9 @@ let toolTargets: [Target] = [
 
 let benchTargets: [Target] = [
     .target(
-        name: "BenchSupport", path: "Tests/Tools/Bench", exclude: ["Main"], cxxSettings: cxxSettings(root: "../../..")),
+        name: "BenchSupport", path: "Tests/Tools/Bench", exclude: ["Main"],
+        cxxSettings: cxxSettings(root: "../../..") + [.headerSearchPath("../../Core")]),
     .executableTarget(name: "bench", dependencies: ["BenchSupport"] + all, path: "Tests/Tools/Bench/Main"),
-    .target(
-        name: "DecodeBenchSupport", path: "Tests/Tools/DecodeBench", exclude: ["Main"],
-        cxxSettings: cxxSettings(root: "../../..") + [.headerSearchPath("..")]),
-    .executableTarget(
-        name: "decode-bench", dependencies: ["BenchSupport", "DecodeBenchSupport"] + all,
-        path: "Tests/Tools/DecodeBench/Main"),
 ]
 
 let package = Package(

@@ -80,7 +80,6 @@ makeAppModules() {
     -emit-module-path "$out/MLXNativeKernels.swiftmodule"
   withCore -emit-module -module-name Accelerate "$appleSDK/Swift/Accelerate.swift" \
     -emit-module-path "$out/Accelerate.swiftmodule"
-  withCore -emit-module -module-name JargonLM Examples/JargonLM/*.swift -emit-module-path "$out/JargonLM.swiftmodule"
   for system in macOS iOS; do
     copiesOf "$out/$system-sdk" "$appleSDK/Swift/SwiftUI.swift"
     withCore -emit-module -D "FOR_$system" -module-name SwiftUI "$out/$system-sdk/SwiftUI.swift" \
@@ -98,10 +97,10 @@ copiesOf() {
   for file in "$@"; do sed -E 's/os\((macOS|iOS)\)/FOR_\1/g' "$file" >"$folder/$(basename "$file")"; done
 }
 
-# typecheckApp SYSTEM FILE…
+# typecheckApp SYSTEM FILE…: with the language model, which the app compiles.
 typecheckApp() {
   local system=$1 folder=$root/swift-app/$1
   shift
-  copiesOf "$folder" "$@"
+  copiesOf "$folder" Examples/JargonLM/*.swift "$@"
   withCore -typecheck -D "FOR_$system" -module-name DecodeDemo -I "$folder-sdk" "$folder"/*.swift
 }

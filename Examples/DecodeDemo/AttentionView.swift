@@ -1,4 +1,3 @@
-import JargonLM
 import SwiftUI
 
 /// The newest tokens, shaded by their weight for the next one. The heaviest are also underlined, so that color is not

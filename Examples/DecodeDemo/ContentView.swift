@@ -1,4 +1,3 @@
-import JargonLM
 import SwiftUI
 
 /// The text on one side, the caches on the other, and the buttons below. Each window has its own writer.

@@ -1,4 +1,3 @@
-import JargonLM
 import SwiftUI
 
 /// The buttons, and one line of status.

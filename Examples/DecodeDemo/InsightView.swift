@@ -1,4 +1,3 @@
-import JargonLM
 import SwiftUI
 
 /// The device and the caches while the model writes.

@@ -1,4 +1,3 @@
-import JargonLM
 import SwiftUI
 
 /// The slots of a windowed layer's cache. The newest position overwrites the oldest one's slot, so the ring turns.

@@ -1,4 +1,3 @@
-import JargonLM
 import SwiftUI
 
 /// The prompt with its options, and the generated text.

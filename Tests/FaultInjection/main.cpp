@@ -1,8 +1,5 @@
 // Runs a scenario once for each allocation in calls of the library, making that one fail, then with several failing in
-// a row:
-//   inject [--device host|metal] [--api c++|c] [--cold | --warm] [--part library|ops|dense|quantized|files]
-//     [--burst N] [--stride N] [--point N]
-// A failure prints the options that reproduce it.
+// a row. A failure prints the options that reproduce it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sanitizer/common_interface_defs.h>
@@ -11,22 +8,23 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <optional>
 
+#include "Harness/Arguments.hpp"
 #include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
 #include "Scenario.hpp"
 #include "SoftMetal.hpp"
 
+using namespace mnk::arguments;
 using namespace mnk::inject;
 
 namespace {
 
 struct Options {
   std::optional<bool> isMetal, isC, isCold;
-  std::optional<std::string_view> part;
+  std::optional<Part> part;
   std::optional<uint64_t> burst, stride, point;
 };
 
@@ -130,33 +128,6 @@ class Suite {
   Tally ignored_;
 };
 
-Options parse(int count, char** arguments) {
-  Options options;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view option = arguments[i];
-    const auto value = [&] { return i + 1 < count ? std::string_view(arguments[++i]) : std::string_view(); };
-    if (option == "--device") {
-      options.isMetal = value() == "metal";
-    } else if (option == "--api") {
-      options.isC = value() == "c";
-    } else if (option == "--cold" || option == "--warm") {
-      options.isCold = option == "--cold";
-    } else if (option == "--part") {
-      options.part = value();
-    } else if (option == "--stride") {
-      options.stride = std::strtoull(value().data(), nullptr, 10);
-    } else if (option == "--burst") {
-      options.burst = std::strtoull(value().data(), nullptr, 10);
-    } else if (option == "--point") {
-      options.point = std::strtoull(value().data(), nullptr, 10);
-    } else {
-      std::fprintf(stderr, "unknown option %s\n", arguments[i]);
-      std::exit(2);
-    }
-  }
-  return options;
-}
-
 struct Total {
   uint64_t points = 0, bursts = 0, failures = 0;
   Tally calls;
@@ -190,7 +161,20 @@ void runSuite(const Options& options, bool isC, const Setting& setting, Total& t
 
 int main(int count, char** arguments) {
   mnk_register_host_device();
-  const Options options = parse(count, arguments);
+  Options options;
+  std::vector<std::pair<std::string, std::optional<Part>>> parts;
+  for (const Part part : kParts) parts.emplace_back(kPartNames[static_cast<size_t>(part)], part);
+  const Option table[] = {
+      {"--device", "KIND", "host or metal", choice(options.isMetal, {{"host", false}, {"metal", true}})},
+      {"--api", "NAME", "c++ or c", choice(options.isC, {{"c++", false}, {"c", true}})},
+      {"--cold", "", "the scenario makes the device", constant(options.isCold, true)},
+      {"--warm", "", "the device is there before", constant(options.isCold, false)},
+      {"--part", "NAME", "library, ops, dense, quantized or files", choice(options.part, parts)},
+      {"--burst", "N", "how many allocations fail in a row", number(options.burst, 1)},
+      {"--stride", "N", "the distance of allocations that fail", number(options.stride, 1)},
+      {"--point", "N", "only this allocation fails", number(options.point)}};
+  const std::string_view about = "inject OPTIONS: fails allocations of the library";
+  if (const auto status = readArguments(about, table, {arguments + 1, arguments + count})) return *status;
   std::set_terminate(reportTermination);
   char folder[] = "/tmp/mnk-inject-XXXXXX";
   if (!::mkdtemp(folder) || ::setenv("TMPDIR", folder, 1) != 0) return 2;
@@ -201,7 +185,7 @@ int main(int count, char** arguments) {
         for (const Part part : kParts) {
           if (options.isMetal.value_or(isMetal) != isMetal || options.isC.value_or(isC) != isC ||
               options.isCold.value_or(isCold) != isCold || (isCold && (part == Part::library || part == Part::files)) ||
-              options.part.value_or(kPartNames[static_cast<size_t>(part)]) != kPartNames[static_cast<size_t>(part)]) {
+              options.part.value_or(part) != part) {
             continue;
           }
           runSuite(options, isC, {part, isMetal, isCold, folder}, total);

@@ -1,65 +1,28 @@
 // Fuzzes the C API with random and adversarial descriptors. Every case is either refused with a complete error and
 // changes nothing, or does what its reference says. Cases that are drawn as valid must not be refused.
-//   fuzz [--cases N] [--seed S] [--target NAME] [--workers N]
-//   fuzz --target NAME --seed S --case N      one case again, in words
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <vector>
 
 #include "Crash.hpp"
 #include "FuzzRun.hpp"
+#include "Harness/Arguments.hpp"
 #include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
 #include "Target.hpp"
 
+using namespace mnk::arguments;
 using namespace mnk::fuzz;
 
 namespace {
 
 constexpr uint64_t kEnoughToMeetAll = 400'000;
 
-bool readNumber(const char* text, uint64_t& number) {
-  const char* end = text + std::strlen(text);
-  const auto read = std::from_chars(text, end, number);
-  return read.ec == std::errc() && read.ptr == end;
-}
-
-bool isTarget(std::string_view name) {
-  for (const Target& target : targets()) {
-    if (target.name == name) return true;
-  }
-  return false;
-}
-
-// What is wrong with the arguments; empty where they are fine.
-std::string readOptions(int count, char** arguments, FuzzRunOptions& options) {
-  for (int i = 1; i < count; i += 2) {
-    const std::string_view option = arguments[i];
-    if (i + 1 == count) return fmt::format("{} needs a value", option);
-    const char* value = arguments[i + 1];
-    if (option == "--target") {
-      options.target = value;
-      if (!isTarget(value)) return fmt::format("there is no target {}", value);
-      continue;
-    }
-    uint64_t number = 0;
-    if (!readNumber(value, number)) return fmt::format("{} needs a number, not {}", option, value);
-    if (option == "--cases") {
-      options.cases = number;
-    } else if (option == "--seed") {
-      options.seed = number;
-    } else if (option == "--case") {
-      options.only = number;
-    } else if (option == "--workers") {
-      if (number == 0) return "--workers needs a number of at least 1, not 0";
-      options.workers = static_cast<uint32_t>(std::min<uint64_t>(number, kMostWorkers));
-    } else {
-      return fmt::format("unknown: {} {}", option, value);
-    }
-  }
-  return {};
+std::string readTarget(std::string_view name, std::string& target) {
+  std::vector<std::string> names;
+  for (const Target& each : targets()) names.emplace_back(each.name);
+  target = name;
+  return std::ranges::count(names, name) != 0 ? "" : mnk::oneOf(names, "nothing");
 }
 
 std::string_view name(uint32_t code) {
@@ -71,10 +34,15 @@ std::string_view name(uint32_t code) {
 int main(int argumentCount, char** arguments) {
   mnk_register_host_device();
   FuzzRunOptions options;
-  if (const std::string wrong = readOptions(argumentCount, arguments, options); !wrong.empty()) {
-    fmt::print(stderr, "fuzz: {}\n", wrong);
-    return 2;
-  }
+  const mnk::arguments::Option table[] = {
+      {"--cases", "N", "how many, 400000 by default", number(options.cases, 0, UINT64_MAX)},
+      {"--seed", "S", "draws other cases", number(options.seed, 0, UINT64_MAX)},
+      {"--target", "NAME", "draws cases of one target alone",
+       [&](std::string_view name) { return readTarget(name, options.target); }},
+      {"--workers", "N", "threads", number(options.workers, 1)},
+      {"--case", "N", "with the seed and the target: one case again, in words", number(options.only, 0, UINT64_MAX)}};
+  const std::span given(arguments + 1, argumentCount - 1);
+  if (const auto status = readArguments("fuzz OPTIONS: fuzzes the C API", table, given)) return *status;
   nameCaseOnCrash();
   Tally tally = runFuzz(options);
   for (const auto& [what, count] : tally.refusals) fmt::print("{:8} {}\n", count, what);

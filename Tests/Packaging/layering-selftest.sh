@@ -61,7 +61,7 @@ seed "Swift sees only the C API" Sources/MLXNativeKernels/Seeded.swift 'import C
 seed "examples import the package, and its model" Examples/decode-demo/Seeded.swift 'import MLXNativeKernelsCore'
 seed "examples import the package, and its model" Examples/decode-demo/Seeded.swift '@testable import MLXNativeKernelsCoreTests'
 seed "the model knows no user interface" Examples/JargonLM/Seeded.swift 'import SwiftUI'
-seed "views import their model alone" Examples/DecodeDemo/Seeded.swift 'import MLXNativeKernels'
+seed "views import only SwiftUI" Examples/DecodeDemo/Seeded.swift 'import MLXNativeKernels'
 seed "no C++ interoperability" Package.swift '.interoperabilityMode(.Cxx)'
 seed "references include nothing of Shaders" Tests/Core/SeededReference.cpp '#include "KVCacheWrite/KVCacheWrite.metal"'
 seed "references include nothing of Shaders" Tests/Core/Ops/SeededReference.hpp '#include "KVCacheWrite/KVCacheWriteTypes.h"'

@@ -3,20 +3,21 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "Cache/KilledSave.hpp"
 #include "CoreTests.h"
+#include "Harness/Arguments.hpp"
 #include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
+
+using namespace mnk::arguments;
 
 namespace {
 
-bool fitsOne(const std::string& name, const std::vector<std::string_view>& starts) {
-  return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) { return name.starts_with(start); });
+bool fitsOne(const std::string& name, const std::vector<std::string>& starts) {
+  return std::any_of(starts.begin(), starts.end(), [&](const std::string& start) { return name.starts_with(start); });
 }
 
 // The CPU time of this process and of the compilers it started, which other programs on the machine do not affect.
@@ -37,24 +38,27 @@ double processorSeconds() {
 int core_test_program(int argumentCount, char** arguments) {
   mnk_register_host_device();
   core_test_choose_device();
-  std::vector<std::string_view> only, without;
+  std::vector<std::string> only, without;
   size_t part = 1, parts = 1, slowest = 0;
-  for (int i = 2; i + 1 < argumentCount; i += 2) {
-    const std::string_view option = arguments[i];
-    if (option == "--only") {
-      only.push_back(arguments[i + 1]);
-    } else if (option == "--without") {
-      without.push_back(arguments[i + 1]);
-    } else if (option == "--save-until-killed") {
-      mnk::test::saveUntilKilled(arguments[i + 1]);
-    } else if (option == "--slowest") {
-      slowest = std::strtoul(arguments[i + 1], nullptr, 10);
-    } else if (option != "--part" || std::sscanf(arguments[i + 1], "%zu/%zu", &part, &parts) != 2 ||
-               part - 1 >= parts) {
-      std::printf("unknown: %s %s\n", arguments[i], arguments[i + 1]);
-      return 2;
-    }
-  }
+  const auto added = [](std::vector<std::string>& starts) {
+    return [&starts](std::string_view start) { return starts.emplace_back(start), std::string(); };
+  };
+  const auto readPart = [&](std::string_view value) {
+    const bool isPart = std::sscanf(std::string(value).c_str(), "%zu/%zu", &part, &parts) == 2 && part - 1 < parts;
+    return std::string(isPart ? "" : "a part such as 1/2");
+  };
+  const auto saveUntilKilled = [](std::string_view path) -> std::string {
+    mnk::test::saveUntilKilled(std::string(path));
+  };
+  const Option options[] = {
+      {"--only", "START", "runs the tests whose Suite.Test starts with this; repeatable", added(only)},
+      {"--without", "START", "leaves these out; repeatable", added(without)},
+      {"--part", "I/N", "runs each Nth test", readPart},
+      {"--slowest", "N", "prints the times of the slowest tests", number(slowest)},
+      {"--save-until-killed", "FILE", "saves a cache until it is killed", saveUntilKilled}};
+  const size_t first = std::min(argumentCount, 2);
+  const std::span given(arguments + first, argumentCount - first);
+  if (const auto status = readArguments("LABEL OPTIONS: runs the C++ tests", options, given)) return *status;
   size_t ran = 0, failed = 0, leftOut = 0;
   std::vector<std::pair<double, std::string>> times;
   for (size_t i = part - 1; i < core_test_count(); i += parts) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 #include <memory>
+#include "Harness/Arguments.hpp"
 #include "Harness/Check.hpp"
 #include "Support/ByteRanges.hpp"
 #include <fcntl.h>
@@ -57,6 +58,7 @@
 #include "CAPI/CApiRecordedStepTests.cpp"
 #undef Fixture
 #include "CAPI/CApiTests.cpp"
+#include "Support/ArgumentsTests.cpp"
 #include "Support/ByteRangesTests.cpp"
 #include "Support/FileReplacementTests.cpp"
 #include "Support/FormatTests.cpp"

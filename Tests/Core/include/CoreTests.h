@@ -19,9 +19,8 @@ const char* core_test_run(size_t index);
 // as in a virtual machine, tests of the default device run on the Host device: it says so, and sets MNK_DEVICE.
 void core_test_choose_device(void);
 
-// All of that as a program: LABEL [--only START]… [--without START]… [--part 1/2] [--slowest 10]
-// A START is the beginning of a Suite.TestName. What is left out by --without is named and counted. At the end the
-// slowest tests are named with their times.
+// All of that as a program, whose arguments are LABEL and the options that its --help lists. What is left out by
+// --without is named and counted.
 int core_test_program(int argumentCount, char** arguments);
 
 // The C++ tests' reference of attention, in double, for tests in other languages: `rows` of queries, which are the

@@ -4,6 +4,5 @@
 #include "HostKernels.h"
 
 MNK_HOST_KERNELS_BEGIN
-#include "../../Shaders/BenchAttention.metal"
 #include "../../Shaders/RotaryTable.metal"
 MNK_HOST_KERNELS_END

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
@@ -9,12 +10,61 @@
 
 namespace mnk::bench {
 
+namespace {
+
+constexpr size_t kPattern = 65521;  // prime
+
+template <typename T>
+std::vector<T> pattern(float least, float most) {
+  std::vector<T> numbers(kPattern);
+  uint32_t seed = 1;
+  for (T& number : numbers) {
+    seed = seed * 1664525 + 1013904223;
+    number = static_cast<T>(least + (most - least) * static_cast<float>(seed >> 8) * 0x1p-24f);
+  }
+  return numbers;
+}
+
+template <typename T>
+void fill(std::byte* memory, uint64_t bytes, const std::vector<T>& with) {
+  for (uint64_t at = 0; at < bytes; at += with.size() * sizeof(T)) {
+    std::memcpy(memory + at, with.data(), std::min<uint64_t>(with.size() * sizeof(T), bytes - at));
+  }
+}
+
+}  // namespace
+
+bool report(const Error& error) {
+  fmt::print(stderr, "{}\n", error.message());
+  return false;
+}
+
+std::string workersText(uint32_t workers) {
+  return fmt::format("  {:<9}", countText(workers, "worker"));
+}
+
 Result<Tensor> makeTensor(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents) {
   auto shape = Shape::make(extents);
   if (!shape) return std::move(shape).error();
   auto tensor = Tensor::zeros(device, dtype, *shape);
   if (tensor) std::memset(tensor->buffer()->contents(), 1, tensor->byteCount());
   return tensor;
+}
+
+Result<Tensor> makeFilled(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents,
+                          float least, float most) {
+  auto tensor = makeTensor(device, dtype, extents);
+  if (!tensor) return tensor;
+  std::byte* memory = tensor->buffer()->contents();
+  const uint64_t bytes = tensor->byteCount();
+  if (dtype == DType::f16) fill(memory, bytes, pattern<_Float16>(least, most));
+  if (dtype == DType::f32) fill(memory, bytes, pattern<float>(least, most));
+  if (dtype == DType::u8) fill(memory, bytes, pattern<uint8_t>(least, most));
+  return tensor;
+}
+
+void fillWithHalves(std::byte* memory, uint64_t bytes, float least, float most) {
+  fill(memory, bytes, pattern<_Float16>(least, most));
 }
 
 Result<double> secondsOf(const std::shared_ptr<Device>& device, const Plan& plan) {
@@ -31,6 +81,18 @@ Result<double> secondsOfAll(const std::shared_ptr<Device>& device, std::span<con
   auto summary = done->wait();
   if (!summary) return std::move(summary).error();
   return summary->deviceSeconds;
+}
+
+Result<std::vector<double>> leastSeconds(uint32_t repetitions, const std::vector<TimedRun>& runs) {
+  std::vector<double> least(runs.size(), INFINITY);
+  for (uint32_t i = 0; i < repetitions; ++i) {
+    for (size_t run = 0; run < runs.size(); ++run) {
+      auto seconds = runs[run]();
+      if (!seconds) return std::move(seconds).error();
+      least[run] = std::min(least[run], *seconds);
+    }
+  }
+  return least;
 }
 
 double median(std::vector<double> values) {

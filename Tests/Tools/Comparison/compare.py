@@ -98,7 +98,7 @@ def say(words):
 def main():
     options = arguments()
     shapes = shapes_of(options)
-    say("decode-bench")
+    say("bench decode")
     ours = our_times.measure(shapes, options.device)
     mlx = mlx_times.measure(shapes, say)
     llama = llama_times.measure(shapes, say, options.device)

@@ -1,4 +1,4 @@
-"""Times of this package, from decode-bench."""
+"""Times of this package, from `bench decode`."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ def version():
     return f"MLXNativeKernels {number}" + (f", commit {commit.stdout.strip()}" if commit.returncode == 0 else "")
 
 
-def measure(shapes, device, command=("make", "decode-bench")):
+def measure(shapes, device, command=("make", "bench")):
     times, device_name = {}, f"no {device} device"
     for rows in sorted({shape.rows for shape in shapes}):
         wanted = [shape for shape in shapes if shape.rows == rows]
@@ -44,7 +44,7 @@ def run(command, shapes, device):
             "--storage": [STORAGES[bits] for bits in sorted({one.bits for one in shapes}, reverse=True)],
         }
         words = [f"{option} {','.join(map(str, values))}" for option, values in arguments.items()]
-        done = subprocess.run([*command, "ARGS=" + " ".join(words)], cwd=ROOT, stdout=subprocess.PIPE,
+        done = subprocess.run([*command, "ARGS=decode " + " ".join(words)], cwd=ROOT, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
         lines = [line for line in done.stdout.split("\n") if line and not line.startswith("make")]
         reason = f"failed: {lines[-1]}" if done.returncode != 0 and lines else "not measured"

@@ -15,9 +15,10 @@ import mlx_times
 import our_times
 from shapes import Results, Shape, Time
 
-# Writes the JSON file of its arguments, as decode-bench does, but without the last length.
-DECODE_BENCH = r"""
+# Writes the JSON file of its arguments, as `bench decode` does, but without the last length.
+BENCH = r"""
 import json, re, sys
+assert sys.argv[1].startswith("ARGS=decode ")
 options = dict(re.findall(r"--(\S+) (\S+)", sys.argv[1]))
 print(sys.argv[1])
 if options["device"] == "broken":
@@ -82,18 +83,18 @@ def fake_mlx():
 
 
 class CompareTests(unittest.TestCase):
-    def test_our_times_are_those_of_decode_bench(self):
+    def test_our_times_are_those_of_bench_decode(self):
         shapes = [Shape(1, 1024, 16), Shape(1, 1024, 4), Shape(1, 2048, 16), Shape(64, 1024, 16)]
-        ours = our_times.measure(shapes, "metal", [sys.executable, "-c", DECODE_BENCH])
+        ours = our_times.measure(shapes, "metal", [sys.executable, "-c", BENCH])
         self.assertRegex(ours.about, r"^MLXNativeKernels \d+\.\d+\.\d+.*: Small GPU$")
         self.assertEqual(ours.times[shapes[0]], Time(1024, "f16, 16 bits per element"))
         self.assertEqual(ours.times[shapes[1]], Time(1024, "turbo4, 4.125 bits per element"))
         self.assertEqual(ours.times[shapes[2]], "not measured")
         self.assertEqual(ours.times[shapes[3]], Time(1024, "f16, 16 bits per element"))
 
-    def test_a_broken_decode_bench_is_a_reason(self):
+    def test_a_broken_bench_is_a_reason(self):
         shape = Shape(1, 1024, 16)
-        ours = our_times.measure([shape], "broken", [sys.executable, "-c", DECODE_BENCH])
+        ours = our_times.measure([shape], "broken", [sys.executable, "-c", BENCH])
         self.assertEqual(ours.times[shape], "failed: this device is broken")
 
     def test_llama_cpp_has_times_of_the_same_shapes_only(self):

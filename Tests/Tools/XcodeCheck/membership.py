@@ -10,19 +10,20 @@ HEADERS = {"h", "hpp"}
 # Resources that a product may have.
 RESOURCES = {"docc", "xcprivacy", "xcassets"}
 
-TESTS, TEST_FOLDER = "MLXNativeKernelsCoreTests", "Tests/Core"
+TEST_FOLDER = "Tests/Core"
 # Folders whose files are compiled on a Mac, and their target.
 FOLDERS = {
     "Sources/MLXNativeKernelsCore": "MLXNativeKernels", "Sources/MLXNativeKernels": "MLXNativeKernels",
     "Shaders": "MLXNativeKernels", "Sources/MLXNativeKernelsHost": "MLXNativeKernelsHost",
-    "Tests/MLXNativeKernelsTests": "MLXNativeKernelsTests", TEST_FOLDER: TESTS,
-    "Tests/MLXNativeKernelsObjCTests": "MLXNativeKernelsObjCTests", "Examples/decode-demo": "decode-demo",
-    "Examples/JargonLM": "JargonLM", "Examples/DecodeDemo": "DecodeDemo",
+    "Tests/MLXNativeKernelsTests": "MLXNativeKernelsTests", TEST_FOLDER: "MLXNativeKernelsTests",
+    "Tests/MLXNativeKernelsObjCTests": "MLXNativeKernelsTests", "Examples/JargonLM": "DecodeDemo",
+    "Examples/DecodeDemo": "DecodeDemo",
 }
-# Folders with C++ files that are compiled through unified files, and their targets.
+# Folders with C++ files that the package compiles through unified files, and its targets there.
 UNIFIED = {
     "Sources/MLXNativeKernelsCore": ["MLXNativeKernelsCore"],
-    "Sources/MLXNativeKernelsHost": ["MLXNativeKernelsHost"], TEST_FOLDER: [TESTS, "MLXNativeKernelsTestSupport"],
+    "Sources/MLXNativeKernelsHost": ["MLXNativeKernelsHost"],
+    TEST_FOLDER: ["MLXNativeKernelsCoreTests", "MLXNativeKernelsTestSupport"],
 }
 
 
@@ -30,7 +31,7 @@ class Target:
     """Paths are from the repository."""
 
     def __init__(self, project, files, paths, object):
-        self.object, self.name, self.line = object, object.name, object.line
+        self.object, self.name = object, object.name
         self.is_framework = object.text("productType") == "com.apple.product-type.framework"
         self.compiled, self.headers, self.public, self.copied = set(), set(), set(), []
         for group in project.named(object, "fileSystemSynchronizedGroups"):
@@ -48,7 +49,7 @@ class Target:
                 elif kind(path) in HEADERS:
                     self.headers.add(path)
                 elif kind(path) not in RESOURCES:
-                    self.copied.append((group.line, path))
+                    self.copied.append((group, path))
         # Whether it is part of the library: the framework or the Host device.
         self.is_library = any(path.startswith("Sources/") for path in self.compiled)
         self.swift = sorted(path for path in self.compiled if path.endswith(".swift"))
@@ -63,12 +64,12 @@ def findings(project, files, paths, targets):
         if group.id in paths:
             yield from exceptions(project, files, group, paths[group.id])
     for target in targets:
-        for line, path in target.copied:
+        for group, path in target.copied:
             message = f"{path} would be copied into {target.name} as a resource. Add it to membershipExceptions."
-            yield project.finding(line, message)
+            yield project.finding(group, message)
         for file, count in same_names(target.swift):
             message = f"{target.name} has {count} files called {file}, which Swift refuses. Rename one."
-            yield project.finding(target.line, message)
+            yield project.finding(target.object, message)
         if target.is_framework:
             yield from published(project, target)
     if files.text(Manifest.path) is None:
@@ -83,14 +84,14 @@ def exceptions(project, files, group, folder):
         owner = project.first(one, "target")
         if owner and group.id not in owner.texts("fileSystemSynchronizedGroups"):
             message = f"{one.id} excepts files of {folder} from {owner.name}, which lacks that folder. Correct it."
-            yield project.finding(one.line, message)
+            yield project.finding(one, message)
         seen = set()
         for key in ("membershipExceptions", "publicHeaders", "privateHeaders"):
             for path in one.texts(key):
                 if f"{folder}/{path}" not in found:
-                    yield project.finding(path.line, f"{key}: there is no file {folder}/{path}. Remove the line.")
+                    yield project.finding(one, f"{key}: there is no file {folder}/{path}. Remove the line.")
                 if path in seen:
-                    yield project.finding(path.line, f"{path} is named twice. Remove one.")
+                    yield project.finding(one, f"{path} is named twice. Remove one.")
                 seen.add(path)
 
 
@@ -98,13 +99,13 @@ def published(project, target):
     """Headers in a folder `include` must be public, and no others."""
     meant = {path for path in target.headers if "/include/" in path}
     for path in meant - target.public:
-        yield project.finding(target.line, f"{path} is not among the publicHeaders of {target.name}. Add it.")
+        yield project.finding(target.object, f"{path} is not among the publicHeaders of {target.name}. Add it.")
     for path in target.public - meant:
         message = f"{path} is a public header of {target.name}, but is not in a folder include. Remove it."
-        yield project.finding(target.line, message)
+        yield project.finding(target.object, message)
     for file, count in same_names(target.public):
         message = f"{count} public headers are called {file}, and all are copied into one folder. Rename one."
-        yield project.finding(target.line, message)
+        yield project.finding(target.object, message)
 
 
 def is_for_swiftpm(path):
@@ -135,11 +136,11 @@ def package(project, files, targets):
             if path not in wanted:
                 why = "is for SwiftPM alone" if is_for_swiftpm(path) else "the package does not compile for a Mac"
                 message = f"{target.name} compiles {path}, which {why}. Add it to membershipExceptions."
-                yield project.finding(target.line, message)
+                yield project.finding(target.object, message)
     for path, target in wanted.items():
         if owners.get(path) != [target]:
             got = " and ".join(sorted(owners.get(path, ["no target"])))
-            yield project.finding(1, f"{path} is compiled by {got} (expected {target} alone). Correct the folders.")
+            yield project.finding(project.root, f"{path} is compiled by {got} (expected {target} alone). Correct the folders.")
     for folder, names in UNIFIED.items():
         sources = [source for name in names for source in manifest.sources(name)]
         compiled = {path for path in files.below(folder) if any(within(path, source) for source in sources)}

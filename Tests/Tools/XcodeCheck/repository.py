@@ -7,7 +7,6 @@ from collections import namedtuple
 
 # A reason why Xcode might refuse the project, or might build something else than the package does.
 Finding = namedtuple("Finding", "file line message")
-Import = namedtuple("Import", "module line before")
 
 # Folders that Xcode treats as one item.
 BUNDLES = {"docc", "xcassets", "bundle"}
@@ -30,18 +29,6 @@ def file_name(path):
 
 def within(path, folder):
     return path == folder or path.startswith(folder + "/")
-
-
-@functools.lru_cache(maxsize=None)
-def imports(text):
-    """The lines at the top of a Swift file that import a module, each with the last nonempty line before it."""
-    found, before = [], ""
-    for number, line in enumerate(text.split("\n")[:25], 1):
-        words = line.split()
-        if words[-2:-1] == ["import"]:
-            found.append(Import(words[-1], number, before))
-        before = " ".join(words) or before
-    return found
 
 
 class Repository:
@@ -78,9 +65,6 @@ class Repository:
 
     def text(self, path):
         return self.seeded[path] if path in self.seeded else self._text(path)
-
-    def lines(self, path):
-        return (self.text(path) or "").split("\n")
 
     def is_file(self, path):
         if path in self.seeded:

@@ -7,12 +7,10 @@ import sys
 
 sys.dont_write_bytecode = True
 import includes
+import library
 import membership
-import products
 import references
-import schemes
-import settings
-from project import Project
+from project import Mistake, Project
 from repository import Finding, Repository
 
 ROOT = os.path.dirname(os.path.abspath(__file__)).rsplit("/", 3)[0]
@@ -24,17 +22,15 @@ def check(files):
     text = files.text(PROJECT)
     if text is None:
         return [Finding(PROJECT, 1, "there is no such file. Correct the path of the repository.")], 0, []
-    project = Project(text, PROJECT)
-    # Without a root, all other findings would be noise.
-    if not project.root:
-        return sorted(project.findings), 0, []
+    try:
+        project = Project(text, PROJECT)
+    except Mistake as mistake:
+        return [Finding(PROJECT, mistake.line, str(mistake))], 0, []
     paths, problems = references.paths(project, files)
     targets = [membership.Target(project, files, paths, object) for object in project.targets]
     found = {
-        *project.findings, *problems, *references.findings(project),
-        *membership.findings(project, files, paths, targets), *settings.findings(project, files, paths),
-        *includes.findings(project, files, paths, targets), *schemes.findings(project, files, paths),
-        *products.findings(project, files, paths, targets),
+        *problems, *references.findings(project, files, paths), *membership.findings(project, files, paths, targets),
+        *includes.findings(project, files, paths, targets), *library.findings(project, files, paths, targets),
     }
     return sorted(found), len(project.objects), includes.quoted_folders(project, files, paths, targets)
 

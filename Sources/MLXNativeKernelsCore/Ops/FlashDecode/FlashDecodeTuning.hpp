@@ -1,5 +1,5 @@
 // The FlashDecode tuning table: one row per device family, with its rationale. `prepare` can measure instead, and
-// `decode-bench --tune` shows the gain over the table.
+// `bench decode --tune` shows the gain over the table.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -5,4 +5,4 @@ import MLXNativeKernelsCore
 import MLXNativeKernelsHost
 
 registerHostDevice()
-exit(bench_run())
+exit(bench_run(CommandLine.argc, CommandLine.unsafeArgv))

@@ -5,8 +5,8 @@
 extern "C" {
 #endif
 
-// Measures, prints, and returns an exit status.
-int bench_run(void);
+// Measures as the arguments specify, prints, and returns an exit status.
+int bench_run(int argc, char* const* argv);
 
 #ifdef __cplusplus
 }

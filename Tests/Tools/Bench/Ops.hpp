@@ -1,0 +1,17 @@
+// Benchmarks of the ops on the Host device, and of encoding. Each prints a heading and its measurements.
+#pragma once
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk::bench {
+
+// Each op against memcpy of the same number of bytes by as many threads; the least of interleaved runs.
+Result<void> benchWrites();
+// Also against a variant that reads cosines and sines from a table.
+Result<void> benchRotations();
+Result<void> benchQuantization();
+// How encoding time grows with the encoded work. Nothing runs.
+Result<void> benchEncoding();
+// The CPU cost of encoding a layer of a decode step: rotate, append, attend.
+Result<void> benchLayer();
+
+}  // namespace mnk::bench
