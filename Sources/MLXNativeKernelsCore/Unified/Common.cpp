@@ -7,9 +7,8 @@
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
-#include <set>
-#include "Common/FunctionConstants.h"
 #include <array>
+#include "Common/FunctionConstants.h"
 #include <bit>
 #include "MLXNativeKernels/HeadsView.hpp"
 #include "Support/Guard.hpp"
