@@ -41,8 +41,10 @@ def run(command: list[str], environment: dict[str, str] = {}, limit: float = 120
     return Run(process.returncode, output.decode(errors="replace"), time.monotonic() - begin, timed_out)
 
 
-def run_tests(program: str, tests: list[str], environment: dict[str, str] = {}, limit: float = 120) -> Run:
-    return run([program, "proof", *(word for test in tests for word in ("--only", test))], environment, limit)
+def run_tests(program: str, tests: list[str], environment: dict[str, str] = {}, limit: float = 120,
+              part: str = "1/1") -> Run:
+    only = [word for test in tests for word in ("--only", test)]
+    return run([program, "proof", "--part", part, *only], environment, limit)
 
 
 def concurrently(function, items):
