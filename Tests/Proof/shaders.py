@@ -1,8 +1,10 @@
 """Makes one mistake at a time in a kernel or in a header of kernels: the tests of the fault must fail."""
-from common import Failure, Outcome, say, tail
+import re
+
+from common import Failure, Outcome, read, say, tail
 from overlay import Overlay
 from programs import concurrently, run_tests
-from table import Fault, faults, read
+from table import Fault, faults
 import noticed
 
 LIMIT = 300  # kernels are compiled again for each fault
@@ -17,7 +19,7 @@ def prove_fault(program: str, root: str, fault: Fault) -> Outcome:
     overlay = Overlay(f"shaders/{fault.name}", f"{root}/{fault.file}")
     overlay.show(text[:begin] + fault.replace + text[begin + len(fault.find):])
     result = run_tests(program, fault.tests, overlay.environment(), LIMIT)
-    if "error:" in result.output and "changed.metal" in result.output:
+    if re.search(r"library .* does not compile", result.output):
         return Outcome(fault.name, f"the changed kernel does not compile:\n{tail(result.output)}")
     return noticed.outcome(fault, result)
 
