@@ -19,7 +19,7 @@ check bench: export MNK_HOST_AVX512 := $(package)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-consumer test-objc check shaders fuzz check-asan check-tsan check-memory \
-  check-arm64 check-apple mac-report compare tables embed unify demo bench docs format lint layering ci clean
+  check-arm64 check-apple mac-report compare proof tables embed unify demo bench docs format lint layering ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,9 @@ check-tsan: setup ## the same under ThreadSanitizer, with a thread for each lane
 
 check-memory: setup ## every allocation of the library fails once, under AddressSanitizer; ARGS="--device metal --stride 1"
 	@.ci/inject $(ARGS)
+
+proof: setup ## replay every fault that the tests must notice; ARGS="--only core --fault 'ring-*'" or --list
+	@.ci/proof $(ARGS)
 
 mac-report: ## write mac-report.txt: versions, device, results of tests and benchmarks and of make compare, without names; ARGS=--versions
 	@.ci/mac-report $(ARGS)

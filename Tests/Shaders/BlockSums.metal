@@ -1,4 +1,4 @@
-// Sums of a matrix's columns and of their neighbors: a kernel that needs every kind of barrier. .ci/barriers removes
+// Sums of a matrix's columns and of their neighbors: a kernel that needs every kind of barrier. `make proof` removes
 // the barriers one by one.
 #include "../../Shaders/Common/MetalCompat.h"
 

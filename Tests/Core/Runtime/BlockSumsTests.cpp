@@ -1,4 +1,4 @@
-// Checks the kernel whose barriers .ci/barriers removes against sums in double.
+// Checks the kernel whose barriers `make proof` removes against sums in double.
 #include <cmath>
 
 #include "Harness/Seeded.hpp"
