@@ -147,7 +147,8 @@ let benchTargets: [Target] = [
     .target(
         name: "BenchSupport", path: "Tests/Tools/Bench", exclude: ["Main"],
         cxxSettings: cxxSettings(root: "../../..") + [.headerSearchPath("../../Core")]),
-    .executableTarget(name: "bench", dependencies: ["BenchSupport"] + all, path: "Tests/Tools/Bench/Main"),
+    .executableTarget(
+        name: "bench", dependencies: ["BenchSupport", "MLXNativeKernels"] + all, path: "Tests/Tools/Bench/Main"),
 ]
 
 let package = Package(

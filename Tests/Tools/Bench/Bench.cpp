@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kAbout =
     "bench               measures all of the following\n"
     "bench ops           measures ops on the Host device against memcpy, and the cost of encoding\n"
+    "bench steps         measures the cost of encoding decode steps from Swift\n"
     "bench decode        measures FlashDecode on the devices here against reads of the same bytes and plain C++, with";
 
 bool measureOps() {
@@ -37,7 +38,7 @@ int bench_run(int argc, char* const* argv) {
   if (const auto status = arguments::readArguments(kAbout, decode.table(), given)) return *status;
   const bool hasOptions = part == "decode", isPart = hasOptions || part == "ops" || part.empty();
   if (!isPart || (!hasOptions && !given.empty())) {
-    fmt::print(stderr, "bench takes ops or decode, and options only after decode. See --help.\n");
+    fmt::print(stderr, "bench takes ops, steps or decode, and options only after decode. See --help.\n");
     return 2;
   }
   const bool isGood = part == "decode" || measureOps();

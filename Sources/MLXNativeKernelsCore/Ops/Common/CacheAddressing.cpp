@@ -22,6 +22,11 @@ void addWrapped(SlotRuns& runs, Run run, uint64_t end, uint64_t restart) {
   runs.add({restart, run.count - before});
 }
 
+bool isContinued(const Region& region, const Region& next) {
+  return region.rowBytes == next.rowBytes && region.rowStride == next.rowStride &&
+         region.offset + region.rows * region.rowStride == next.offset;
+}
+
 SlotRuns sourceRuns(const Op& op, const Placement& placement, uint64_t length) {
   SlotRuns runs;
   const uint64_t others = op.sourceOffset % length + placement.pinnedTokens + placement.skippedTokens;
@@ -127,10 +132,15 @@ void addSlotRegions(std::vector<Region>& regions, const SlotExtents& cache, uint
   const uint64_t heads = cache.heads, capacity = cache.capacity, base = sequence * heads * capacity * rowBytes;
   for (const Run& run : slots) {
     if (cache.layout == KVLayout::headMajor) {
-      regions.push_back({.offset = base + run.begin * rowBytes,
-                         .rowBytes = run.count * rowBytes,
-                         .rowStride = capacity * rowBytes,
-                         .rows = heads});
+      const Region region{.offset = base + run.begin * rowBytes,
+                          .rowBytes = run.count * rowBytes,
+                          .rowStride = capacity * rowBytes,
+                          .rows = heads};
+      // The heads of neighboring sequences with the same slots are evenly spaced, too.
+      if (!regions.empty() && isContinued(regions.back(), region))
+        regions.back().rows += heads;
+      else
+        regions.push_back(region);
     } else {
       const uint64_t bytes = run.count * heads * rowBytes;
       regions.push_back(
