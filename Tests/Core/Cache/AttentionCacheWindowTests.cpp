@@ -27,7 +27,7 @@ TEST(AttentionCacheWindow, ALongRollbackIsNamed) {
                 .expected = "a window of at most 3, or position 16 or later",
                 .fix = "Reset the sequence and append its tokens again"});
   EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.window = 4}, 0),
-               {.got = "after a rollback, growth or copy", .fix = "reset the sequence and store its tokens again"});
+               {.got = "after a rollback, growth or copy", .fix = "Reset the sequence and store its tokens again"});
 }
 
 // A sliding-window cache refuses a rollback after which no step could attend.
