@@ -271,7 +271,7 @@ class CSession final : public Session {
                               .sequences = sequences.data(),
                               .sequence_count = sequences.size(),
                               .results = &results};
-    return RUN(mnk_encoder_attend_step, encoder_, cache_, &step);
+    return RUN(mnk_encoder_attend, encoder_, cache_, &step);
   }
   Status appendAndAttend(uint32_t sequence, Rotation rotation) override {
     constexpr uint32_t kRows = kTokens;

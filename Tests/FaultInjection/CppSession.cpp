@@ -145,11 +145,11 @@ class CppSession final : public Session {
   }
   Status appendRows(std::span<const uint32_t> sequences) override {
     const HeadsView keys(tensors_[kRowKeys]), values(tensors_[kRowValues]);
-    return statusOf(CALL(cache_->append(*encoder_, keys, values, sequences)));
+    return statusOf(CALL(cache_->append(*encoder_, {.keys = keys, .values = values, .sequences = sequences})));
   }
   Status attendRows(std::span<const uint32_t> sequences) override {
     const HeadsView queries(tensors_[kRowQueries]);
-    return statusOf(CALL(cache_->attend(*encoder_, queries, {.into = tensors_[kRowAttended]}, {}, sequences)));
+    return statusOf(CALL(cache_->attend(*encoder_, {.queries = queries, .results = {.into = tensors_[kRowAttended]}, .sequences = sequences})));
   }
   Status appendAndAttend(uint32_t sequence, Rotation rotation) override {
     std::optional<RotaryStep> rotary;
@@ -158,7 +158,7 @@ class CppSession final : public Session {
       const Status made = nextPositions({sequence}, {kTokens}, rotary->positions);
       if (!made.succeeded) return made;
     }
-    const AppendAndAttend step{.queries = HeadsView(tensors_[kQueries]),
+    const CacheStep step{.queries = HeadsView(tensors_[kQueries]),
                                .keys = HeadsView(tensors_[kKeys]),
                                .values = HeadsView(tensors_[kValues]),
                                .rotary = rotary,

@@ -132,7 +132,7 @@ using namespace mnk::objc_test;
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the rows do not match"));
 }
 
-- (void)testAppendAndAttend {
+- (void)testCacheStep {
   NSError *error = nil;
   for (const int absent : {0, 1, 2, 3, 4}) {
     XCTAssertFalse([_step appendAndAttendQueries:absent == 0 ? absentObject() : _view
@@ -158,7 +158,7 @@ using namespace mnk::objc_test;
   }
 }
 
-- (void)testAppendAndAttendThatRotates {
+- (void)testCacheStepThatRotates {
   MNKRotaryEmbedding *embedding = [[MNKRotaryEmbedding alloc] init];
   embedding.ropeDim = 3;
   const std::pair<MNKRotaryStep *, NSString *> steps[] = {

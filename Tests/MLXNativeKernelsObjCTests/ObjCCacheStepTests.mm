@@ -217,7 +217,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual([cache nextPositionOfSequence:1], 2u);
 }
 
-- (void)testAppendAndAttendMatchesSingleTokens {
+- (void)testCacheStepMatchesSingleTokens {
   for (const NSUInteger window : {0, 2}) {
     MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
     descriptor.whenFull = MNKWhenFullOverwriteOldest;
@@ -252,7 +252,7 @@ using namespace mnk::objc_test;
 }
 
 // Rotates in the dispatch that stores the keys, with the results of rotating before; a list equals single calls.
-- (void)testAppendAndAttendRotates {
+- (void)testCacheStepRotates {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:8];
   MNKRotaryStep *rotary = [[MNKRotaryStep alloc] initWithEmbedding:[[MNKRotaryEmbedding alloc] init]];
   for (const int kind : {0, 1, 2}) {

@@ -116,15 +116,15 @@ struct ObjCAPI {
     const uint32_t sequences[] = {2, 0};
     CommandEncoder encoder(device);
     REQUIRE(core.append(encoder, keys, values, 1));
-    REQUIRE(core.append(encoder, keys, values, sequences));
+    REQUIRE(core.append(encoder, {.keys = keys, .values = values, .sequences = sequences}));
     REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.window = 2}, 1));
-    REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.scale = 2}, sequences));
+    REQUIRE(core.attend(encoder, {.queries = tensor({2, 4, 64}), .results = {.into = out}, .options = {.scale = 2}, .sequences = sequences}));
     const HeadsView headMajor(keys, KVLayout::headMajor), rows(tensor({2, 4, 64}));
     const uint32_t counts[] = {2, 0};
-    REQUIRE(core.append(encoder, headMajor, values, sequences, counts));
-    REQUIRE(core.attend(encoder, rows, {.into = out}, {}, sequences, counts));
+    REQUIRE(core.append(encoder, {.keys = headMajor, .values = values, .sequences = sequences, .rowCounts = counts}));
+    REQUIRE(core.attend(encoder, {.queries = rows, .results = {.into = out}, .sequences = sequences, .rowCounts = counts}));
     REQUIRE(core.appendAndAttend(
-        encoder, {.queries = rows, .keys = headMajor, .values = values, .results = {.into = out}, .sequence = 2}));
+        encoder, {.queries = rows, .keys = headMajor, .values = values, .results = {.into = out}, .sequences = {2}}));
     REQUIRE(core.copy(encoder, 2, 1));
     REQUIRE(encoder.commit());
     MNKCommandEncoder *step = [object commandEncoder];

@@ -59,7 +59,7 @@ extension KernelEncoder {
     ) throws(KernelError) {
         let step = CacheStep(
             keys: keys.headsView, values: values.headsView, cache: cache, sequences: sequences, rowCounts: rowCounts)
-        try record(step, op: "AttentionCache.append", mnk_encoder_append_step)
+        try record(step, op: "AttentionCache.append", mnk_encoder_append)
     }
 
     /// Replaces one sequence of a cache with a copy of another: a prompt that several answers share is processed once.

@@ -172,6 +172,6 @@ extension KernelEncoder {
         let step = CacheStep(
             queries: queries.headsView, cache: cache, sequences: sequences, rowCounts: rowCounts, results: results,
             options: options, prefixes: prefixes)
-        try record(step, op: "AttentionCache.attend", mnk_encoder_attend_step)
+        try record(step, op: "AttentionCache.attend", mnk_encoder_attend)
     }
 }

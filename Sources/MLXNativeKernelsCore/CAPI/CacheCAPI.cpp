@@ -52,17 +52,6 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
   return result;
 }
 
-// A step with its views and lists.
-struct Step {
-  HeadsView queries, keys, values;
-  std::span<const uint32_t> sequences, rowCounts;
-  AttentionResults results;
-  AttentionOptions options;
-  std::optional<RotaryStep> rotary;
-  std::vector<CachePrefix> after;
-};
-enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
-
 Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
   MNK_TRY(auto input, c::descriptor("mnk_rotary_step", step));
   MNK_TRY(auto embedding, c::rotary(input.embedding));
@@ -78,44 +67,35 @@ Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
       .embedding = std::move(embedding), .positions = std::move(positions), .offsets = std::move(offsets)};
 }
 
-// The error for a part of a step that the call does not use.
-Error superfluous(int kinds, std::string_view part) {
-  const bool isAppend = kinds == kAppends;
-  return {.op = isAppend ? "AttentionCache.append" : "AttentionCache.attend",
-          .what = fmt::format("{} takes no {}", isAppend ? "an append" : "attention alone", part),
-          .got = std::string(part),
-          .expected = "none",
-          .fix = fmt::format("Leave {} out, or call mnk_encoder_append_and_attend.", part)};
+// Refuses a list before it is read if it has more entries than the tokens allow: their sequences or rows, or, with row
+// counts, also sequences without rows.
+Result<void> checkListed(const mnk_cache_step& input, const CacheStep& step, const AttentionCache& cache) {
+  const uint64_t without = input.row_counts ? cache.descriptor().sequences : 0;
+  const HeadsView::Strides strides = (step.keys.tensor ? step.keys : step.queries).resolved();
+  const uint64_t most = std::max<uint64_t>({strides.totalTokens() + without, strides.sequences, 1});
+  if (input.sequence_count <= most) return {};
+  return c::tooMany("AttentionCache", "sequences", input.sequence_count, most, "Pass a row for each sequence.");
 }
 
-Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
+Result<CacheStep> stepFrom(const mnk_cache_step* step, const mnk_cache& cache) {
   MNK_TRY(auto input, c::descriptor("mnk_cache_step", step));
-  Step result;
-  const std::tuple<const mnk_heads_view*, HeadsView*, StepKind, std::string_view> views[] = {
-      {&input.queries, &result.queries, kAttends, "queries"},
-      {&input.keys, &result.keys, kAppends, "keys"},
-      {&input.values, &result.values, kAppends, "values"}};
-  for (const auto& [from, into, neededFor, name] : views) {
+  CacheStep result;
+  const std::tuple<const mnk_heads_view*, HeadsView*, std::string_view> views[] = {
+      {&input.queries, &result.queries, "queries"},
+      {&input.keys, &result.keys, "keys"},
+      {&input.values, &result.values, "values"}};
+  for (const auto& [from, into, name] : views) {
     MNK_TRY(auto view, c::viewFrom(*from, name));
-    const bool isUsed = kinds & neededFor;
-    if (view && !isUsed) return superfluous(kinds, name);
-    if (!view && isUsed) return c::nullArgument(fmt::format("{}.tensor", name));
     if (view) *into = std::move(*view);
   }
   if (!input.sequences && input.sequence_count != 0) return c::nullArgument("sequences");
-  result.sequences = {input.sequences ? input.sequences : &kOnlySequence, input.sequences ? input.sequence_count : 1};
-  if (input.row_counts) result.rowCounts = {input.row_counts, result.sequences.size()};
-  const std::pair<bool, std::string_view> ofAttention[] = {
-      {input.results, "results"}, {input.options, "options"}, {input.prefixes, "prefixes"}};
-  for (const auto& [isGiven, name] : ofAttention) {
-    if (isGiven && !(kinds & kAttends)) return superfluous(kinds, name);
-  }
+  MNK_TRY(checkListed(input, result, cache.cache));
+  if (input.sequences) result.sequences.assign(input.sequences, input.sequences + input.sequence_count);
+  if (input.row_counts) result.rowCounts.emplace(input.row_counts, input.row_counts + result.sequences.size());
   if (input.results) {
-    MNK_TRY(auto results, c::attentionResults(input.results));
-    result.results = std::move(results);
+    MNK_TRY(result.results, c::attentionResults(input.results));
   }
-  MNK_TRY(auto options, c::attentionOptions(input.options));
-  result.options = std::move(options);
+  MNK_TRY(result.options, c::attentionOptions(input.options));
   if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
   if (input.prefixes && input.prefix_count == 0) return c::uncounted("AttentionCache", "prefixes", "prefix_count");
   if (input.prefix_count >= MergePartials::kMaxParts) {
@@ -126,27 +106,10 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
     if (!input.prefixes[i].cache) return c::nullArgument("prefixes.cache");
     result.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
   }
-  if (!input.rotary) return result;
-  if (kinds != (kAppends | kAttends)) {
-    return Error{.op = "AttentionCache",
-                 .what = "a step rotates only where it appends and attends",
-                 .got = "a rotary argument",
-                 .expected = "none",
-                 .fix = "Call mnk_encoder_append_and_attend, or rotate with mnk_encoder_multi_rope first."};
+  if (input.rotary) {
+    MNK_TRY(result.rotary, rotaryFrom(input.rotary));
   }
-  MNK_TRY(auto rotary, rotaryFrom(input.rotary));
-  result.rotary = std::move(rotary);
   return result;
-}
-
-// Refuses a list before reading it if it has more entries than the view allows: its sequences or rows, or, with row
-// counts, also sequences without rows.
-Result<void> checkListed(const Step& step, const HeadsView& view, const AttentionCache& cache) {
-  const uint64_t without = step.rowCounts.empty() ? 0 : cache.descriptor().sequences;
-  const HeadsView::Strides strides = view.resolved();
-  const uint64_t most = std::max<uint64_t>({strides.totalTokens() + without, strides.sequences, 1});
-  if (step.sequences.size() <= most) return {};
-  return c::tooMany("AttentionCache", "sequences", step.sequences.size(), most, "Pass a row for each sequence.");
 }
 
 mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
@@ -290,89 +253,26 @@ uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position) {
   return cache ? cache->cache.view().slotOf(position) : 0;
 }
 
-bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
-                        uint32_t sequence, mnk_error_out error) {
-  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {keys, "keys"}, {values, "values"}},
-                [&] { return cache->cache.append(encoder->encoder, keys->tensor, values->tensor, sequence); });
+bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
+    MNK_TRY(auto input, stepFrom(step, *cache));
+    return cache->cache.append(encoder->encoder, input);
+  });
 }
 
-bool mnk_encoder_append_rows(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
-                             const uint32_t* sequences, size_t count, mnk_error_out error) {
-  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {keys, "keys"}, {values, "values"}},
-                [&]() -> Result<void> {
-                  if (!sequences && count != 0) return c::nullArgument("sequences");
-                  return cache->cache.append(encoder->encoder, keys->tensor, values->tensor,
-                                             std::span<const uint32_t>(sequences, count));
-                });
-}
-
-bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
-                        const mnk_attention_results* results, const mnk_attention_options* options, uint32_t sequence,
+bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
                         mnk_error_out error) {
-  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
-    MNK_TRY(auto parsedResults, c::attentionResults(results));
-    MNK_TRY(auto parsedOptions, c::attentionOptions(options));
-    return cache->cache.attend(encoder->encoder, queries->tensor, parsedResults, parsedOptions, sequence);
-  });
-}
-
-bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
-                                  const mnk_attention_results* results, const mnk_attention_options* options,
-                                  const uint32_t* sequences, size_t count, mnk_error_out error) {
-  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
-    if (!sequences && count != 0) return c::nullArgument("sequences");
-    const uint64_t most = queries->tensor.shape()[0];
-    if (count > most)
-      return c::tooMany("AttentionCache", "sequences", count, most, "Pass one for each sequence of the queries.");
-    MNK_TRY(auto parsedResults, c::attentionResults(results));
-    MNK_TRY(auto parsedOptions, c::attentionOptions(options));
-    return cache->cache.attend(encoder->encoder, queries->tensor, parsedResults, parsedOptions, {sequences, count});
-  });
-}
-
-bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step, kAppends));
-    MNK_TRY(checkListed(input, input.keys, cache->cache));
-    return cache->cache.append(encoder->encoder, input.keys, input.values, input.sequences, input.rowCounts);
-  });
-}
-
-bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
-                             mnk_error_out error) {
-  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step, kAttends));
-    MNK_TRY(checkListed(input, input.queries, cache->cache));
-    return cache->cache.attend(encoder->encoder, input.queries, input.results, input.options, input.sequences,
-                               input.rowCounts, input.after);
+    MNK_TRY(auto input, stepFrom(step, *cache));
+    return cache->cache.attend(encoder->encoder, input);
   });
 }
 
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step, kAppends | kAttends));
-    MNK_TRY(checkListed(input, input.keys, cache->cache));
-    if (input.sequences.empty()) {
-      return Error{.op = "AttentionCache.appendAndAttend",
-                   .what = "the step has no sequence",
-                   .got = "an empty list of sequences",
-                   .expected = "at least one sequence",
-                   .fix = "List the sequences that the tokens continue."};
-    }
-    AppendAndAttend op{.queries = input.queries,
-                       .keys = input.keys,
-                       .values = input.values,
-                       .rotary = input.rotary,
-                       .results = input.results,
-                       .options = input.options,
-                       .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()},
-                       .after = std::move(input.after)};
-    if (input.sequences.size() == 1)
-      op.sequence = input.sequences.front();
-    else
-      op.sequences.assign(input.sequences.begin(), input.sequences.end());
-    return cache->cache.appendAndAttend(encoder->encoder, op);
+    MNK_TRY(auto input, stepFrom(step, *cache));
+    return cache->cache.appendAndAttend(encoder->encoder, input);
   });
 }
 

@@ -96,9 +96,10 @@ Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& i
       input.row_counts ? input.cache->cache.descriptor().sequences + MultiRoPE::kMaxListed : MultiRoPE::kMaxListed;
   if (input.sequence_count > most) return tooMany(MultiRoPE::name, "sequences", input.sequence_count, most);
   const size_t count = input.sequences ? input.sequence_count : 1;
-  std::vector<uint32_t> sequences = {kOnlySequence}, rowCounts;
+  std::vector<uint32_t> sequences = {kOnlySequence};
+  std::optional<std::vector<uint32_t>> rowCounts;
   if (input.sequences) sequences.assign(input.sequences, input.sequences + count);
-  if (input.row_counts) rowCounts.assign(input.row_counts, input.row_counts + count);
+  if (input.row_counts) rowCounts.emplace(input.row_counts, input.row_counts + count);
   return std::optional(input.cache->cache.nextPositions(std::move(sequences), std::move(rowCounts)));
 }
 

@@ -1,13 +1,7 @@
 #include "MLXNativeKernels/AttentionCache.hpp"
 
-#include <map>
-#include <vector>
-
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
-#include "Cache/RotatedTokens.hpp"
-#include "Cache/SequenceRows.hpp"
-#include "Ops/Common/CacheAddressRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
@@ -15,8 +9,6 @@
 namespace mnk {
 
 namespace {
-
-constexpr std::string_view kAppend = "AttentionCache.append";
 
 // Tokens of one sequence have no sequence axis, or one of extent 1.
 Result<void> checkOneSequence(const HeadsView& view) {
@@ -44,14 +36,6 @@ Result<void> checkHeld(const CacheSlots& slots, const CacheCursor& cursor, uint6
     return suspectError(sequence, cursor);
   }
   return {};
-}
-
-Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
-  return {.op = std::string(kCacheName),
-          .what = "the sequence is full",
-          .got = fmt::format("sequence {} at position {}", sequence, position),
-          .expected = fmt::format("less than capacity {}", view.capacity()),
-          .fix = "Grow the cache or let it overwrite the oldest, or truncate the sequence."};
 }
 
 }  // namespace
@@ -141,101 +125,23 @@ Result<CacheCursors::Recording*> AttentionCache::State::join(const std::shared_p
   return CacheCursors::join({self, &self->cursors}, encoder, sequences);
 }
 
+Result<void> AttentionCache::append(CommandEncoder& encoder, const CacheStep& step) {
+  return State::call(*this, ResolvedStep::Kind::append, encoder, step);
+}
+Result<void> AttentionCache::attend(CommandEncoder& encoder, const CacheStep& step) const {
+  return State::call(*this, ResolvedStep::Kind::attend, encoder, step);
+}
+Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const CacheStep& step) {
+  return State::call(*this, ResolvedStep::Kind::appendAndAttend, encoder, step);
+}
+
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
-  const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, keys, values, sequence](CommandEncoder& next) mutable {
-      return cache.append(next, keys, values, sequence);
-    };
-  };
-  return cacheCall(
-      encoder, kAppend, again,
-      [&]() -> Result<void> {
-        MNK_TRY(const uint32_t number, state_->cursors.numberOf(sequence));
-        MNK_TRY(auto recording, State::join(state_, encoder, {&number, 1}));
-        MNK_TRY(auto cursor, recording->toAppend(number));
-        MNK_TRY(checkOneSequence(keys));
-        const uint64_t end = cursor.next + keys.resolved().totalTokens();
-        const CacheStorage::Append op = state_->storage.append(keys, values, number, cursor.next);
-        if (auto counted = checkPositions(number, end); !counted) {
-          MNK_TRY(planAppends({&op, 1}));
-          return counted;
-        }
-        if (encoder.rotatedRows()) {
-          const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
-          MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
-          const PlacedRows placed{.sequence = number, .rows = end - cursor.next, .position = cursor.next};
-          const UsedRows uses{kAppend, encoder, *recording, state_->cursors, {placed}};
-          MNK_TRY(uses.checkKeys(keys));
-        }
-        MNK_TRY(std::visit([&](const auto& each) { return encoder.encode(each); }, op));
-        encoder.noteAppend();
-        recording->advanceTo(end, number);
-        return {};
-      },
-      true);
+  return append(encoder, {.keys = keys, .values = values, .sequences = {sequence}});
 }
-
-Result<AttentionCache::State::RowSlots> AttentionCache::State::rowSlots(std::span<const SequenceRows> entries,
-                                                                        std::map<uint32_t, uint64_t>& next) const {
-  const KVCacheView& view = storage.view();
-  RowSlots listed;
-  for (const auto& [sequence, rows] : entries) {
-    uint64_t& position = next[sequence];
-    for (uint64_t row = 0; row < rows; ++row, ++position) {
-      if (view.wrap == KVWrap::linear && position >= view.capacity()) return fullError(sequence, position, view);
-      listed.sequences.push_back(sequence);
-      // Passes the slot as the position, because a slot always fits in the 32 bits of a row.
-      listed.slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
-    }
-  }
-  for (const auto& [sequence, end] : next) MNK_TRY(checkPositions(sequence, end));
-  return listed;
-}
-
-Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
-                                    std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts) {
-  const auto again = [&]() -> CommandEncoder::Call {
-    return [cache = *this, keys, values, listed = std::vector(sequences.begin(), sequences.end()),
-            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next) mutable {
-      return cache.append(next, keys, values, listed, rows);
-    };
-  };
-  const bool isOne = sequences.size() == 1 && rowCounts.empty();
-  return cacheCall(
-      encoder, kAppend, again,
-      [&]() -> Result<void> {
-        if (isOne) return append(encoder, keys, values, sequences[0]);
-        uint32_t only = 0;
-        if (sequences.size() == 1) {
-          MNK_TRY(only, state_->cursors.numberOf(sequences[0]));
-          sequences = {&only, 1};
-        }
-        MNK_TRY(auto recording, State::join(state_, encoder, sequences));
-        std::map<uint32_t, uint64_t> next;
-        for (const uint32_t sequence : sequences) {
-          if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
-          MNK_TRY(auto cursor, recording->toAppend(sequence));
-          next.emplace(sequence, cursor.next);
-        }
-        // Before rows are counted and listed one by one.
-        const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
-        MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
-        MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
-        if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
-        if (encoder.rotatedRows()) {
-          const UsedRows uses{kAppend, encoder, *recording, state_->cursors, placedRows(entries, next)};
-          MNK_TRY(uses.checkKeys(keys));
-        }
-        MNK_TRY(auto rows, state_->rowSlots(entries, next));
-        const auto ops = state_->storage.appendRows(keys, values, rows.sequences, rows.slots);
-        MNK_TRY(ops.size() == 1 ? std::visit([&](const auto& op) { return encoder.encode(op); }, ops.front())
-                                : encoder.encode(planAppends(ops)));
-        encoder.noteAppend();
-        for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
-        return {};
-      },
-      isOne);
+Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
+                                    const AttentionOptions& options, uint32_t sequence) const {
+  return attend(encoder, {.queries = queries, .results = results, .options = options, .sequences = {sequence}});
 }
 
 Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,

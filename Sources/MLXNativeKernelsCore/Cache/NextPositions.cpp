@@ -5,7 +5,6 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/RotatedTokens.hpp"
-#include "Cache/SequenceRows.hpp"
 #include "Runtime/RotatedRows.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -18,7 +17,8 @@ constexpr std::string_view kNextPositions = "AttentionCache.nextPositions";
 
 class NextPositions final : public PositionSource {
  public:
-  NextPositions(std::shared_ptr<CacheCursors> cursors, std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts)
+  NextPositions(std::shared_ptr<CacheCursors> cursors, std::vector<uint32_t> sequences,
+                std::optional<std::vector<uint32_t>> rowCounts)
       : cursors_(std::move(cursors)), sequences_(std::move(sequences)), rowCounts_(std::move(rowCounts)) {}
 
   Result<RotaryPositions> resolve(CommandEncoder& encoder, const HeadsView& tokens, const MultiRoPE* rotation,
@@ -30,29 +30,35 @@ class NextPositions final : public PositionSource {
         MNK_TRY(only, cursors_->numberOf(sequences_[0]));
       }
       const std::span<const uint32_t> listed = isOne ? std::span(&only, 1) : std::span(sequences_);
-      MNK_TRY(auto entries, sequenceRows(tokens, listed, rowCounts_));
+      MNK_TRY(auto entries, stepEntries(tokens, listed, rowCounts_));
       MNK_TRY(auto recording, CacheCursors::join(cursors_, encoder, listed));
       recording->forgetRotations();
       if (RotatedRows* const rotated = encoder.makeRotatedRows()) rotated->reserve(4 * entries.size());
-      std::map<uint32_t, uint64_t> next;
-      for (const uint32_t sequence : listed) {
-        if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
-        MNK_TRY(const auto cursor, recording->known(sequence));
-        next.emplace(sequence, cursor.next);
+      std::map<uint32_t, CacheCursor> next;
+      for (StepEntry& entry : entries) {
+        const auto [known, isFirst] = next.try_emplace(entry.sequence);
+        CacheCursor& cursor = known->second;
+        if (isFirst) {
+          MNK_TRY(cursor, recording->known(entry.sequence));  // once: other threads may append in between
+        }
+        entry.before = cursor;
+        cursor.next += std::min<uint64_t>(entry.rows, kMaxKVExtent);  // more positions are refused below
+        entry.after = cursor;
       }
       if (rotation && !rotation->rotary.isInverse) {
-        const UsedRows uses{kNextPositions, encoder, *recording, *cursors_, placedRows(entries, next)};
+        const UsedRows uses{kNextPositions, encoder, *recording, *cursors_, placedRows(entries)};
         MNK_TRY(uses.checkUnrotated(tokens));
         if (rotation->keys) MNK_TRY(uses.checkUnrotated(*rotation->keys));
       }
       std::vector<int32_t> numbers;
-      for (const auto& [sequence, rows] : entries) {
-        uint64_t& position = next[sequence];
-        MNK_TRY(checkPositions(sequence, position + rows));
-        recording->rotate(position, position + rows, sequence);
-        if (entries.size() == 1 && !asList) return RotaryPositions(position);
-        if (numbers.size() + rows > MultiRoPE::kMaxListed) return tooMany(entries);
-        for (uint64_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(position++));
+      for (const StepEntry& entry : entries) {
+        MNK_TRY(checkPositions(entry.sequence, entry.after.next));
+        recording->rotate(entry.before.next, entry.after.next, entry.sequence);
+        if (entries.size() == 1 && !asList) return RotaryPositions(entry.before.next);
+        if (numbers.size() + entry.rows > MultiRoPE::kMaxListed) return tooMany(entries);
+        for (uint64_t position = entry.before.next; position < entry.after.next; ++position) {
+          numbers.push_back(static_cast<int32_t>(position));
+        }
       }
       return RotaryPositions(std::move(numbers));
     });
@@ -84,9 +90,8 @@ class NextPositions final : public PositionSource {
     }
   }
 
-  static Error tooMany(std::span<const SequenceRows> entries) {
-    uint64_t tokens = 0;
-    for (const SequenceRows& entry : entries) tokens += entry.rows;
+  static Error tooMany(std::span<const StepEntry> entries) {
+    const uint64_t tokens = RowCounts::of(entries).total;
     return {.op = std::string(kNextPositions),
             .what = "there are too many tokens of several sequences",
             .got = countText(tokens, "token"),
@@ -95,12 +100,14 @@ class NextPositions final : public PositionSource {
   }
 
   const std::shared_ptr<CacheCursors> cursors_;
-  const std::vector<uint32_t> sequences_, rowCounts_;
+  const std::vector<uint32_t> sequences_;
+  const std::optional<std::vector<uint32_t>> rowCounts_;
 };
 
 }  // namespace
 
-RotaryPositions AttentionCache::nextPositions(std::vector<uint32_t> sequences, std::vector<uint32_t> rowCounts) const {
+RotaryPositions AttentionCache::nextPositions(std::vector<uint32_t> sequences,
+                                              std::optional<std::vector<uint32_t>> rowCounts) const {
   return RotaryPositions(std::make_shared<const NextPositions>(std::shared_ptr<CacheCursors>(state_, &state_->cursors),
                                                                std::move(sequences), std::move(rowCounts)));
 }

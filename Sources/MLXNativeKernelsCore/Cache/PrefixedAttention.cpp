@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "Cache/AttentionCacheRules.hpp"
+#include "Cache/StepRotation.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
@@ -21,9 +23,8 @@ class ScratchBuffer final : public Buffer {
   std::byte* contents() override { return nullptr; }
 };
 
-Error prefixError(std::string_view call, std::string_view what, std::string got, std::string expected,
-                  std::string_view fix) {
-  return {.op = std::string(call),
+Error prefixError(std::string_view what, std::string got, std::string expected, std::string_view fix) {
+  return {.op = std::string(kCacheName),
           .what = std::string(what),
           .got = std::move(got),
           .expected = std::move(expected),
@@ -42,10 +43,6 @@ std::string windowText(const AttentionCacheDescriptor& of) {
 bool haveSameDims(const AttentionCacheDescriptor& a, const AttentionCacheDescriptor& b) {
   return a.kvHeads == b.kvHeads && a.headDim == b.headDim && a.valueHeadDim == b.valueHeadDim &&
          a.latentDim == b.latentDim;
-}
-
-uint32_t windowOf(const AttentionCacheDescriptor& of) {
-  return of.slidingWindow ? of.slidingWindow->window : 0;
 }
 
 // All rows as those of one sequence, if their distances allow it.
@@ -86,47 +83,46 @@ void ScratchTensors::place(Plan& plan) const {
   plan.scratchBytes += bytes_;
 }
 
-auto AttentionCache::State::PrefixedAttention::make(std::string_view call, CommandEncoder& encoder, const State& state,
-                                                    std::span<const CachePrefix> after,
-                                                    std::span<const SequenceRows> entries,
-                                                    const AttentionResults& results, const AttentionOptions& options)
-    -> Result<PrefixedAttention> {
-  PrefixedAttention made(call, state, entries);
+auto AttentionCache::State::PrefixedAttention::make(CommandEncoder& encoder, const State& state,
+                                                    const ResolvedStep& step) -> Result<PrefixedAttention> {
+  PrefixedAttention made(state, step);
+  const auto& after = step.step.after;
+  const AttentionOptions& options = step.step.options;
   if (after.size() >= MergePartials::kMaxParts) {
-    return prefixError(call, "there are too many prefixes", fmt::format("{}", after.size()),
+    return prefixError("there are too many prefixes", fmt::format("{}", after.size()),
                        fmt::format("at most {}", MergePartials::kMaxParts - 1), "Put prefixes into one cache.");
   }
   if (options.mask) {
-    return prefixError(call, "a mask cannot be divided among caches", "a mask, and prefixes",
+    return prefixError("a mask cannot be divided among caches", "a mask, and prefixes",
                        "attention without a mask", "Leave out the mask; causality and windows hold for all caches.");
   }
   if (options.windowSeesPinned) {
-    return prefixError(call, "pinned positions of one cache are not those of the whole sequence",
+    return prefixError("pinned positions of one cache are not those of the whole sequence",
                        "windowSeesPinned, and prefixes", "a window without pinned positions",
                        "Leave windowSeesPinned out, or use sinks.");
   }
   for (const CachePrefix& prefix : after) {
     const auto& other = prefix.cache.state_;
     if (!haveSameDims(other->descriptor, state.descriptor)) {
-      return prefixError(call, "a prefix is of another model", dimsText(other->descriptor),
+      return prefixError("a prefix is of another model", dimsText(other->descriptor),
                          fmt::format("{}, as the cache of the rows", dimsText(state.descriptor)),
                          "Pass prefixes of the layer that the rows attend in.");
     }
-    if (options.window == 0 && mnk::windowOf(other->descriptor) != mnk::windowOf(state.descriptor)) {
-      return prefixError(call, "caches have different windows",
+    if (options.window == 0 && other->ownWindow() != state.ownWindow()) {
+      return prefixError("caches have different windows",
                          fmt::format("{} in a prefix, {} in the cache of the rows", windowText(other->descriptor),
                                      windowText(state.descriptor)),
                          "one window for all caches", "Pass the window as an option.");
     }
     MNK_TRY(const uint32_t sequence, other->cursors.numberOf(prefix.sequence));
-    const bool isOwn = other.get() == &state && std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+    const bool isOwn = other.get() == &state && std::ranges::any_of(step.entries, [&](const auto& entry) {
                          return entry.sequence == sequence;
                        });
     const bool isAgain = std::any_of(made.prefixes_.begin(), made.prefixes_.end(), [&](const Prefix& each) {
       return each.state == other && each.attended.sequence == sequence;
     });
     if (isOwn || isAgain) {
-      return prefixError(call, "a sequence comes twice",
+      return prefixError("a sequence comes twice",
                          fmt::format("sequence {} as a prefix and {}", sequence,
                                      isOwn ? "as a sequence of the rows" : "again as a prefix"),
                          "each sequence once", "Leave out the prefix, or pass another sequence.");
@@ -134,14 +130,14 @@ auto AttentionCache::State::PrefixedAttention::make(std::string_view call, Comma
     MNK_TRY(auto recording, State::join(other, encoder, {&sequence, 1}));
     MNK_TRY(auto cursor, recording->known(sequence));
     if (cursor.next == 0) {
-      return prefixError(call, "a prefix holds no tokens", fmt::format("sequence {} at position 0", sequence),
+      return prefixError("a prefix holds no tokens", fmt::format("sequence {} at position 0", sequence),
                          "a sequence with tokens", "Append the prefix first, or leave it out.");
     }
-    made.prefixes_.push_back({other, recording, attendedBy(sequence, cursor)});
+    made.prefixes_.push_back({other, recording, StepEntry{.sequence = sequence, .after = cursor}.attended()});
   }
-  made.results_ = results;
+  made.results_ = step.step.results;
   made.options_ = options;
-  made.options_.window = state.windowOf(options);
+  made.options_.window = step.window;
   made.partOptions_ = made.options_;
   made.partOptions_.sinks.reset();
   return made;
@@ -162,7 +158,7 @@ Result<void> AttentionCache::State::PrefixedAttention::checkMemory(std::vector<N
   addPlanes(state_, "the cache");
   for (const Prefix& prefix : prefixes_) addPlanes(*prefix.state, "a prefix");
   if (options_.slopes) sources.push_back({"slopes", options_.slopes->range()});
-  return checkOverlap(call_, sources, results_);
+  return checkOverlap(sources, results_);
 }
 
 Result<AttentionResults> AttentionCache::State::PrefixedAttention::makeParts(uint64_t heads) {
@@ -190,37 +186,40 @@ AttentionResults AttentionCache::State::PrefixedAttention::part(uint64_t index) 
 }
 
 Result<Plan> AttentionCache::State::PrefixedAttention::planPrefixes(const std::shared_ptr<Device>& device,
-                                                                    const HeadsView& queries,
-                                                                    std::span<const uint64_t> starts) const {
-  Plan whole{.op = std::string(call_), .dispatches = {}};
+                                                                    const HeadsView& queries) const {
+  Plan whole{.op = std::string(step_.call()), .dispatches = {}};
   const auto together = asOneSequence(queries);
   uint64_t before = length();  // positions from the start of this prefix to the first position of the rows' own cache
   for (size_t index = 0; index < prefixes_.size(); ++index) {
     const Prefix& prefix = prefixes_[index];
-    const auto sequence = static_cast<uint32_t>(prefix.attended.sequence);
-    std::vector<SequenceRows> entries;
     std::vector<AttendedSequence> attended;
     uint64_t furthest = 0;  // number of positions up to the last row
-    for (size_t i = 0; i < entries_.size(); ++i) {
-      entries.push_back({sequence, entries_[i].rows});
+    for (const StepEntry& entry : step_.entries) {
       attended.push_back(prefix.attended);
-      attended.back().position = static_cast<int64_t>(before + starts[i]);
-      if (entries_[i].rows != 0) furthest = std::max(furthest, before + starts[i] + entries_[i].rows);
+      attended.back().rows = entry.rows;
+      attended.back().position = static_cast<int64_t>(before + entry.before.next);
+      if (entry.rows != 0) furthest = std::max(furthest, before + entry.before.next + entry.rows);
     }
     // Rows that all see the whole prefix, wherever they are, read it together.
     const bool sameForAll = !options_.slopes && (options_.window == 0 || furthest <= options_.window);
-    CallRows call = rows_;
+    const bool isTogether =
+        sameForAll && together && std::max(furthest, prefix.attended.length + rows_.total) < kMaxKVExtent;
+    RowCounts call = rows_;
     AttentionOptions options = partOptions_;
-    if (sameForAll && together && std::max(furthest, prefix.attended.length + rows_.total) < kMaxKVExtent) {
-      entries = {{sequence, rows_.total}};
+    if (isTogether) {
       attended = {prefix.attended};
+      attended.back().rows = rows_.total;
       attended.back().position = static_cast<int64_t>(prefix.attended.length);
-      call = CallRows::of(entries);
+      call = {.total = rows_.total, .entries = 1, .rows = rows_.total};
       // Rows of later entries only seem to be further away.
       if (options.window != 0) options.window = static_cast<uint32_t>(prefix.attended.length + rows_.total);
     }
-    auto planned = prefix.state->planAttendRows(device, call.entries == 1 && together ? *together : queries,
-                                                part(index), options, call, entries, attended);
+    const HeadsView& rows = call.entries == 1 && together ? *together : queries;
+    auto planned = [&]() -> Result<Plan> {
+      MNK_TRY(const auto op, prefix.state->attentionOf(rows, part(index), options, call, std::move(attended)));
+      if (!op) return Plan{.op = std::string(FlashDecode::name), .dispatches = {}};
+      return device ? mnk::plan(*op, *device) : mnk::plan(*op);
+    }();
     if (!planned) {
       Error error = std::move(planned).error();
       error.got = fmt::format("in prefix {}: {}", index, error.got);
@@ -233,7 +232,7 @@ Result<Plan> AttentionCache::State::PrefixedAttention::planPrefixes(const std::s
 }
 
 Result<void> AttentionCache::State::PrefixedAttention::finish(Plan& whole) const {
-  MNK_TRY(auto merged, plan(MergePartials{.partials = all_, .sinks = options_.sinks, .results = results_}));
+  MNK_TRY(auto merged, mnk::plan(MergePartials{.partials = all_, .sinks = options_.sinks, .results = results_}));
   whole.append(std::move(merged));
   scratch_.place(whole);
   return {};
@@ -247,6 +246,79 @@ void AttentionCache::State::PrefixedAttention::noteReads() const {
     prefix.recording->read(prefix.state->cursors.slots().oldestKept(cursor), attended.length,
                            static_cast<uint32_t>(attended.sequence));
   }
+}
+
+namespace {
+
+// Plans the rotation of a step's queries and keys into scratch memory, and makes `own` use them.
+Result<Plan> planRotation(const ResolvedStep& step, CacheStep& own, uint64_t prefixTokens, ScratchTensors& scratch) {
+  Plan whole{.op = std::string(step.call()), .dispatches = {}};
+  if (!step.rotary) return whole;
+  own.rotary.reset();
+  for (HeadsView* view : {&own.queries, &own.keys}) {
+    const HeadsView::Strides axes = view->resolved();
+    const uint64_t extents[] = {axes.sequences, axes.tokens, axes.heads, axes.headDim};
+    MNK_TRY(auto tensor, scratch.make(view->tensor.dtype(), extents));
+    *view = HeadsView(std::move(tensor));
+  }
+  const auto add = [&](const StepPart& part, uint64_t runs, uint64_t rows) -> Result<void> {
+    MNK_TRY(auto rotation, rotationOf(step, part, prefixTokens));
+    const auto view = [&](const HeadsView& all) { return rows == 0 ? all : runsOf(all, part.firstRow, rows, runs); };
+    rotation.rotatedQueries = view(own.queries);
+    rotation.rotatedKeys = view(own.keys);
+    MNK_TRY(auto planned, plan(rotation));
+    whole.append(std::move(planned));
+    return {};
+  };
+  if (canRotateAtOnce(step)) {
+    const RowCounts rows = RowCounts::of(step.entries);
+    MNK_TRY(add(step.whole(), rows.entries, rows.rows));
+    return whole;
+  }
+  StepPart part{.isWhole = false};
+  for (const StepEntry& entry : step.entries) {
+    part.entries = {&entry, 1};
+    if (entry.rows != 0) MNK_TRY(add(part, 1, entry.rows));
+    ++part.entry;
+    part.entryRow = part.firstRow += entry.rows;
+  }
+  return whole;
+}
+
+}  // namespace
+
+Result<void> AttentionCache::State::encodeAfterPrefixes(CommandEncoder& encoder, CacheCursors::Recording& recording,
+                                                        const ResolvedStep& step) const {
+  if (!step.isListed()) MNK_TRY(checkViews(step));
+  const RowCounts rows = RowCounts::of(step.entries);
+  const uint64_t heads = step.step.queries.resolved().heads;
+  MNK_TRY(checkResults(step.step.results, rows, heads, descriptor.valueHeadDim));
+  MNK_TRY(auto prefixed, PrefixedAttention::make(encoder, *this, step));
+  MNK_TRY(checkRotated(step, encoder, recording, prefixed.length()));
+  std::vector<NamedRange> sources{{"queries", rangeOf(step.step.queries)}};
+  if (step.appends()) {
+    sources.push_back({"keys", rangeOf(step.step.keys)});
+    sources.push_back({"values", rangeOf(step.step.values)});
+  }
+  if (step.rotary) addNumbers(sources, *step.rotary);
+  MNK_TRY(prefixed.checkMemory(std::move(sources)));
+  if (rows.total == 0) return {};
+  if (const auto lost = lostRows(step)) return *lost;
+  CacheStep own = step.step;
+  own.after.clear();
+  own.options = prefixed.partOptions();
+  MNK_TRY(own.results, prefixed.makeParts(heads));
+  MNK_TRY(auto whole, planRotation(step, own, prefixed.length(), prefixed.scratch()));
+  MNK_TRY(auto prefixes, prefixed.planPrefixes(encoder.device(), own.queries));
+  whole.append(std::move(prefixes));
+  const ResolvedStep ownStep{.kind = step.kind, .step = own, .window = step.window, .entries = step.entries};
+  MNK_TRY(auto stored, plan(encoder.device(), ownStep));
+  whole.append(std::move(stored));
+  MNK_TRY(prefixed.finish(whole));
+  whole.hasFixedPositions = false;  // each run of a recording plans again
+  MNK_TRY(encoder.encode(whole));
+  prefixed.noteReads();
+  return {};
 }
 
 }  // namespace mnk

@@ -4,10 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
-#include "Cache/AttendedRows.hpp"
 #include "Cache/AttentionCacheState.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
 
@@ -27,13 +25,11 @@ class ScratchTensors {
   uint64_t bytes_ = 0;
 };
 
-// A call that attends after prefixes.
+// The attention of a step after prefixes.
 class AttentionCache::State::PrefixedAttention {
  public:
-  // Checks the call, without its queries. `state` is that of the rows' own cache.
-  static Result<PrefixedAttention> make(std::string_view call, CommandEncoder& encoder, const State& state,
-                                        std::span<const CachePrefix> after, std::span<const SequenceRows> entries,
-                                        const AttentionResults& results, const AttentionOptions& options);
+  // Checks the step, without its queries. `state` is that of the rows' own cache.
+  static Result<PrefixedAttention> make(CommandEncoder& encoder, const State& state, const ResolvedStep& step);
 
   uint64_t length() const;  // of all prefixes
   ScratchTensors& scratch() { return scratch_; }
@@ -42,9 +38,7 @@ class AttentionCache::State::PrefixedAttention {
   // How rows attend to one part, and where the part over the rows' own cache goes.
   const AttentionOptions& partOptions() const { return partOptions_; }
   Result<AttentionResults> makeParts(uint64_t heads);
-  // Attends over the prefixes. `starts` are the positions of each entry's first row in its own sequence.
-  Result<Plan> planPrefixes(const std::shared_ptr<Device>& device, const HeadsView& queries,
-                            std::span<const uint64_t> starts) const;
+  Result<Plan> planPrefixes(const std::shared_ptr<Device>& device, const HeadsView& queries) const;
   // Appends the merge to a plan and gives it the scratch memory.
   Result<void> finish(Plan& plan) const;
   // Notes what the plan reads, once it is encoded.
@@ -57,14 +51,13 @@ class AttentionCache::State::PrefixedAttention {
     AttendedSequence attended;
   };
 
-  PrefixedAttention(std::string_view call, const State& state, std::span<const SequenceRows> entries)
-      : call_(call), state_(state), entries_(entries.begin(), entries.end()), rows_(CallRows::of(entries)) {}
+  PrefixedAttention(const State& state, const ResolvedStep& step)
+      : state_(state), step_(step), rows_(RowCounts::of(step.entries)) {}
   AttentionResults part(uint64_t index) const;
 
-  std::string_view call_;
   const State& state_;
-  std::vector<SequenceRows> entries_;
-  CallRows rows_;
+  const ResolvedStep& step_;
+  RowCounts rows_;
   std::vector<Prefix> prefixes_;
   AttentionResults results_;
   AttentionOptions options_, partOptions_;

@@ -113,13 +113,13 @@ Result<void> checkUse(const UsedRows& uses, const HeadsView& view, bool areKeys)
 
 }  // namespace
 
-std::vector<PlacedRows> placedRows(std::span<const SequenceRows> entries, std::map<uint32_t, uint64_t> next) {
+std::vector<PlacedRows> placedRows(std::span<const StepEntry> entries) {
   std::vector<PlacedRows> placed;
   uint64_t first = 0;
-  for (const auto& [sequence, rows] : entries) {
-    placed.push_back({sequence, first, rows, next[sequence]});
-    first += rows;
-    next[sequence] += rows;
+  for (const StepEntry& entry : entries) {
+    const bool isWhole = entry.before.next + entry.rows == entry.after.next;
+    if (isWhole) placed.push_back({entry.sequence, first, entry.rows, entry.before.next});
+    first += entry.rows;
   }
   return placed;
 }

@@ -1,13 +1,12 @@
 // Checks that tokens which a step rotated by the next positions of a cache are used for what they were rotated for.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "Cache/CacheCursors.hpp"
-#include "Cache/SequenceRows.hpp"
+#include "Cache/StepRows.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/HeadsView.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
@@ -21,8 +20,8 @@ struct PlacedRows {
   uint64_t rows = 0;
   uint64_t position = 0;
 };
-// The rows of entries that are appended to sequences at `next`.
-std::vector<PlacedRows> placedRows(std::span<const SequenceRows> entries, std::map<uint32_t, uint64_t> next);
+// The rows of entries, each at the positions between its cursors; an entry that begins before its sequence is left out.
+std::vector<PlacedRows> placedRows(std::span<const StepEntry> entries);
 
 // The rows of a call of a cache. Only what is known to be wrong is an error: memory that the step writes after a
 // rotation may hold rotated tokens or others.

@@ -101,7 +101,7 @@ std::vector<CachePrefix> readPrefixes(Reading &reading, NSArray<MNKCachePrefix *
     const HeadsView newKeys = objc::read(reading, keys), newValues = objc::read(reading, values);
     const uint32_t one = objc::sequenceNumber(sequence);
     if (reading.failed()) return reading.error();
-    return target->append(*self->_core, newKeys, newValues, one);
+    return target->append(*self->_core, {.keys = newKeys, .values = newValues, .sequences = one});
   });
 }
 
@@ -117,7 +117,7 @@ std::vector<CachePrefix> readPrefixes(Reading &reading, NSArray<MNKCachePrefix *
     const HeadsView newKeys = objc::read(reading, keys), newValues = objc::read(reading, values);
     const objc::SequenceList list = objc::readList(reading, sequences, rowCounts);
     if (reading.failed()) return reading.error();
-    return target->append(*self->_core, newKeys, newValues, list.sequences, list.rowCounts);
+    return target->append(*self->_core, {.keys = newKeys, .values = newValues, .sequences = list.sequences, .rowCounts = list.rowCounts});
   });
 }
 
@@ -177,7 +177,7 @@ std::vector<CachePrefix> readPrefixes(Reading &reading, NSArray<MNKCachePrefix *
     const AttentionResults into = objc::read(reading, results);
     const AttentionOptions chosen = objc::read(reading, options);
     if (reading.failed()) return reading.error();
-    return source->attend(*self->_core, rows, into, chosen, one);
+    return source->attend(*self->_core, {.queries = rows, .results = into, .options = chosen, .sequences = one});
   });
 }
 
@@ -215,7 +215,7 @@ std::vector<CachePrefix> readPrefixes(Reading &reading, NSArray<MNKCachePrefix *
     const AttentionResults into = objc::read(reading, results);
     const AttentionOptions chosen = objc::read(reading, options);
     if (reading.failed()) return reading.error();
-    return source->attend(*self->_core, rows, into, chosen, list.sequences, list.rowCounts, after);
+    return source->attend(*self->_core, {.queries = rows, .results = into, .options = chosen, .sequences = list.sequences, .rowCounts = list.rowCounts, .after = after});
   });
 }
 
@@ -226,7 +226,7 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.appendAndAttend");
     auto target = objc::read(reading, cache);
-    AppendAndAttend step{.queries = objc::read(reading, queries),
+    CacheStep step{.queries = objc::read(reading, queries),
                          .keys = objc::read(reading, keys),
                          .values = objc::read(reading, values),
                          .rotary = objc::read(reading, rotary),

@@ -2,11 +2,8 @@
 // clang-format off
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Cache/AttentionCache.cpp"
-#include "Cache/AttentionCacheAttend.cpp"
 #include "Cache/AttentionCacheCopy.cpp"
-#include "Cache/AttentionCachePrefixes.cpp"
 #include "Cache/AttentionCacheRules.cpp"
-#include "Cache/AttentionCacheStep.cpp"
 #include "Cache/CacheCursors.cpp"
 #include "Cache/CacheFile.cpp"
 #include "Cache/CacheFileFormat.cpp"
@@ -14,9 +11,11 @@
 #include "Cache/NextPositions.cpp"
 #include "Cache/PrefixedAttention.cpp"
 #include "Cache/QuantizedStorageRules.cpp"
+#include "Cache/ResolvedStep.cpp"
 #include "Cache/RotatedTokens.cpp"
-#include "Cache/SequenceRows.cpp"
+#include "Cache/StepPlan.cpp"
 #include "Cache/StepRotation.cpp"
+#include "Cache/StepRows.cpp"
 #include "Prepare/Prepare.cpp"
 #include "Prepare/TuningFile.cpp"
 #pragma clang attribute pop

@@ -37,7 +37,7 @@ struct StepFixture {
   mnk_attention_options options{.size = sizeof options, .scale = 0.5f};
   static constexpr uint32_t kFirstSequence = 0;
   mnk_cache_step step{.size = sizeof step, .results = &results, .options = &options};
-  AppendAndAttend twinStep;
+  CacheStep twinStep;
   Owned<mnk_cache> cache{nullptr, mnk_cache_release}, twin{nullptr, mnk_cache_release};
 
   StepFixture() {
@@ -114,7 +114,7 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
   fixture.step.sequences = sequences;
   fixture.step.row_counts = rowCounts;
   fixture.step.sequence_count = 3;
-  AppendAndAttend& twin = fixture.twinStep;
+  CacheStep& twin = fixture.twinStep;
   twin.sequence = kOnlySequence;
   twin.sequences.assign(sequences, sequences + 3);
   twin.rowCounts.assign(rowCounts, rowCounts + 3);
@@ -123,19 +123,19 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
   fixture.expectSame(
       [&](auto* encoder, auto* cache) {
         const mnk_cache_step append = fixture.appendStep(), attend = fixture.attendStep();
-        return mnk_encoder_append_step(encoder, cache, &append, nullptr) &&
-               mnk_encoder_attend_step(encoder, cache, &attend, nullptr);
+        return mnk_encoder_append(encoder, cache, &append, nullptr) &&
+               mnk_encoder_attend(encoder, cache, &attend, nullptr);
       },
       [&](CommandEncoder& encoder, AttentionCache& cache) -> Result<void> {
-        REQUIRE(cache.append(encoder, twin.keys, twin.values, sequences, rowCounts));
-        return cache.attend(encoder, twin.queries, twin.results, twin.options, sequences, rowCounts);
+        REQUIRE(cache.append(encoder, {.keys = twin.keys, .values = twin.values, .sequences = sequences, .rowCounts = rowCounts}));
+        return cache.attend(encoder, {.queries = twin.queries, .results = twin.results, .options = twin.options, .sequences = sequences, .rowCounts = rowCounts});
       });
 }
 
 TEST(CApiCacheStep, PrefixesReachTheCache) {
   StepFixture fixture;
   const Owned<mnk_cache> prompt(mnk_cache_make(fixture.device.get(), &fixture.descriptor, nullptr), mnk_cache_release);
-  const AppendAndAttend& twin = fixture.twinStep;
+  const CacheStep& twin = fixture.twinStep;
   const auto filling = makeEncoder(fixture.device.get());
   REQUIRE(prompt->cache.append(filling->encoder, twin.keys, twin.values, 1));
   commit(filling);
@@ -149,9 +149,9 @@ TEST(CApiCacheStep, PrefixesReachTheCache) {
   fixture.step.row_counts = &count;
   fixture.step = fixture.attendStep();
   fixture.expectSame(
-      [&](auto* encoder, auto* cache) { return mnk_encoder_attend_step(encoder, cache, &fixture.step, nullptr); },
+      [&](auto* encoder, auto* cache) { return mnk_encoder_attend(encoder, cache, &fixture.step, nullptr); },
       [&](CommandEncoder& encoder, AttentionCache& cache) {
-        return cache.attend(encoder, twin.queries, twin.results, twin.options, {&first, 1}, {&count, 1}, twin.after);
+        return cache.attend(encoder, {.queries = twin.queries, .results = twin.results, .options = twin.options, .sequences = {&first, 1}, .rowCounts = {&count, 1}, .after = twin.after});
       });
   EXPECT(tensorBytes(fixture.output->tensor) == after);
 
@@ -159,14 +159,14 @@ TEST(CApiCacheStep, PrefixesReachTheCache) {
   const auto encoder = makeEncoder(fixture.device.get());
   const mnk_cache_prefix nothing[] = {{nullptr, 0}};
   fixture.step.prefixes = nothing;
-  no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+  no(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
   fixture.step.prefixes = nullptr;
-  no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+  no(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
   fixture.step.prefixes = prefixes;
   fixture.step.prefix_count = 0;
-  no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+  no(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
   fixture.step.prefix_count = SIZE_MAX;
-  no(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
+  no(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
 }
 
 TEST(CApiCacheStep, TensorsAreAppendedAndAttendedTo) {
@@ -178,7 +178,7 @@ TEST(CApiCacheStep, TensorsAreAppendedAndAttendedTo) {
     return tensor;
   };
   const auto queries = make({kTokens, kQueryHeads, kDim}), keys = make({kTokens, kHeads, kDim});
-  const AppendAndAttend& twin = fixture.twinStep;
+  const CacheStep& twin = fixture.twinStep;
   fixture.expectSame(
       [&](auto* encoder, auto* cache) {
         return mnk_encoder_append(encoder, cache, keys.get(), keys.get(), 1, nullptr) &&
@@ -198,11 +198,11 @@ TEST(CApiCacheStep, TensorsAreAppendedAndAttendedTo) {
                mnk_encoder_attend_sequences(encoder, cache, pair.get(), &pairResults, nullptr, both, 2, nullptr);
       },
       [&](CommandEncoder& encoder, AttentionCache& cache) {
-        return cache.append(encoder, keys->tensor, keys->tensor, listed);
+        return cache.append(encoder, {.keys = keys->tensor, .values = keys->tensor, .sequences = listed});
       });
   const auto got = tensorBytes(into->tensor);
   const auto encoder = makeEncoder(fixture.device.get());
-  REQUIRE(fixture.twin->cache.attend(encoder->encoder, pair->tensor, {.into = into->tensor}, {}, both));
+  REQUIRE(fixture.twin->cache.attend(encoder->encoder, {.queries = pair->tensor, .results = {.into = into->tensor}, .sequences = both}));
   commit(encoder);
   EXPECT(got == tensorBytes(into->tensor));
 }
@@ -264,16 +264,16 @@ TEST(CApiCacheStep, PartsThatACallDoesNotUseAreRefused) {
   const mnk_cache_prefix prefix{fixture.cache.get(), 1};
   const mnk_cache_step& whole = fixture.step;
   const mnk_cache_step append = fixture.appendStep(), attend = fixture.attendStep();
-  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.queries = whole.queries; });
-  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.results = whole.results; });
-  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.options = whole.options; });
-  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.prefixes = &prefix, step.prefix_count = 1; });
-  refuse(mnk_encoder_append_step, append, [&](auto& step) { step.rotary = &rotary; });
-  refuse(mnk_encoder_attend_step, attend, [&](auto& step) { step.keys = whole.keys; });
-  refuse(mnk_encoder_attend_step, attend, [&](auto& step) { step.values = whole.values; });
-  refuse(mnk_encoder_attend_step, attend, [&](auto& step) { step.rotary = &rotary; });
-  EXPECT(mnk_encoder_append_step(encoder.get(), fixture.cache.get(), &append, nullptr));
-  EXPECT(mnk_encoder_attend_step(encoder.get(), fixture.cache.get(), &attend, nullptr));
+  refuse(mnk_encoder_append, append, [&](auto& step) { step.queries = whole.queries; });
+  refuse(mnk_encoder_append, append, [&](auto& step) { step.results = whole.results; });
+  refuse(mnk_encoder_append, append, [&](auto& step) { step.options = whole.options; });
+  refuse(mnk_encoder_append, append, [&](auto& step) { step.prefixes = &prefix, step.prefix_count = 1; });
+  refuse(mnk_encoder_append, append, [&](auto& step) { step.rotary = &rotary; });
+  refuse(mnk_encoder_attend, attend, [&](auto& step) { step.keys = whole.keys; });
+  refuse(mnk_encoder_attend, attend, [&](auto& step) { step.values = whole.values; });
+  refuse(mnk_encoder_attend, attend, [&](auto& step) { step.rotary = &rotary; });
+  EXPECT(mnk_encoder_append(encoder.get(), fixture.cache.get(), &append, nullptr));
+  EXPECT(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &attend, nullptr));
 }
 
 TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
@@ -288,18 +288,18 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   const mnk_cache_step append = fixture.appendStep(), attend = fixture.attendStep();
   const auto refuse = [&](auto change) { refuseIn(mnk_encoder_append_and_attend, fixture.step, change); };
   const auto refusedByAll = [&](auto change) {
-    refuseIn(mnk_encoder_append_step, append, change);
+    refuseIn(mnk_encoder_append, append, change);
     refuse(change);
-    refuseIn(mnk_encoder_attend_step, attend, change);
+    refuseIn(mnk_encoder_attend, attend, change);
   };
   const uint32_t many[] = {0, 1, 0, 1, 0, 1};
   refusedByAll([](auto& step) { step.size = 8; });
   refusedByAll([](auto& step) { step.sequences = nullptr; });
-  refuseIn(mnk_encoder_append_step, append, [](auto& step) { step.keys.size = 8; });
-  refuseIn(mnk_encoder_append_step, append, [](auto& step) { step.keys.tensor = nullptr; });
+  refuseIn(mnk_encoder_append, append, [](auto& step) { step.keys.size = 8; });
+  refuseIn(mnk_encoder_append, append, [](auto& step) { step.keys.tensor = nullptr; });
   refuse([](auto& step) { step.values.tensor = nullptr; });
-  refuseIn(mnk_encoder_attend_step, attend, [](auto& step) { step.queries.tensor = nullptr; });
-  refuseIn(mnk_encoder_append_step, append, [&](auto& step) { step.sequences = many, step.sequence_count = 6; });
+  refuseIn(mnk_encoder_attend, attend, [](auto& step) { step.queries.tensor = nullptr; });
+  refuseIn(mnk_encoder_append, append, [&](auto& step) { step.sequences = many, step.sequence_count = 6; });
   refuse([&](auto& step) { step.sequences = many, step.sequence_count = 2; });
   refuse([&](auto& step) { step.sequence_count = 0; });
   mnk_rotary_step rotary = textRotation();
@@ -316,7 +316,7 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   rotary.has_first_position = true;
   rotary.positions = {.list = listed, .list_count = 5};
   refuse(rotate);
-  no(mnk_encoder_append_step(encoder.get(), cache, nullptr, no.out()));
+  no(mnk_encoder_append(encoder.get(), cache, nullptr, no.out()));
   no(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 2, no.out()));
 
   const mnk_tensor* const queries = fixture.output.get();

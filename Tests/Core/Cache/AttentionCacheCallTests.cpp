@@ -43,7 +43,7 @@ TEST(AttentionCacheCall, ACacheOfSeveralSequencesWantsOneNamed) {
   }
   const std::tuple<std::string_view, Body> calls[] = {
       {"AttentionCache.append", [&](auto& e) { return cache.append(e, one, one); }},
-      {"AttentionCache.append", [&](auto& e) { return cache.append(e, one, one, {{kOnlySequence}}, {{1}}); }},
+      {"AttentionCache.append", [&](auto& e) { return cache.append(e, {.keys = one, .values = one, .sequences = {kOnlySequence}, .rowCounts = {1}}); }},
       {"AttentionCache.attend", [&](auto& e) { return cache.attend(e, one, {.into = out}); }},
       {"AttentionCache.appendAndAttend",
        [&](auto& e) {
@@ -80,7 +80,7 @@ TEST(AttentionCacheCall, AttentionNeedsTokens) {
   REQUIRE(commit(device, [&](CommandEncoder& encoder) { return cache.append(encoder, one, one, 0); }));
   const uint32_t both[] = {0, 1};
   EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, one, {.into = out}, {}, 1); }), (expected));
-  EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, two, {.into = outs}, {}, both); }), (expected));
+  EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, {.queries = two, .results = {.into = outs}, .sequences = both}); }), (expected));
   EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, one, {.into = out}, {.isCausal = false}, 1); }),
                (expected));
 }
@@ -90,13 +90,13 @@ TEST(AttentionCacheCall, AnAppendComesBeforeItsAttention) {
   AttentionCache cache = makeCache(device, attendable(2));
   const Tensor one = rows(device, 1), out = rows(device, 1);
   const Body append = [&](auto& e) { return cache.append(e, one, one, 0); };
-  const Body listed = [&](auto& e) { return cache.append(e, one, one, {{0}}, {{1}}); };
+  const Body listed = [&](auto& e) { return cache.append(e, {.keys = one, .values = one, .sequences = {0}, .rowCounts = {1}}); };
   const Body other = [&](auto& e) { return cache.append(e, one, one, 1); };
   const Body attend = [&](auto& e) { return cache.attend(e, one, {.into = out}, {}, 0); };
   const Body nonCausal = [&](auto& e) { return cache.attend(e, one, {.into = out}, {.isCausal = false}, 0); };
   const Body fused = [&](auto& e) {
     return cache.appendAndAttend(e,
-                                 {.queries = one, .keys = one, .values = one, .results = {.into = out}, .sequence = 0});
+                                 {.queries = one, .keys = one, .values = one, .results = {.into = out}, .sequences = {0}});
   };
   const auto encode = [&](std::initializer_list<const Body*> calls) {
     return commit(device, [&](CommandEncoder& encoder) -> Result<void> {
@@ -142,7 +142,7 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
   };
   const Body project = [&](auto& e) { return e.dispatch(fakeDispatch("project", {out}, {two})); };
   const Body append = [&](auto& e) { return cache.append(e, two, two, 0); };
-  const Body appendBoth = [&](auto& e) { return cache.append(e, two, two, {{0, 1}}); };
+  const Body appendBoth = [&](auto& e) { return cache.append(e, {.keys = two, .values = two, .sequences = {0, 1}}); };
   const auto encode = [&](std::initializer_list<const Body*> calls) {
     return commit(device, [&](CommandEncoder& encoder) -> Result<void> {
       for (const Body* call : calls) {

@@ -98,7 +98,7 @@ TEST(AttentionCacheGrow, NewSlotsTakeSeveralTokens) {
   CommandEncoder encoder(device);
   const Tensor out = fixture.zeros({8, kQueryHeads, kAttendedDim});
   REQUIRE(fixture.cache.appendAndAttend(
-      encoder, {.queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .sequence = 0}));
+      encoder, {.queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .sequences = {0}}));
   EXPECT_EQ(encoder.summary().kinds.at("KVCacheWrite").dispatches, 1u);
 }
 

@@ -200,7 +200,7 @@ TEST(AttentionCacheLatent, AStepIsOneCall) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     LatentFixture of(device, latentDescriptor(), 12, 12);
     const Tensor into = of.results(12);
-    AppendAndAttend step{.queries = of.queries(12),
+    CacheStep step{.queries = of.queries(12),
                          .keys = of.keys(0, 12),
                          .values = of.values(0, 12),
                          .results = {.into = into},
@@ -236,7 +236,7 @@ TEST(AttentionCacheLatent, DescribesItself) {
 TEST(AttentionCacheLatent, NeedsAScaleAndRotatedKeys) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     LatentFixture of(device, latentDescriptor(), 4, 4);
-    AppendAndAttend step{.queries = of.queries(4),
+    CacheStep step{.queries = of.queries(4),
                          .keys = of.keys(0, 4),
                          .values = of.values(0, 4),
                          .results = {.into = of.results(4)},

@@ -58,10 +58,10 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
     EXPECT_ERROR(far.append(encoder, token, token, 0), (kTooMany));
     const uint32_t sequences[] = {1, 0};
     const Tensor two = someTokens(device, random, 2, 1, 32);
-    EXPECT_ERROR(far.append(encoder, two, two, sequences), (kTooMany));
+    EXPECT_ERROR(far.append(encoder, {.keys = two, .values = two, .sequences = sequences}), (kTooMany));
     EXPECT_ERROR(
         far.appendAndAttend(
-            encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}, .sequence = 0}),
+            encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}, .sequences = {0}}),
         (kTooMany));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT_EQ(*far.nextPosition(0), kLimit);

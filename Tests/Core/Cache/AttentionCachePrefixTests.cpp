@@ -166,8 +166,8 @@ void expectPrefixed(const std::shared_ptr<Device>& device, const PrefixCase& c, 
                                              .rowCounts = counts,
                                              .after = after});
     }
-    if (auto ok = cache.append(encoder, k, v, sequences, counts); !ok) return ok;
-    return cache.attend(encoder, q, results, options, sequences, counts, after);
+    if (auto ok = cache.append(encoder, {.keys = k, .values = v, .sequences = sequences, .rowCounts = counts}); !ok) return ok;
+    return cache.attend(encoder, {.queries = q, .results = results, .options = options, .sequences = sequences, .rowCounts = counts, .after = after});
   }));
   Attended expected;
   uint64_t first = 0;
@@ -244,13 +244,13 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
                          std::vector<uint32_t> sequences, std::vector<uint32_t> counts,
                          std::vector<CachePrefix> after) {
       const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.shape()));
-      AppendAndAttend step{.queries = queries,
+      CacheStep step{.queries = queries,
                            .keys = tokenTensor(device, tokens.keys),
                            .values = tokenTensor(device, tokens.values),
                            .rotary = rotary,
                            .results = {.into = out},
                            .options = {.window = 32},
-                           .sequence = sequences.size() == 1 ? sequences[0] : kOnlySequence,
+                           .sequences = {sequences.size() == 1 ? sequences[0] : kOnlySequence},
                            .rowCounts = counts,
                            .after = std::move(after)};
       if (sequences.size() > 1) step.sequences = sequences;
@@ -287,9 +287,9 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
     const Tensor k = tokenTensor(device, token.keys), v = tokenTensor(device, token.values), query = someQueries(1);
     const Tensor got = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
     const Tensor expected = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
-    AppendAndAttend step{
+    CacheStep step{
         .queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.into = expected}, .sequence = 0};
-    AppendAndAttend after = step;
+    CacheStep after = step;
     after.results = {.into = got};
     after.after = {{prompts, 1}};
     RecordedStep recorded = REQUIRE(RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
@@ -317,10 +317,9 @@ TEST(AttentionCachePrefix, ReadsASharedPromptOnce) {
     const Tensor source = tokens(device, 3, kAttendedHeads, kAttendedDim);
     const Tensor queries = tokens(device, 3, kQueryHeads, kAttendedDim);
     const std::vector<uint32_t> all = {0, 1, 2};
-    REQUIRE(cache.append(encoder, source, source, all));
+    REQUIRE(cache.append(encoder, {.keys = source, .values = source, .sequences = all}));
     const uint64_t before = encoder.summary().total.bytesRead;
-    REQUIRE(cache.attend(encoder, queries, {.into = tokens(device, 3, kQueryHeads, kAttendedDim)}, options, all, {},
-                         std::vector<CachePrefix>{{prompt, 0}}));
+    REQUIRE(cache.attend(encoder, {.queries = queries, .results = {.into = tokens(device, 3, kQueryHeads, kAttendedDim)}, .options = options, .sequences = all, .after = std::vector<CachePrefix>{{prompt, 0}}}));
     return encoder.summary().total.bytesRead - before;
   };
   const uint64_t promptBytes = 2 * 40 * kWidth * sizeof(float);
@@ -340,7 +339,7 @@ TEST(AttentionCachePrefix, TakesTokensAfterItWasRead) {
   REQUIRE(first.commit());
   REQUIRE(cache.append(second, token, token, uint32_t{0}));
   REQUIRE(
-      cache.attend(second, queries, results, {}, std::vector<uint32_t>{0}, {}, std::vector<CachePrefix>{{prompt, 0}}));
+      cache.attend(second, {.queries = queries, .results = results, .sequences = std::vector<uint32_t>{0}, .after = std::vector<CachePrefix>{{prompt, 0}}}));
   REQUIRE(prompt.append(second, token, token, uint32_t{0}));
   REQUIRE(second.commit());
   REQUIRE(prompt.attend(third, queries, results, {}, uint32_t{0}));
@@ -392,7 +391,7 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
     const Context context{std::string(what)};
     CommandEncoder encoder(device);
     const std::vector<uint32_t> all = {0};
-    const auto attended = cache.attend(encoder, queries, results, options, all, {}, after);
+    const auto attended = cache.attend(encoder, {.queries = queries, .results = results, .options = options, .sequences = all, .after = after});
     EXPECT(!attended && attended.error().what == what);
     EXPECT(!attended && attended.error().op == "AttentionCache.attend");
     const auto appended = cache.appendAndAttend(encoder, {.queries = queries,
@@ -400,7 +399,7 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
                                                           .values = token,
                                                           .results = results,
                                                           .options = options,
-                                                          .sequence = 0,
+                                                          .sequences = {0},
                                                           .after = after});
     EXPECT(!appended && appended.error().what == what);
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
@@ -419,7 +418,7 @@ TEST(AttentionCachePrefix, RowsAreTokensOfTheConversation) {
                out = tokens(device, 3, kQueryHeads, kAttendedDim);
   CommandEncoder encoder(device);
   const std::vector<uint32_t> all = {0}, rows = {3};
-  EXPECT_ERROR(cache.attend(encoder, queries, {.into = out}, {}, all, rows, std::vector<CachePrefix>{{prompt, 0}}),
+  EXPECT_ERROR(cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = all, .rowCounts = rows, .after = std::vector<CachePrefix>{{prompt, 0}}}),
                {.op = "AttentionCache.attend",
                 .what = "a sequence has fewer positions than queries",
                 .got = "3 rows of sequence 0, which has 1 position"});

@@ -91,7 +91,7 @@ class AttentionCacheProgram {
                                                          .values = view(values),
                                                          .results = {.into = out},
                                                          .options = attentionOptions(options),
-                                                         .sequence = sequence});
+                                                         .sequences = {sequence}});
       EXPECT_EQ(bool(done), isHeld && fits);
       if (!done) return;
       for (uint64_t token = 0; token < tokens; ++token) store(keys, values, token, sequence);
@@ -200,8 +200,7 @@ class AttentionCacheProgram {
         !isShort || std::any_of(rows.counts.begin(), rows.counts.end(), [](auto n) { return n != 1; });
     const auto appended =
         isOne ? cache_.append(encoder, view(keys), view(values), rows.sequences[0])
-              : cache_.append(encoder, view(keys), view(values), rows.sequences,
-                              hasCounts ? std::span<const uint32_t>(rows.counts) : std::span<const uint32_t>());
+              : cache_.append(encoder, {.keys = view(keys), .values = view(values), .sequences = rows.sequences, .rowCounts = hasCounts ? std::span<const uint32_t>(rows.counts) : std::span<const uint32_t>()});
     const bool fits = hasRoom(rows);
     EXPECT_EQ(bool(appended), fits);
     if (!fits) return false;
@@ -280,7 +279,7 @@ class AttentionCacheProgram {
     const bool isOne = sequences.size() == 1 && random_.below(2) == 0;
     const AttentionOptions attention = attentionOptions(options);
     const auto attended = isOne ? cache_.attend(encoder, view(queries), {.into = out}, attention, sequences[0])
-                                : cache_.attend(encoder, view(queries), {.into = out}, attention, sequences, rowCounts);
+                                : cache_.attend(encoder, {.queries = view(queries), .results = {.into = out}, .options = attention, .sequences = sequences, .rowCounts = rowCounts});
     EXPECT_EQ(bool(attended), isHeld);
     if (mustSucceed) EXPECT(isHeld);
     if (attended) expected_.insert(expected_.end(), expected.begin(), expected.end());

@@ -105,7 +105,7 @@ TEST(AttentionCacheQuantized, AppendsAreQuantizedAtTheirPositions) {
     }
     const Tensor keys = someTokens(device, random, 3, 2, 32), values = someTokens(device, random, 3, 2, 64);
     const std::vector<uint32_t> sequences{2, 1, 2};
-    REQUIRE(cache.append(encoder, keys, values, sequences));
+    REQUIRE(cache.append(encoder, {.keys = keys, .values = values, .sequences = sequences}));
     REQUIRE(encoder.encode(
         KVCacheQuantize{.keys = keys,
                         .values = values,

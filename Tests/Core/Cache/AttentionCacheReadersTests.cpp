@@ -116,7 +116,7 @@ TEST(AttentionCacheReaders, AreCheckedForEachListedSequence) {
       const uint32_t sequences[] = {0, 1, 2}, rows[] = {1, 2, 0};
       const Tensor queries = fixture.someQueries(3), out = fixture.zeros({3, kQueryHeads, kAttendedDim});
       CommandEncoder encoder(device);
-      REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, {}, sequences, rows));
+      REQUIRE(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = sequences, .rowCounts = rows}));
       fixture.truncate(2, cut);
       if (cut == 2) {  // no row attends to it
         REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -345,7 +345,7 @@ TEST(AttentionCacheThreads, RepeatedSequencesLoseNoTokens) {
   uint64_t listed = 0;
   for (int i = 0; i < 100; ++i) {
     CommandEncoder encoder(device);
-    REQUIRE(cache.append(encoder, many, many, sequences));
+    REQUIRE(cache.append(encoder, {.keys = many, .values = many, .sequences = sequences}));
     if (encoder.commit()) listed += sequences.size();
   }
   isDone = true;

@@ -9,7 +9,7 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
   const auto tensor = [&](DType dtype, std::vector<uint64_t> shape) {
     return REQUIRE(Tensor::zeros(device, dtype, REQUIRE(Shape::make(shape))));
   };
-  const AppendAndAttend sound{.queries = tensor(DType::f32, {2, 4, 64}),
+  const CacheStep sound{.queries = tensor(DType::f32, {2, 4, 64}),
                               .keys = tensor(DType::f32, {2, 2, 64}),
                               .values = tensor(DType::f32, {2, 2, 64}),
                               .rotary = RotaryStep{},
@@ -17,7 +17,7 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
                               .sequence = 0};
   CommandEncoder encoder(device);
   const auto refused = [&](auto change, ExpectedError expected) {
-    AppendAndAttend step = sound;
+    CacheStep step = sound;
     change(step);
     expected.op = "AttentionCache.appendAndAttend";
     expectError(__FILE__, __LINE__, "a step", errorOf(cache.appendAndAttend(encoder, step)), expected);

@@ -261,7 +261,7 @@ class Step {
         REQUIRE(CommandEncoder::run(device_, [&](CommandEncoder& e) { return cache->append(e, keys, values, 1); }));
       }
     }
-    AppendAndAttend step = inputs(valueDim);
+    CacheStep step = inputs(valueDim);
     step.rotary = RotaryStep{.embedding = case_.rotary, .positions = positions(), .offsets = offsets()};
     const auto before = sources(step);
     step.results.into = results(valueDim);
@@ -292,9 +292,9 @@ class Step {
     return tensor;
   }
 
-  AppendAndAttend inputs(uint64_t valueDim) {
+  CacheStep inputs(uint64_t valueDim) {
     const uint64_t heads = case_.cache.kvHeads, keyDim = case_.cache.headDim;
-    AppendAndAttend step{.options = case_.options, .sequence = 1};
+    CacheStep step{.options = case_.options, .sequence = 1};
     if (!case_.isFused) {
       step.queries = numbersOf(case_.queries, {case_.tokens, case_.queryHeads, keyDim});
       step.keys = numbersOf(case_.keys, {case_.tokens, heads, keyDim});
@@ -308,7 +308,7 @@ class Step {
     step.values = REQUIRE(HeadsView::columns(all, values, heads, valueDim));
     return step;
   }
-  static std::vector<std::vector<std::byte>> sources(const AppendAndAttend& step) {
+  static std::vector<std::vector<std::byte>> sources(const CacheStep& step) {
     return {bytesOf(step.queries.tensor), bytesOf(step.keys.tensor), bytesOf(step.values.tensor)};
   }
 
@@ -343,7 +343,7 @@ class Step {
   }
 
   // Rotates into tensors of the same dtypes, then appends and attends.
-  void separately(AttentionCache& cache, const AppendAndAttend& step, const Tensor& into) const {
+  void separately(AttentionCache& cache, const CacheStep& step, const Tensor& into) const {
     const auto like = [&](const HeadsView& view) {
       const HeadsView::Strides s = view.resolved();
       return HeadsView(zeros(view.tensor.dtype(), {s.tokens, s.heads, s.headDim}));
@@ -355,7 +355,7 @@ class Step {
                        .positions = step.rotary->positions.value_or(RotaryPositions(case_.before)),
                        .offsets = step.rotary->offsets,
                        .rotary = step.rotary->embedding};
-    AppendAndAttend rotated = step;
+    CacheStep rotated = step;
     rotated.rotary.reset();
     rotated.queries = *rotation.rotatedQueries;
     rotated.keys = *rotation.rotatedKeys;

@@ -49,7 +49,7 @@ class ListStep {
   // Runs the step with a rotary argument, or with tokens as they are.
   void run(bool rotates) {
     const uint64_t rows = list_.total();
-    AppendAndAttend step{.queries = tokens(kQueryHeads),
+    CacheStep step{.queries = tokens(kQueryHeads),
                          .keys = tokens(kAttendedHeads),
                          .values = tokens(kAttendedHeads),
                          .options = list_.options,
@@ -83,9 +83,8 @@ class ListStep {
       std::vector<uint32_t> counts;
       for (size_t i = 0; i < list_.sequences.size(); ++i) counts.push_back(static_cast<uint32_t>(list_.rowsOf(i)));
       const HeadsView values = flat(step.values);
-      if (auto done = apart.cache.append(encoder, keys, values, list_.sequences, counts); !done) return done;
-      return apart.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, list_.options, list_.sequences,
-                                counts);
+      if (auto done = apart.cache.append(encoder, {.keys = keys, .values = values, .sequences = list_.sequences, .rowCounts = counts}); !done) return done;
+      return apart.cache.attend(encoder, {.queries = queries, .results = {.into = out, .logSumExp = logs}, .options = list_.options, .sequences = list_.sequences, .rowCounts = counts});
     }));
     for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
       EXPECT_EQ(*together.cache.nextPosition(sequence), *apart.cache.nextPosition(sequence));
@@ -223,7 +222,7 @@ TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
                                                           .values = REQUIRE(keys.slice(row, 1)),
                                                           .rotary = RotaryStep{},
                                                           .results = {.into = REQUIRE(expected.slice(row, 1))},
-                                                          .sequence = sequences[i]});
+                                                          .sequences = {sequences[i]}});
           }));
         }
       }
@@ -237,7 +236,7 @@ TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
 TEST(AttentionCacheStepList, RefusesMismatchedLists) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(16));
-  const AppendAndAttend sound{.queries = fixture.zeros({3, kQueryHeads, kAttendedDim}),
+  const CacheStep sound{.queries = fixture.zeros({3, kQueryHeads, kAttendedDim}),
                               .keys = fixture.zeros({3, kAttendedHeads, kAttendedDim}),
                               .values = fixture.zeros({3, kAttendedHeads, kAttendedDim}),
                               .rotary = RotaryStep{},
@@ -246,7 +245,7 @@ TEST(AttentionCacheStepList, RefusesMismatchedLists) {
                               .rowCounts = {2, 1}};
   CommandEncoder encoder(device);
   const auto refused = [&](auto change, ExpectedError expected) {
-    AppendAndAttend step = sound;
+    CacheStep step = sound;
     change(step);
     expected.op = "AttentionCache.appendAndAttend";
     expectError(__FILE__, __LINE__, "a list", errorOf(fixture.cache.appendAndAttend(encoder, step)), expected);

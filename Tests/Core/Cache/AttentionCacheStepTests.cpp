@@ -17,7 +17,7 @@ std::vector<float> part(const std::vector<float>& all, uint64_t begin, uint64_t 
 }  // namespace
 
 // The rows of a list are the tokens that the same list appends.
-TEST(AttentionCacheStep, ListsAgreeInAppendAndAttend) {
+TEST(AttentionCacheStep, ListsAgreeInCacheStep) {
   struct List {
     std::vector<uint32_t> sequences, rowCounts;
   };
@@ -39,11 +39,8 @@ TEST(AttentionCacheStep, ListsAgreeInAppendAndAttend) {
       const std::vector<float> queries = smallNumbers(fixture.random, rows * kRow);
       const Tensor out = fixture.zeros({rows, kQueryHeads, kAttendedDim}), logs = fixture.zeros({rows, kQueryHeads});
       CommandEncoder encoder(device);
-      REQUIRE(fixture.cache.append(encoder, fixture.tensor(keys, {rows, kAttendedHeads, kAttendedDim}),
-                                   fixture.tensor(values, {rows, kAttendedHeads, kAttendedDim}), list.sequences,
-                                   list.rowCounts));
-      REQUIRE(fixture.cache.attend(encoder, fixture.tensor(queries, {rows, kQueryHeads, kAttendedDim}),
-                                   {.into = out, .logSumExp = logs}, {}, list.sequences, list.rowCounts));
+      REQUIRE(fixture.cache.append(encoder, {.keys = fixture.tensor(keys, {rows, kAttendedHeads, kAttendedDim}), .values = fixture.tensor(values, {rows, kAttendedHeads, kAttendedDim}), .sequences = list.sequences, .rowCounts = list.rowCounts}));
+      REQUIRE(fixture.cache.attend(encoder, {.queries = fixture.tensor(queries, {rows, kQueryHeads, kAttendedDim}), .results = {.into = out, .logSumExp = logs}, .sequences = list.sequences, .rowCounts = list.rowCounts}));
       REQUIRE(REQUIRE(encoder.commit()).wait());
       const std::vector<float> got = floatsOf(out);
       std::vector<uint64_t> own(rows);
@@ -73,40 +70,39 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
   const std::vector<uint32_t> two{0, 1}, twice{0, 0}, oneAndTwo{1, 2}, twoAndTwo{2, 2}, one{3}, fourTimes{0, 0, 0, 0};
   CommandEncoder encoder(device);
   constexpr std::string_view kRows = "the rows do not match the listed sequences";
-  EXPECT_ERROR(fixture.cache.append(encoder, keys, keys, two),
+  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = keys, .values = keys, .sequences = two}),
                {.op = "AttentionCache.append",
                 .what = kRows,
                 .got = "3 rows",
                 .expected = "2 rows, or as many for each of 2 sequences",
                 .fix = "row counts"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, two),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = two}),
                {.op = "AttentionCache.attend", .what = kRows, .got = "3 rows"});
-  EXPECT_ERROR(fixture.cache.append(encoder, keys, keys, two, twoAndTwo),
+  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = keys, .values = keys, .sequences = two, .rowCounts = twoAndTwo}),
                {.op = "AttentionCache.append",
                 .what = kRows,
                 .got = "3 rows",
                 .expected = "4 rows in one sequence, the sum of the row counts",
                 .fix = "one after another"});
-  EXPECT_ERROR(fixture.cache.append(encoder, keys, keys, two, one),
+  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = keys, .values = keys, .sequences = two, .rowCounts = one}),
                {.what = "the row counts do not match the listed sequences",
                 .got = "1 row count",
                 .expected = "2, one for each sequence",
                 .fix = "Pass a row count for each listed sequence"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.isCausal = false}, twice, oneAndTwo),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .options = {.isCausal = false}, .sequences = twice, .rowCounts = oneAndTwo}),
                {.op = "AttentionCache.attend",
                 .what = "a sequence is listed again in attention that is not causal",
                 .got = "sequence 0",
                 .expected = "each sequence once",
                 .fix = "with a row count for all of its rows"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, fixture.someQueries(4),
-                                    {.into = fixture.zeros({4, kQueryHeads, kAttendedDim})}, {}, fourTimes),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = fixture.someQueries(4), .results = {.into = fixture.zeros({4, kQueryHeads, kAttendedDim})}, .sequences = fourTimes}),
                {.op = "AttentionCache.attend",
                 .what = "a sequence has fewer positions than queries",
                 .got = "4 rows of sequence 0, which has 3 positions",
                 .expected = "rows of tokens that were appended",
                 .fix = "Append keys and values"});
   fixture.appendNow(2, 1);
-  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.mask = fixture.zeros({1, 16})}, two, oneAndTwo),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .options = {.mask = fixture.zeros({1, 16})}, .sequences = two, .rowCounts = oneAndTwo}),
                {.op = "AttentionCache.attend",
                 .what = "a mask cannot serve sequences of unequal numbers of rows",
                 .got = "a mask, and row counts that differ",
@@ -142,9 +138,9 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   const Tensor out = fixture.zeros({2, kQueryHeads, kAttendedDim});
   const std::vector<uint32_t> first{0}, apart{0, 1, 0}, oneEach{1, 0, 1};
   CommandEncoder encoder(device);
-  EXPECT_ERROR(fixture.cache.attend(encoder, backwards(queries, kQueryHeads), {.into = out}, {}, apart, oneEach),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = backwards(queries, kQueryHeads), .results = {.into = out}, .sequences = apart, .rowCounts = oneEach}),
                {.op = "AttentionCache.attend", .what = "queries lie outside of their tensor", .fix = "Correct"});
-  AppendAndAttend step{.queries = backwards(queries, kQueryHeads),
+  CacheStep step{.queries = backwards(queries, kQueryHeads),
                        .keys = keys,
                        .values = keys,
                        .results = {.into = out},
@@ -156,9 +152,9 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "vectors lie outside of their tensor"});
   // Extents are checked before rows are listed.
-  EXPECT_ERROR(fixture.cache.append(encoder, many(keys, kAttendedHeads * kAttendedDim), many(keys, 0), first),
+  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = many(keys, kAttendedHeads * kAttendedDim), .values = many(keys, 0), .sequences = first}),
                {.op = "AttentionCache.append", .what = "vectors lie outside of their tensor", .fix = "Correct"});
-  EXPECT_ERROR(fixture.cache.append(encoder, many(keys, 0), many(keys, 0), {{0, 1}}),
+  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = many(keys, 0), .values = many(keys, 0), .sequences = {0, 1}}),
                {.op = "AttentionCache.append",
                 .what = "an extent is too large for the kernel",
                 .got = "1099511627776",
@@ -202,7 +198,7 @@ TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
                           .values = fixture.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
                           .results = {.into = out},
                           .options = {.window = window},
-                          .sequence = 0}));
+                          .sequences = {0}}));
             REQUIRE(REQUIRE(encoder.commit()).wait());
             std::vector<std::vector<uint64_t>> seen;
             for (uint64_t token = 0; token < tokens; ++token) {
@@ -221,12 +217,12 @@ TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
   });
 }
 
-TEST(AttentionCacheStep, AppendAndAttendIsRecordedEntirelyOrNotAtAll) {
+TEST(AttentionCacheStep, CacheStepIsRecordedEntirelyOrNotAtAll) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(8));
   const Tensor keys = fixture.zeros({12, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(12);
   const Tensor out = fixture.zeros({12, kQueryHeads, kAttendedDim});
-  AppendAndAttend step{.queries = queries,
+  CacheStep step{.queries = queries,
                        .keys = keys,
                        .values = keys,
                        .results = {.into = out},
@@ -297,12 +293,12 @@ TEST(AttentionCacheStep, ResultsOfDividedCallsMayNotOverlap) {
   const auto rows = [&](uint64_t first, uint64_t count) { return REQUIRE(all.slice(first, count)); };
   const std::vector<uint32_t> sequences{0, 1}, rowCounts{2, 1};
   CommandEncoder encoder(device);
-  EXPECT_ERROR(fixture.cache.attend(encoder, rows(0, 3), {.into = rows(2, 3)}, {}, sequences, rowCounts),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = rows(0, 3), .results = {.into = rows(2, 3)}, .sequences = sequences, .rowCounts = rowCounts}),
                {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
   EXPECT_ERROR(
       fixture.cache.appendAndAttend(
           encoder,
-          {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}, .sequence = 0}),
+          {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}, .sequences = {0}}),
       {.op = "AttentionCache.appendAndAttend",
        .what = "operands share memory",
        .got = "queries overlapping results",
@@ -321,7 +317,7 @@ TEST(AttentionCacheStep, ResultsHaveTheAxesOfTheirRows) {
   CommandEncoder encoder(device);
   const auto attend = [&](std::vector<uint64_t> axes) {
     axes.insert(axes.end(), {kQueryHeads, kAttendedDim});
-    return fixture.cache.attend(encoder, queries, {.into = fixture.zeros(axes)}, {}, sequences);
+    return fixture.cache.attend(encoder, {.queries = queries, .results = {.into = fixture.zeros(axes)}, .sequences = sequences});
   };
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{2, 3}, {6}}) REQUIRE(attend(axes));
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{3, 2}, {1, 6}, {6, 1}}) {

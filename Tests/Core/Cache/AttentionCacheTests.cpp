@@ -171,7 +171,7 @@ TEST(AttentionCache, AnEmptyAppendChangesNothing) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   REQUIRE(append(cache, encoder, 0));
-  REQUIRE(cache.append(encoder, tokens(device, 0), tokens(device, 0), std::span<const uint32_t>{}));
+  REQUIRE(cache.append(encoder, {.keys = tokens(device, 0), .values = tokens(device, 0), .sequences = std::span<const uint32_t>{}}));
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   REQUIRE(encoder.commit());
   EXPECT_EQ(*cache.nextPosition(0), 0u);
@@ -196,7 +196,7 @@ TEST(AttentionCache, ABatchAppendsOneTokenToEachListedSequence) {
   appendNow(cache, device, 2, 1);
   CommandEncoder encoder(device);
   const uint32_t sequences[] = {2, 1, 2};
-  REQUIRE(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences));
+  REQUIRE(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}));
   EXPECT_EQ(encoder.summary().total.dispatches, 1u);
   REQUIRE(encoder.commit());
   EXPECT_EQ(*cache.nextPosition(0), 0u);
@@ -209,7 +209,7 @@ TEST(AttentionCache, ABatchNeedsOneTokenPerSequence) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   const uint32_t sequences[] = {0, 1};
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences),
+  EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}),
                {.op = "AttentionCache.append", .what = "the rows do not match the listed sequences"});
   REQUIRE(encoder.commit());
   EXPECT_EQ(*cache.nextPosition(0), 0u);
@@ -227,7 +227,7 @@ TEST(AttentionCache, RefusesUnknownSequences) {
                                .fix = "Pass a sequence that the cache holds."};
   const uint32_t sequences[] = {0, 3};
   EXPECT_ERROR(append(cache, encoder, 1, 3), (expected));
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 2), tokens(device, 2), sequences), (expected));
+  EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 2), .values = tokens(device, 2), .sequences = sequences}), (expected));
   EXPECT_ERROR(cache.truncate(0, 3), (expected));
   EXPECT_ERROR(cache.reset(3), (expected));
   REQUIRE(encoder.commit());
@@ -245,7 +245,7 @@ TEST(AttentionCache, AFullLinearCacheRefusesAppends) {
       append(cache, encoder, 2),
       {.op = "AttentionCache.append", .what = "past the end of a linear cache", .got = "position 3 + 2 tokens"});
   const uint32_t sequences[] = {0, 1, 0};
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences),
+  EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}),
                {.op = "AttentionCache",
                 .what = "the sequence is full",
                 .got = "sequence 0 at position 4",
@@ -347,10 +347,10 @@ TEST(AttentionCache, RowsOfDifferentSequencesNeedNoBarrier) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   const uint32_t first[] = {0}, second[] = {1};
-  REQUIRE(cache.append(encoder, tokens(device, 1), tokens(device, 1), first));
-  REQUIRE(cache.append(encoder, tokens(device, 1), tokens(device, 1), second));
+  REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = first}));
+  REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = second}));
   EXPECT_EQ(encoder.summary().barriers, 0u);
-  REQUIRE(cache.append(encoder, tokens(device, 1), tokens(device, 1), second));
+  REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = second}));
   EXPECT_EQ(encoder.summary().barriers, 0u);  // the next slot
 }
 
@@ -369,7 +369,7 @@ TEST(AttentionCache, ServesMoreSequencesThanOneWriteHolds) {
   const Tensor source = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count, 1, 2}))));
   REQUIRE(source.write(std::as_bytes(std::span(numbers))));
   CommandEncoder encoder(device);
-  REQUIRE(cache.append(encoder, source, source, sequences));
+  REQUIRE(cache.append(encoder, {.keys = source, .values = source, .sequences = sequences}));
   EXPECT_EQ(encoder.summary().total.dispatches, 3u);
   EXPECT_EQ(encoder.summary().barriers, 0u);
   REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -380,7 +380,7 @@ TEST(AttentionCache, ServesMoreSequencesThanOneWriteHolds) {
 
   CommandEncoder longer(device);
   sequences.pop_back();
-  EXPECT_ERROR(cache.append(longer, source, source, sequences), {.what = "the rows do not match the listed sequences"});
+  EXPECT_ERROR(cache.append(longer, {.keys = source, .values = source, .sequences = sequences}), {.what = "the rows do not match the listed sequences"});
   EXPECT_EQ(longer.summary().total.dispatches, 0u);
 }
 

@@ -19,7 +19,7 @@ TEST(AttentionCacheWindow, ALongRollbackIsNamed) {
                                                        .values = keys,
                                                        .results = {.into = out},
                                                        .options = {.window = 4},
-                                                       .sequence = 0}),
+                                                       .sequences = {0}}),
                {.op = "AttentionCache.appendAndAttend",
                 .what = "the window reaches positions that the sequence has lost",
                 .got = "token 0 of 1, whose window of 4 reaches positions that a ring of 8 has overwritten; it is at "
@@ -42,7 +42,7 @@ TEST(AttentionCacheWindow, ASlidingWindowRefusesALongRollback) {
     const auto step = [&] {
       CommandEncoder encoder(device);
       REQUIRE(fixture.cache.appendAndAttend(
-          encoder, {.queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .sequence = 0}));
+          encoder, {.queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .sequences = {0}}));
       REQUIRE(REQUIRE(encoder.commit()).wait());
     };
     fixture.appendNow(20, 0);
@@ -72,7 +72,7 @@ TEST(AttentionCacheWindow, ManyChunksAreAWarning) {
     AttentionFixture fixture(device, descriptor);
     const Tensor keys = fixture.zeros({tokens, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(tokens);
     const Tensor out = fixture.zeros({tokens, kQueryHeads, kAttendedDim});
-    const AppendAndAttend step{.queries = queries,
+    const CacheStep step{.queries = queries,
                                .keys = keys,
                                .values = keys,
                                .results = {.into = out},

@@ -65,12 +65,12 @@ class Family {
         const std::vector<uint32_t> rows{2, 1};
         const Tensor keys = tokens(3, d.kvHeads), values = tokens(3, d.kvHeads);
         return run(
-            [&](AttentionCache& cache, CommandEncoder& e) { return cache.append(e, keys, values, listed, rows); });
+            [&](AttentionCache& cache, CommandEncoder& e) { return cache.append(e, {.keys = keys, .values = values, .sequences = listed, .rowCounts = rows}); });
       }
       case 3:
       case 4: {
         const uint64_t count = 1 + random_.below(5);
-        AppendAndAttend step{.queries = tokens(count, 2 * d.kvHeads),
+        CacheStep step{.queries = tokens(count, 2 * d.kvHeads),
                              .keys = tokens(count, d.kvHeads),
                              .values = tokens(count, d.kvHeads),
                              .sequence = sequence};

@@ -26,7 +26,7 @@ struct Fixture {
     return [=, this](auto& e) { return cache.append(e, tokens, tokens, sequence); };
   }
   Body append(const Tensor& tokens, std::vector<uint32_t> sequences) {
-    return [=, this](auto& e) { return cache.append(e, tokens, tokens, sequences); };
+    return [=, this](auto& e) { return cache.append(e, {.keys = tokens, .values = tokens, .sequences = sequences}); };
   }
   Body attend(const Tensor& tokens, uint32_t sequence, const AttentionOptions& options = {}) {
     return [=, this](auto& e) {
@@ -175,7 +175,7 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
   EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {1, 0})}), (misplaced("keys", at(2, 0, 1, 1))));
   EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {0, 1}),
                       [&](auto& e) {
-                        return f.cache.attend(e, f.queries, {.into = f.out}, {}, {{1, 0}});
+                        return f.cache.attend(e, {.queries = f.queries, .results = {.into = f.out}, .sequences = {1, 0}});
                       }}),
                (misplaced("queries", at(2, 0, 1, 1))));
   EXPECT_ERROR(f.run({f.step(RotaryStep{.positions = f.cache.nextPositions({0, 1})}, {1, 0})}),
@@ -349,7 +349,7 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
   Fixture f;
   const std::vector<CachePrefix> after{{f.other, 0}};
   REQUIRE(f.run({[&](auto& e) { return f.other.append(e, f.keys, f.keys, 0); }}));
-  const Body attend = [&](auto& e) { return f.cache.attend(e, f.queries, {.into = f.out}, {}, {{0}}, {}, after); };
+  const Body attend = [&](auto& e) { return f.cache.attend(e, {.queries = f.queries, .results = {.into = f.out}, .sequences = {0}, .after = after}); };
   const auto rotate = [&](int32_t offset) -> Body {
     return [=, &f](auto& e) {
       return e.encode(MultiRoPE{.queries = f.queries,
@@ -386,8 +386,7 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
   const auto attendTo = [&](std::vector<uint32_t> sequences) -> Body {
     return [=, &f](auto& e) {
       const uint64_t count = sequences.size();
-      return f.cache.attend(e, REQUIRE(f.queries.slice(0, count)), {.into = REQUIRE(f.out.slice(0, count))}, {},
-                            sequences, {}, after);
+      return f.cache.attend(e, {.queries = REQUIRE(f.queries.slice(0, count)), .results = {.into = REQUIRE(f.out.slice(0, count))}, .sequences = sequences, .after = after});
     };
   };
   const Body append = f.append(f.keys, std::vector<uint32_t>{0, 1});

@@ -147,17 +147,17 @@ struct Layers {
       if (auto done = layer.cache.append(encoder, layer.keys, layer.values, 1); !done) return done;
       return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {.scale = 0.5f}, 1);
     }
-    if (auto done = layer.cache.append(encoder, layer.keys, layer.values, of.sequences); !done) return done;
-    return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {}, of.sequences);
+    if (auto done = layer.cache.append(encoder, {.keys = layer.keys, .values = layer.values, .sequences = of.sequences}); !done) return done;
+    return layer.cache.attend(encoder, {.queries = layer.queries, .results = {.into = layer.results}, .sequences = of.sequences});
   }
 
   Result<void> encodeFused(Layer& layer, CommandEncoder& encoder, bool isRecorded) {
-    AppendAndAttend step{.queries = layer.queries,
+    CacheStep step{.queries = layer.queries,
                          .keys = layer.keys,
                          .values = layer.values,
                          .rotary = RotaryStep{},
                          .results = {.into = layer.results},
-                         .sequence = of.sequences.empty() ? 1 : kOnlySequence,
+                         .sequences = {of.sequences.empty() ? 1 : kOnlySequence},
                          .sequences = of.sequences,
                          .rowCounts = of.rowCounts};
     if (of.hasPositions) step.rotary->positions = positions(layer, isRecorded);

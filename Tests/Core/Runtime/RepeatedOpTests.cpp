@@ -272,7 +272,7 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           if (!results[i] || (isAlone && &cache != &caches[i].front())) continue;
           if (i == 1) devices[1]->planCache().clear();
           if (isCut) (void)cache.truncate(cut % (*cache.nextPosition(sequence) + 1), sequence);
-          AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 32}),
+          CacheStep call{.queries = memories[i].make(DType::f16, {tokens, 4, 32}),
                                .keys = memories[i].make(DType::f16, {tokens, 2, 32}),
                                .values = memories[i].make(DType::f16, {tokens, 2, 32}),
                                .sequence = 0};
@@ -301,9 +301,9 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           if (isOneCall) {
             results[i] = cache.appendAndAttend(encoder, call);
           } else if (isListed) {
-            results[i] = cache.append(encoder, call.keys, call.values, listed, rowCounts);
+            results[i] = cache.append(encoder, {.keys = call.keys, .values = call.values, .sequences = listed, .rowCounts = rowCounts});
             if (results[i])
-              results[i] = cache.attend(encoder, call.queries, call.results, call.options, listed, rowCounts);
+              results[i] = cache.attend(encoder, {.queries = call.queries, .results = call.results, .options = call.options, .sequences = listed, .rowCounts = rowCounts});
           } else {
             results[i] = cache.append(encoder, call.keys, call.values, sequence);
             if (results[i]) results[i] = cache.attend(encoder, call.queries, call.results, call.options, sequence);
@@ -341,7 +341,7 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
     if (isQuantized) descriptor.quantized.emplace();
     AttentionCache cache = REQUIRE(AttentionCache::make(device, descriptor));
     BindingMemory memory(device);
-    AppendAndAttend call{.queries = memory.make(DType::f16, {16, 4, 32}),
+    CacheStep call{.queries = memory.make(DType::f16, {16, 4, 32}),
                          .keys = memory.make(DType::f16, {16, 2, 32}),
                          .values = memory.make(DType::f16, {16, 2, 32}),
                          .rotary = RotaryStep{},
@@ -352,8 +352,8 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
       if (step == 4) cache.reset();  // the same positions again
       CommandEncoder encoder(device);
       REQUIRE(cache.appendAndAttend(encoder, call));
-      REQUIRE(cache.append(encoder, call.keys, call.values, call.sequences));
-      REQUIRE(cache.attend(encoder, call.queries, call.results, call.options, call.sequences));
+      REQUIRE(cache.append(encoder, {.keys = call.keys, .values = call.values, .sequences = call.sequences}));
+      REQUIRE(cache.attend(encoder, {.queries = call.queries, .results = call.results, .options = call.options, .sequences = call.sequences}));
       REQUIRE(encoder.commit());
       plans.push_back(device->planCache().count());
     }

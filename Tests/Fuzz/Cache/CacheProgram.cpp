@@ -171,12 +171,12 @@ class CacheProgram final : public Case {
       encoder = committed.get();
     }
     const auto encode = call.kind == Kind::append
-                            ? mnk_encoder_append_step
+                            ? mnk_encoder_append
                             : (call.kind == Kind::appendAndAttend ? mnk_encoder_append_and_attend : nullptr);
     if (!call.hasEncoder) encoder = nullptr;
     if (!call.hasCache) cache = nullptr;
     const bool isDone = encode ? encode(encoder, cache, step.get(), caught.out())
-                               : mnk_encoder_attend_step(encoder, cache, step.get(), caught.out());
+                               : mnk_encoder_attend(encoder, cache, step.get(), caught.out());
     return checkResult(caught, isDone, call.refusal);
   }
 

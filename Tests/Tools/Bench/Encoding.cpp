@@ -50,7 +50,7 @@ Result<Arena> makeArena(uint32_t n, bool hasManySequences) {
 }
 
 Result<void> appendAll(Arena& arena, CommandEncoder& encoder) {
-  return arena.cache.append(encoder, arena.tokens, arena.tokens, arena.sequences);
+  return arena.cache.append(encoder, {.keys = arena.tokens, .values = arena.tokens, .sequences = arena.sequences});
 }
 
 Result<void> encode(Encoded encoded, Arena& arena, CommandEncoder& encoder) {
@@ -66,7 +66,7 @@ Result<void> encode(Encoded encoded, Arena& arena, CommandEncoder& encoder) {
       return appendAll(arena, encoder);
     case Encoded::attendOverMany:
     case Encoded::attendWithRows:
-      return arena.cache.attend(encoder, arena.tokens, {.into = arena.results}, {}, arena.sequences);
+      return arena.cache.attend(encoder, {.queries = arena.tokens, .results = {.into = arena.results}, .sequences = arena.sequences});
   }
   return {};
 }

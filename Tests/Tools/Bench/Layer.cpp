@@ -90,7 +90,7 @@ Result<void> encodeRepeated(Layer& layer, CommandEncoder& encoder, uint32_t posi
 }
 
 Result<void> encodeOnce(Layer& layer, CommandEncoder& encoder, uint32_t) {
-  AppendAndAttend step{.queries = layer.queries, .keys = layer.keys, .values = layer.values};
+  CacheStep step{.queries = layer.queries, .keys = layer.keys, .values = layer.values};
   step.results.into = layer.results;
   step.rotary.emplace().embedding.base = 1e6;
   return layer.cache.appendAndAttend(encoder, step);

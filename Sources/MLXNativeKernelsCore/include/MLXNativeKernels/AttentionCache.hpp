@@ -88,8 +88,7 @@ struct RotaryStep {
   std::optional<RotaryOffsets> offsets = {};
 };
 
-struct AppendAndAttend;
-struct CachePrefix;
+struct CacheStep;
 
 class AttentionCache {
  public:
@@ -120,50 +119,35 @@ class AttentionCache {
   // them must then append these tokens, or it cannot be committed. It knows tokens by their memory, and refuses to
   // append and attend with rows that were not rotated for these tokens, unless a dispatch of it has written them since.
   RotaryPositions nextPositions(std::vector<uint32_t> sequences = {kOnlySequence},
-                                std::vector<uint32_t> rowCounts = {}) const;
+                                std::optional<std::vector<uint32_t>> rowCounts = {}) const;
   // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
   std::string text() const;
 
-  // Keys and values of the next tokens of one sequence: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token,
-  // or a view of another layout. A tensor is token-major; a HeadsView can have another layout.
+  // Appends keys and values: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token, or a view of another layout.
+  // A tensor is token-major; a HeadsView can have another layout.
+  Result<void> append(CommandEncoder& encoder, const CacheStep& step);
   Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                       uint32_t sequence = kOnlySequence);
-  // Tokens of several sequences, in the order of the list: rowCounts[i] of them for sequences[i]. Without counts it is
-  // one for each, or as many as the views have for each of their sequences. A sequence that is listed again continues.
-  Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
-                      std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts = {});
 
-  // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
-  // headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees what the same encoder has
-  // appended, so append the queries' own keys and values first: a sequence without tokens is an error, and so is an
-  // append after causal attention over a sequence to which the encoder had not appended; reading it as a prefix does
-  // not count. Results may not overlap queries, and cannot be partials: for keys in several caches, pass prefixes. With
+  // Attends queries, the newest tokens of their sequences, to all that the cache holds of them, as FlashDecode does:
+  // [heads, headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees tokens appended
+  // earlier in the same step, so append the queries' own keys and values first: a sequence without tokens is an error,
+  // and so is an append after causal attention over a sequence to which the encoder had not appended; reading it as a
+  // prefix does not count. All sequences attend in one FlashDecode, even if row counts differ; a mask needs equal
+  // counts. Results may not overlap queries, and cannot be partials: for keys in several caches, pass prefixes. With
   // a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees what the
   // ring holds up to its own position, which it must hold; several rows in one step then see less than the same rows
   // one at a time, because all of their keys are stored before the first attends.
+  Result<void> attend(CommandEncoder& encoder, const CacheStep& step) const;
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;
-  // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows
-  // are the newest tokens of sequences[i], or the newest before those of a later entry for the same sequence. Without
-  // counts it is one for each, or as many as the view has for each of its sequences. All attend in one FlashDecode,
-  // even if counts differ; a mask needs equal counts.
-  Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
-                      const AttentionOptions& options, std::span<const uint32_t> sequences,
-                      std::span<const uint32_t> rowCounts = {}) const;
-  // The same for sequences that continue others, the oldest of which is first: position 0 of a listed sequence follows
-  // the last position of the last prefix. Masks of causality, windows and slopes are those of one sequence with all
-  // tokens. Prefixes may be stored otherwise than the cache. Each is attended to with the rows of all sequences at
-  // once, unless a window or slopes tell the sequences apart. There is no mask.
-  Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
-                      const AttentionOptions& options, std::span<const uint32_t> sequences,
-                      std::span<const uint32_t> rowCounts, std::span<const CachePrefix> after) const;
 
-  // Appends any number of tokens and attends with their queries, in chunks that the ring can serve: the results are
-  // those of appending and attending token by token. Without a window a full ring takes one token at a time. Tokens
-  // that take several chunks need causal attention, without a mask. With `rotary`, a chunk's keys and queries are
-  // rotated in the dispatch that stores the keys: it stores the same bytes, and attends as if MultiRoPE had rotated
+  // Appends any number of tokens and attends with their queries, in chunks that the ring can serve. Gives the same
+  // results as appending and attending one token at a time. Without a window a full ring takes one token at a time.
+  // Tokens that take several chunks need causal attention, without a mask. With `rotary`, a chunk's keys and queries
+  // are rotated in the dispatch that stores the keys: it stores the same bytes, and attends as if MultiRoPE had rotated
   // them first.
-  Result<void> appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step);
+  Result<void> appendAndAttend(CommandEncoder& encoder, const CacheStep& step);
 
   // Replaces `target` with a copy of `source`.
   Result<void> copy(CommandEncoder& encoder, uint32_t source, uint32_t target);
@@ -227,22 +211,24 @@ struct CachePrefix {
   uint32_t sequence = kOnlySequence;
 };
 
-// Keys and values to append, and the queries of the same tokens. All three have the same number of tokens, and do not
-// change.
-struct AppendAndAttend {
-  HeadsView queries;
-  HeadsView keys;
-  HeadsView values;
-  std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
+// Tokens of sequences of a cache, to append, to attend, or both. Operands do not change.
+struct CacheStep {
+  HeadsView queries = {};  // of attention
+  HeadsView keys = {};     // to append, as many tokens as queries have
+  HeadsView values = {};
+  std::optional<RotaryStep> rotary = {};  // of appendAndAttend; none: queries and keys are rotated already, or never
   AttentionResults results = {};
   AttentionOptions options = {};
-  uint32_t sequence = kOnlySequence;
-  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
-  // and offsets.
-  std::vector<uint32_t> sequences = {};
-  std::vector<uint32_t> rowCounts = {};
-  // Sequences whose tokens come before those of every sequence of the step, the oldest first, as in attend. Without
-  // positions in `rotary`, tokens are rotated by their positions after them.
+  // The sequences that the tokens continue, in their order. A sequence that is listed again continues.
+  std::vector<uint32_t> sequences = {kOnlySequence};
+  // How many tokens each listed sequence has, 0 to leave it out. Without counts, a single sequence has all tokens, and
+  // each of several has one, or as many as the views have for each of their sequences.
+  std::optional<std::vector<uint32_t>> rowCounts = {};
+  // Sequences whose tokens come before those of every listed sequence, the oldest first: position 0 of a listed
+  // sequence follows the last position of the last prefix. Causality, windows and slopes are those of one sequence with
+  // all tokens; there is no mask. Prefixes may be stored otherwise than the cache. Each is attended to with the rows of
+  // all sequences at once, unless a window or slopes tell the sequences apart. Without positions in `rotary`, tokens
+  // are rotated by their positions after the prefixes.
   std::vector<CachePrefix> after = {};
 };
 

@@ -94,25 +94,6 @@ bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_seque
 bool mnk_cache_is_suspect(const mnk_cache* cache);  // any sequence
 uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
 
-// Records a write at the next position, which advances when the encoder is committed. A commit is refused, with a
-// retryable error, if another thread has since changed tokens that it reads or the position at which it appends.
-bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
-                        uint32_t sequence, mnk_error_out error);
-// One token for each listed sequence.
-bool mnk_encoder_append_rows(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
-                             const uint32_t* sequences, size_t count, mnk_error_out error);
-// Attends queries, the newest tokens of a sequence, to all that the cache holds of it, with what this encoder has
-// appended: [heads, headDim] for one row, or [rows, heads, headDim].
-bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
-                        const mnk_attention_results* results, const mnk_attention_options* MNK_NULLABLE options,
-                        uint32_t sequence, mnk_error_out error);
-// The same number of rows of each listed sequence: [sequences, rows, heads, headDim], or [sequences, heads, headDim]
-// for one.
-bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
-                                  const mnk_attention_results* results,
-                                  const mnk_attention_options* MNK_NULLABLE options, const uint32_t* sequences,
-                                  size_t count, mnk_error_out error);
-
 // How queries and keys of a step are rotated, as in mnk_multi_rope.
 typedef struct mnk_rotary_step {
   size_t size;  // sizeof(mnk_rotary_step)
@@ -132,8 +113,8 @@ typedef struct mnk_cache_prefix {
   uint32_t sequence;  // or MNK_ONLY_SEQUENCE
 } mnk_cache_prefix;
 
-// Tokens of sequences of a cache, in any layout. A view without a tensor is left out. A call refuses parts that it does
-// not use.
+// Tokens of sequences of a cache, to append, to attend, or both. A view without a tensor is left out. A call refuses
+// parts that it does not use.
 typedef struct mnk_cache_step {
   size_t size;             // sizeof(mnk_cache_step)
   mnk_heads_view queries;  // to attend
@@ -151,14 +132,16 @@ typedef struct mnk_cache_step {
   size_t prefix_count;
 } mnk_cache_step;
 
-// Appends keys and values, the only parts that a step for it has. A sequence that is listed again continues.
-bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error);
-// Attends with queries of a step without keys and values, with the meaning that lists have in mnk_encoder_append_step.
-bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
-                             mnk_error_out error);
-// Appends any number of tokens and attends with their queries, in chunks that a ring can serve: the results are those
-// of appending and attending token by token. Tokens that take several chunks need causal attention, without a mask.
-// With `rotary`, keys and queries are rotated in the dispatch that stores the keys; those of the step do not change.
+// Appends keys and values: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token, or a view of another layout.
+// A sequence that is listed again continues.
+bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error);
+// Attends queries, the newest tokens of their sequences, to all that the cache holds of them, with what this encoder has
+// appended.
+bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error);
+// Appends any number of tokens and attends with their queries, in chunks that a ring can serve. Gives the same results
+// as appending and attending one token at a time. Tokens that take several chunks need causal attention, without a
+// mask. With `rotary`, keys and queries are rotated in the dispatch that stores the keys; those of the step do not
+// change.
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error);
 // Replaces `target` with a copy of `source`.

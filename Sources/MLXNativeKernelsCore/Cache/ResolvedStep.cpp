@@ -1,0 +1,324 @@
+// Resolves a step: which sequences its rows belong to, at which positions, and whether they may be used there.
+#include "Cache/ResolvedStep.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "Cache/AttentionCacheRules.hpp"
+#include "Cache/AttentionCacheState.hpp"
+#include "Cache/RotatedTokens.hpp"
+#include "Cache/StepRotation.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Ops/RotaryAppend/RotaryAppend.hpp"
+#include "Support/Format.hpp"
+#include "Support/Try.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Kind = ResolvedStep::Kind;
+
+std::string_view callOf(Kind kind) {
+  if (kind == Kind::appendAndAttend) return "AttentionCache.appendAndAttend";
+  return kind == Kind::append ? "AttentionCache.append" : "AttentionCache.attend";
+}
+
+Error stepError(std::string_view what, std::string got, std::string expected, std::string_view fix) {
+  return {.op = std::string(kCacheName),
+          .what = std::string(what),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = std::string(fix)};
+}
+
+bool areDefaults(const AttentionOptions& options) {
+  return numbersOf(options) == numbersOf({}) && !options.mask && !options.slopes && !options.sinks;
+}
+
+// Refuses operands that the call does not use.
+Result<void> checkUsed(const ResolvedStep& resolved) {
+  const CacheStep& step = resolved.step;
+  const bool isAttend = resolved.kind == Kind::attend, isAppend = resolved.kind == Kind::append;
+  const std::pair<bool, std::string_view> unused[] = {
+      {isAppend && step.queries.tensor, "queries"},
+      {isAttend && step.keys.tensor, "keys"},
+      {isAttend && step.values.tensor, "values"},
+      {isAppend && (step.results.into || step.results.partials || step.results.logSumExp), "results"},
+      {isAppend && !areDefaults(step.options), "options"},
+      {isAppend && !step.after.empty(), "prefixes"},
+      {resolved.kind != Kind::appendAndAttend && step.rotary, "a rotary embedding"}};
+  for (const auto& [isGiven, name] : unused) {
+    if (!isGiven) continue;
+    return stepError(fmt::format("{} takes no {}", isAppend ? "an append" : "attention alone", name), std::string(name),
+                     "none", fmt::format("Leave {} out, or append and attend in one call.", name));
+  }
+  if (!step.results.partials) return {};
+  return stepError("attention over a cache does not give partials", "partials as the target", "a tensor for results",
+                   "Pass caches with earlier tokens as prefixes. To merge parts yourself, use FlashDecode over the "
+                   "cache's view, which takes the position of rows.");
+}
+
+// Positions of a cache do not count the tokens of prefixes.
+Error followedAfterPrefixes() {
+  return stepError("rotary positions that follow a cache do not count prefixes",
+                   "positions that follow a cache, and prefixes", "positions that count the tokens of prefixes",
+                   "Leave the positions out: tokens are then rotated by their positions after the prefixes.");
+}
+
+// The keys of a latent cache are the RoPE part only, while its queries have that part after the latent part.
+Error latentRotation(uint64_t latentDim) {
+  return stepError("a latent cache cannot rotate", fmt::format("a rotary embedding, and a latent part of {}", latentDim),
+                   "keys and queries that are rotated already",
+                   "Rotate the keys and the last part of the queries with MultiRoPE, and leave `rotary` out.");
+}
+
+Error tooFewPositions(uint64_t rows, uint32_t sequence, uint64_t positions) {
+  return stepError("a sequence has fewer positions than queries",
+                   fmt::format("{} of sequence {}, which has {}", countText(rows, "row"), sequence,
+                               countText(positions, "position")),
+                   "rows of tokens that were appended", "Append keys and values of the queries' tokens first.");
+}
+
+Error listedAgain(uint32_t sequence) {
+  return stepError("a sequence is listed again in attention that is not causal", fmt::format("sequence {}", sequence),
+                   "each sequence once", "List the sequence once, with a row count for all of its rows.");
+}
+
+// Queries, keys and values are of the same tokens.
+Result<void> checkTokens(const ResolvedStep& resolved) {
+  const CacheStep& step = resolved.step;
+  const HeadsView::Strides keys = step.keys.resolved();
+  const bool isOne = step.sequences.size() == 1;
+  for (const HeadsView* view : {&step.queries, &step.keys, &step.values}) {
+    const HeadsView::Strides strides = view->resolved();
+    if (strides.sequences == (isOne ? 1 : keys.sequences) && strides.totalTokens() == keys.totalTokens()) continue;
+    const std::string tokens = countText(isOne ? keys.totalTokens() : keys.tokens, "token");
+    return stepError(isOne ? "queries, keys and values are not of the same tokens of one sequence"
+                           : "queries, keys and values are not of the same tokens",
+                     fmt::format("{} and {}", countText(strides.sequences, "sequence"),
+                                 countText(strides.tokens, "token")),
+                     isOne ? fmt::format("{} of one sequence, as keys", tokens)
+                           : fmt::format("{} and {}, as keys", countText(keys.sequences, "sequence"), tokens),
+                     "Pass queries, keys and values of the same tokens, each with its own heads.");
+  }
+  return {};
+}
+
+// Each entry follows the one before it of the same sequence. Cursors are read once, because other threads may append in
+// between.
+Result<void> placeAppended(std::span<StepEntry> entries, CacheCursors::Recording& recording) {
+  std::map<uint32_t, StepEntry*> listed;
+  const bool isOne = entries.size() == 1;
+  for (StepEntry& entry : entries) {
+    const auto known = isOne ? listed.end() : listed.find(entry.sequence);
+    if (known == listed.end()) {
+      MNK_TRY(entry.before, recording.toAppend(entry.sequence));
+    } else {
+      entry.before = known->second->after;
+    }
+    entry.after = entry.before;
+    entry.after.advanceTo(entry.before.next + std::min<uint64_t>(entry.rows, kMaxKVExtent));  // the rules refuse more
+    if (!isOne) listed[entry.sequence] = &entry;
+  }
+  for (StepEntry& entry : entries) {
+    if (!isOne) entry.after.highest = listed[entry.sequence]->after.highest;
+  }
+  return {};
+}
+
+// Rows of an entry are older than those of a later one for the same sequence.
+Result<void> placeAttending(std::span<StepEntry> entries, bool isCausal, CacheCursors::Recording& recording) {
+  struct Listed {
+    CacheCursor cursor;  // read once, because other threads may append in the meantime
+    uint64_t rowsBehind = 0;
+  };
+  std::map<uint32_t, Listed> listed;
+  for (size_t i = entries.size(); i-- > 0;) {
+    StepEntry& entry = entries[i];
+    Listed found;
+    const auto known = entries.size() == 1 ? listed.end() : listed.find(entry.sequence);
+    if (known == listed.end()) {
+      MNK_TRY(found.cursor, recording.known(entry.sequence));
+    } else {
+      found = known->second;
+    }
+    const auto& [cursor, behind] = found;
+    // Non-causal rows that see tokens after their own would need two lengths.
+    if (behind != 0 && entry.rows != 0 && !isCausal) return listedAgain(entry.sequence);
+    if (cursor.next <= behind && entry.rows != 0) {
+      return tooFewPositions(behind + entry.rows, entry.sequence, cursor.next);
+    }
+    entry.after = {.next = cursor.next - std::min(cursor.next, behind), .highest = cursor.highest};
+    entry.before = {.next = entry.after.next - std::min(entry.after.next, entry.rows), .highest = cursor.highest};
+    found.rowsBehind += entry.rows;
+    if (entries.size() > 1) listed[entry.sequence] = found;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view ResolvedStep::call() const {
+  return callOf(kind);
+}
+
+Result<void> AttentionCache::State::checkViews(const ResolvedStep& resolved) const {
+  const CacheStep& step = resolved.step;
+  if (resolved.appends()) {
+    const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = storage.view()};
+    MNK_TRY(checkRules(cacheSourceRules(), stored, resolved.call()));
+  }
+  if (resolved.attends()) MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries, .over = {}}, resolved.call()));
+  if (resolved.kind == Kind::appendAndAttend) MNK_TRY(checkTokens(resolved));
+  if (resolved.rotary && descriptor.latentDim != 0) return latentRotation(descriptor.latentDim);
+  return {};
+}
+
+Result<void> AttentionCache::State::resolveEntries(ResolvedStep& resolved, std::span<const uint32_t> sequences,
+                                                   CacheCursors::Recording& recording) const {
+  if (resolved.isListed()) MNK_TRY(checkViews(resolved));  // before rows are counted and listed one by one
+  MNK_TRY(resolved.entries, stepEntries(resolved.tokens(), sequences, resolved.step.rowCounts));
+  return resolved.appends() ? placeAppended(resolved.entries, recording)
+                            : placeAttending(resolved.entries, resolved.step.options.isCausal, recording);
+}
+
+Result<void> AttentionCache::State::checkOperands(const ResolvedStep& resolved) const {
+  const CacheStep& step = resolved.step;
+  if (!resolved.isListed()) MNK_TRY(checkViews(resolved));
+  if (!resolved.attends() || (!resolved.appends() && resolved.entries.size() == 1)) return {};  // one op checks it all
+  std::vector<NamedRange> sources{{"queries", rangeOf(step.queries)}};
+  std::vector<NamedRange> written;
+  if (resolved.appends()) {
+    sources.push_back({"keys", rangeOf(step.keys)});
+    sources.push_back({"values", rangeOf(step.values)});
+  }
+  if (resolved.rotary) {
+    MNK_TRY(const auto rotation, rotationOf(resolved, resolved.whole()));
+    MNK_TRY(checkRotation(rotation));
+    // The dispatch reads queries and positions while it writes the cache.
+    addNumbers(sources, *resolved.rotary);
+    for (const auto& plane : storage.planes()) {
+      if (plane) written.push_back({"the cache", plane->range()});
+    }
+  }
+  MNK_TRY(checkOverlap(sources, step.results, std::move(written)));
+  MNK_TRY(checkResults(step.results, RowCounts::of(resolved.entries), step.queries.resolved().heads,
+                       descriptor.valueHeadDim));
+  if (step.options.isCausal) return {};
+  std::set<uint32_t> listed;
+  for (const StepEntry& entry : resolved.entries) {
+    if (entry.rows != 0 && !listed.insert(entry.sequence).second) return listedAgain(entry.sequence);
+  }
+  return {};
+}
+
+Result<void> AttentionCache::State::checkRotated(const ResolvedStep& resolved, const CommandEncoder& encoder,
+                                                 CacheCursors::Recording& recording,
+                                                 std::optional<uint64_t> prefixTokens) const {
+  const CacheStep& step = resolved.step;
+  if (!resolved.appends() && !step.options.isCausal) return {};  // such rows have no positions
+  if (!resolved.isListed()) MNK_TRY(checkViews(resolved));
+  const UsedRows uses{
+      resolved.call(), encoder, recording, cursors, placedRows(resolved.entries), descriptor.latentDim};
+  if (resolved.rotary) {
+    if (step.rotary->positions && step.rotary->positions->follows()) {
+      MNK_TRY(uses.checkFollowed(*resolved.rotary->positions));
+    }
+    MNK_TRY(uses.checkUnrotated(step.queries));
+    return uses.checkUnrotated(step.keys);
+  }
+  if (prefixTokens) MNK_TRY(uses.checkOffsets(*prefixTokens));
+  if (resolved.appends()) MNK_TRY(uses.checkKeys(step.keys));
+  return resolved.attends() ? uses.checkQueries(step.queries) : Result<void>();
+}
+
+std::optional<Error> AttentionCache::State::lostRows(const ResolvedStep& resolved) const {
+  const CacheSlots& slots = cursors.slots();
+  for (const StepEntry& entry : resolved.entries) {
+    const CacheCursor& cursor = entry.after;
+    if (resolved.appends() || entry.rows == 0) continue;
+    if (cursor.next == 0 || (!resolved.step.after.empty() && entry.rows > cursor.next)) {
+      return tooFewPositions(entry.rows, entry.sequence, cursor.next);
+    }
+    const uint64_t oldest = slots.oldestKept(cursor);
+    const bool isLost = resolved.step.options.isCausal
+                            ? std::max(entry.before.next, slots.pinned) < std::min(oldest, cursor.next)
+                            : slots.count(cursor) == 0;
+    if (!isLost) continue;
+    return stepError("rows are of tokens that the ring has overwritten",
+                     fmt::format("{} up to position {} of sequence {}", countText(entry.rows, "row"), cursor.next - 1,
+                                 entry.sequence),
+                     slots.heldText(cursor),
+                     "Append keys and values of the queries' tokens first, and attend to no more rows than the ring "
+                     "holds.");
+  }
+  return std::nullopt;
+}
+
+void AttentionCache::State::noteReads(const ResolvedStep& resolved, CacheCursors::Recording& recording) const {
+  for (const StepEntry& entry : resolved.entries) {
+    const uint64_t oldest = cursors.slots().oldestKept(entry.after), firstRow = entry.before.next;
+    const uint64_t begin =
+        resolved.window == 0 ? oldest
+                             : std::max(oldest, firstRow + 1 - std::min<uint64_t>(firstRow + 1, resolved.window));
+    recording.read(begin, entry.rows == 0 ? begin : entry.after.next, entry.sequence, resolved.step.options.isCausal);
+  }
+}
+
+Result<void> AttentionCache::State::call(const AttentionCache& cache, Kind kind, CommandEncoder& encoder,
+                                         const CacheStep& step) {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [cache, kind, step](CommandEncoder& next) { return call(cache, kind, next, step); };
+  };
+  return cacheCall(
+      encoder, callOf(kind), again, [&] { return run(cache.state_, kind, encoder, step); }, true);
+}
+
+Result<void> AttentionCache::State::run(const std::shared_ptr<State>& self, Kind kind, CommandEncoder& encoder,
+                                        const CacheStep& step) {
+  ResolvedStep resolved{.kind = kind, .step = step, .rotary = step.rotary ? &*step.rotary : nullptr};
+  MNK_TRY(checkUsed(resolved));
+  resolved.window = step.options.window == 0 ? self->ownWindow() : step.options.window;
+  const PositionSource* const source =
+      step.rotary && step.rotary->positions ? step.rotary->positions->follows() : nullptr;
+  std::optional<RotaryStep> followed;
+  if (source && !step.after.empty()) return followedAfterPrefixes();
+  if (source) {
+    followed = step.rotary;
+    MNK_TRY(followed->positions, source->resolve(encoder, step.queries, nullptr, step.sequences.size() > 1));
+    resolved.rotary = &*followed;
+  }
+  uint32_t only = 0;
+  if (step.sequences.size() == 1) {
+    MNK_TRY(only, self->cursors.numberOf(step.sequences[0]));
+  }
+  const std::span<const uint32_t> sequences =
+      step.sequences.size() == 1 ? std::span<const uint32_t>(&only, 1) : step.sequences;
+  MNK_TRY(auto recording, join(self, encoder, sequences));
+  MNK_TRY(self->resolveEntries(resolved, sequences, *recording));
+  if (!step.after.empty()) {
+    MNK_TRY(self->encodeAfterPrefixes(encoder, *recording, resolved));
+  } else {
+    if (source || encoder.rotatedRows()) MNK_TRY(self->checkRotated(resolved, encoder, *recording));
+    MNK_TRY(self->encode(encoder, resolved));
+  }
+  if (!resolved.appends()) {
+    self->noteReads(resolved, *recording);
+    return {};
+  }
+  for (const StepEntry& entry : resolved.entries) recording->advanceTo(entry.after.next, entry.sequence);
+  if (source) source->recorded(encoder, nullptr);
+  const auto* const rotary = resolved.rotary;
+  const bool hasTensor = rotary && rotary->offsets && std::holds_alternative<Tensor>(*rotary->offsets);
+  if (!source && rotary && rotary->positions && rotary->positions->areNumbers() && !hasTensor) {
+    encoder.noteFixedPositions();
+  }
+  encoder.noteAppend();
+  return {};
+}
+
+}  // namespace mnk

@@ -1,0 +1,364 @@
+// Plans and encodes steps. All rows are stored before the first of them attends if that gives the same results as one
+// token at a time; otherwise entries follow one another, in chunks that fit the ring.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <variant>
+#include <vector>
+
+#include "Cache/AttentionCacheRules.hpp"
+#include "Cache/AttentionCacheState.hpp"
+#include "Cache/StepRotation.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/FlashDecode/RepeatedAttention.hpp"
+#include "Ops/KVCacheQuantize/RepeatedQuantize.hpp"
+#include "Ops/KVCacheWrite/RepeatedWrite.hpp"
+#include "Ops/MultiRoPE/RepeatedRotation.hpp"
+#include "Ops/RotaryAppend/RepeatedRotaryAppend.hpp"
+#include "Support/Format.hpp"
+#include "Support/Try.hpp"
+
+namespace mnk {
+
+namespace {
+
+Error planError(std::string_view what, std::string got, std::string expected, std::string_view fix) {
+  return {.op = std::string(kCacheName),
+          .what = std::string(what),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = std::string(fix)};
+}
+
+// Of `tokens` tokens, the first `first` have already been stored.
+Error ringTooSmall(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
+                   uint64_t tokens) {
+  const std::string got =
+      fmt::format("token {} of {}, whose window of {} reaches positions that a ring of {} has overwritten", first,
+                  tokens, window, slots.capacity);
+  // A larger ring would not bring back what this one has overwritten.
+  if (window <= slots.capacity - slots.pinned) {
+    return planError("the window reaches positions that the sequence has lost",
+                     fmt::format("{}; it is at position {} and holds {}", got, cursor.next, slots.heldText(cursor)),
+                     fmt::format("a window of at most {}, or position {} or later",
+                                 cursor.next + 1 - slots.oldestKept(cursor), slots.oldestKept(cursor) + window - 1),
+                     kAfterLongRollback);
+  }
+  // A capacity at which nothing is overwritten.
+  const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);
+  return planError("the ring is too small for the window", got,
+                   fmt::format("a capacity of at least {}", std::min(slots.pinned + window, never)),
+                   "Make the ring that large, or pass a smaller window.");
+}
+
+// A call that is divided into more chunks than a few: how many, and what avoids it.
+std::string chunksWarning(const ResolvedStep& step, const AttentionCacheDescriptor& d, uint64_t tokens,
+                          uint64_t chunks) {
+  constexpr uint64_t kFewChunks = 8;
+  if (chunks <= kFewChunks) return {};
+  const std::string divided = fmt::format("{} divided {} into {} chunks", step.call(), countText(tokens, "token"), chunks);
+  if (step.window == 0) {
+    return divided +
+           ", because a full ring without a window takes one token at a time; pass a window, or a capacity "
+           "that holds all tokens";
+  }
+  if (d.slidingWindow && step.window == d.slidingWindow->window) {
+    return divided + fmt::format("; a SlidingWindow with more than {} maxRows takes fewer", d.slidingWindow->maxRows);
+  }
+  return divided + fmt::format("; a ring of more than {} slots takes fewer", d.capacity);
+}
+
+// Without causality, a row would see newer tokens of its own chunk but not of later chunks.
+Error nonCausalChunks(uint64_t tokens, uint64_t chunk) {
+  return planError("attention that is not causal cannot be divided into chunks",
+                   fmt::format("{}, of which the ring can serve {} at once", countText(tokens, "token"), chunk),
+                   "causal attention, or tokens that the ring can serve at once",
+                   "Make the ring larger, or append and attend to fewer tokens at a time.");
+}
+
+Error dividedMask() {
+  return planError("a mask cannot be divided among calls of FlashDecode", "a mask, and rows that attend in several parts",
+                   "a mask for rows that attend at once",
+                   "Attend without a mask, or to each sequence or chunk by itself.");
+}
+
+Error unevenMask() {
+  return planError("a mask cannot serve sequences of unequal numbers of rows", "a mask, and row counts that differ",
+                   "the same number of rows of each sequence",
+                   "Attend without a mask, or to sequences with the same number of rows at a time.");
+}
+
+Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
+  return planError("the sequence is full", fmt::format("sequence {} at position {}", sequence, position),
+                   fmt::format("less than capacity {}", view.capacity()),
+                   "Grow the cache or let it overwrite the oldest, or truncate the sequence.");
+}
+
+// The append, the attention, or both, as one repeated op.
+class RepeatedStep final : public RepeatedOp {
+ public:
+  // `fresh` plans all of it, and checks every rule.
+  RepeatedStep(std::string_view call, RepeatedOp* stored, RepeatedOp* attention,
+               const std::function<Result<Plan>()>& fresh)
+      : call_(call), stored_(stored), attention_(attention), fresh_(fresh) {}
+
+  std::string_view name() const override { return call_; }
+  Result<Plan> plan(Device*) const override { return fresh_(); }
+  bool describe(OpForm& form) const override {
+    form.add(call_);
+    if (stored_ && !stored_->describe(form)) return false;
+    form.beginStage();
+    return !attention_ || attention_->describe(form);
+  }
+  void addPositions(OpPositions& positions) const override {
+    if (stored_) stored_->addPositions(positions);
+    if (attention_) attention_->addPositions(positions);
+  }
+  Result<void> refine(Device& device, OpForm& form) override {
+    if (stored_) MNK_TRY(stored_->refine(device, form));
+    return attention_ ? attention_->refine(device, form) : Result<void>();
+  }
+  void patch(size_t index, Dispatch& dispatch) const override {
+    if (stageOf(index) == 0) return stored_->patch(0, dispatch);
+    attention_->patch(stored_ ? index - 1 : index, dispatch);
+  }
+  // The append is one dispatch.
+  uint32_t stageOf(size_t index) const override { return stored_ && index == 0 ? 0 : 1; }
+
+ private:
+  std::string_view call_;
+  RepeatedOp* stored_;
+  RepeatedOp* attention_;
+  const std::function<Result<Plan>()>& fresh_;
+};
+
+// The positions of a step of one sequence, in the order in which RepeatedStep adds them.
+OpPositions positionsOf(const ResolvedStep& step) {
+  OpPositions positions;
+  const StepEntry& entry = step.entries.front();
+  if (step.appends()) positions.add(entry.sequence, entry.before.next);
+  if (step.rotary) {
+    if (step.rotary->positions)
+      addNumbers(positions, *step.rotary->positions);
+    else
+      positions.add(entry.before.next);
+    addNumbers(positions, step.rotary->offsets);
+  }
+  if (step.attends()) addAttended(positions, entry.attended());
+  return positions;
+}
+
+}  // namespace
+
+// The ops of rows that are all stored before the first of them attends.
+struct AttentionCache::State::StepOps {
+  std::vector<CacheStorage::Append> appends = {};  // several for a list that is too long for one
+  std::optional<MultiRoPE> rotation = {};
+  uint64_t firstToken = 0;                    // of these tokens in a tensor of positions
+  std::optional<FlashDecode> attention = {};  // none: no rows attend
+
+  // Where the append stores rotated queries.
+  std::optional<ScratchQueries> rotatedQueries() const {
+    if (!rotation) return std::nullopt;
+    return ScratchQueries{.bytes = rotatedQueryBytes(rotation->queries)};
+  }
+
+  Result<Plan> plan(std::string_view call, Device* device) const {
+    Plan whole{.op = std::string(call), .dispatches = {}};
+    if (!appends.empty()) {
+      MNK_TRY(auto stored, planAppends(appends, rotation, firstToken));
+      whole.append(std::move(stored));
+    }
+    if (!attention) return whole;
+    MNK_TRY(auto attended, RepeatedAttention(*attention, rotatedQueries()).plan(device));
+    whole.append(std::move(attended));
+    return whole;
+  }
+
+  // Patches the plan of an earlier step, or else encodes what `fresh` plans.
+  Result<void> encode(CommandEncoder& encoder, std::string_view call, const std::function<Result<Plan>()>& fresh) const {
+    std::optional<RepeatedAttention> attending;
+    if (attention) attending.emplace(*attention, rotatedQueries());
+    const auto repeat = [&](RepeatedOp* stored) {
+      RepeatedStep repeated(call, stored, attending ? &*attending : nullptr, fresh);
+      return encoder.repeat(repeated);
+    };
+    if (appends.empty()) return repeat(nullptr);
+    const CacheStorage::Append& append = appends.front();
+    if (rotation) {
+      const RotaryAppend op{.rotation = *rotation, .firstToken = firstToken, .append = append};
+      RepeatedRotaryAppend stored(op);
+      return repeat(&stored);
+    }
+    if (const auto* write = std::get_if<KVCacheWrite>(&append)) {
+      RepeatedWrite stored(*write);
+      return repeat(&stored);
+    }
+    RepeatedQuantize stored(std::get<KVCacheQuantize>(append));
+    return repeat(&stored);
+  }
+};
+
+FlashDecode AttentionCache::State::attention(const HeadsView& queries, const AttentionResults& results,
+                                             const AttentionOptions& options,
+                                             std::vector<AttendedSequence> attended) const {
+  const auto& quantized = storage.quantizedView();
+  FlashDecode op{.queries = queries,
+                 .over = quantized ? decltype(FlashDecode::over)(*quantized) : storage.view(),
+                 .sequences = std::move(attended),
+                 .results = results,
+                 .options = options};
+  if (!results.partials) return op;
+  // The part of the rows' own cache, beside those of prefixes.
+  for (AttendedSequence& each : op.sequences) {
+    const uint64_t rows = each.rows != 0 ? each.rows : queries.resolved().tokens;
+    if (!each.position) each.position = static_cast<int64_t>(each.length - rows);
+  }
+  return op;
+}
+
+Result<std::optional<FlashDecode>> AttentionCache::State::attentionOf(const HeadsView& queries,
+                                                                      const AttentionResults& results,
+                                                                      const AttentionOptions& options,
+                                                                      const RowCounts& call,
+                                                                      std::vector<AttendedSequence> attended) const {
+  std::erase_if(attended, [](const AttendedSequence& each) { return each.rows == 0; });
+  if (attended.empty()) return std::optional<FlashDecode>();
+  const uint64_t rows = attended.front().rows, count = attended.size();
+  const bool isEven = std::ranges::all_of(attended, [&](const auto& each) { return each.rows == rows; });
+  if (!isEven && options.mask) return unevenMask();
+  if (!isEven) return std::optional(attention(queries, results, options, std::move(attended)));
+  for (AttendedSequence& each : attended) each.rows = 0;
+  MNK_TRY(auto shaped, resultsOf(results, call, 0, rows, count));
+  return std::optional(attention(runsOf(queries, 0, rows, count), shaped, options, std::move(attended)));
+}
+
+Result<AttentionCache::State::StepOps> AttentionCache::State::opsOf(const ResolvedStep& resolved,
+                                                                    const StepPart& part) const {
+  const CacheStep& step = resolved.step;
+  const StepEntry& first = part.entries.front();
+  const RowCounts rows = RowCounts::of(part.entries);
+  const bool isListed = part.entries.size() > 1;
+  StepOps ops{.firstToken = part.firstRow};
+  if (resolved.rotary) {
+    MNK_TRY(ops.rotation, rotationOf(resolved, part));
+  }
+  if (resolved.appends() && !isListed) {
+    ops.appends.push_back(
+        storage.append(part.viewOf(step.keys), part.viewOf(step.values), first.sequence, first.before.next));
+  } else if (resolved.appends()) {
+    std::vector<uint32_t> sequences, slots;
+    const KVCacheView& view = storage.view();
+    for (const StepEntry& entry : part.entries) {
+      for (uint64_t position = entry.before.next; position < entry.after.next; ++position) {
+        if (view.wrap == KVWrap::linear && position >= view.capacity()) {
+          return fullError(entry.sequence, position, view);
+        }
+        sequences.push_back(entry.sequence);
+        // Passes the slot as the position, because a slot always fits in the 32 bits of a row.
+        slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
+      }
+    }
+    const bool takesRuns = ops.rotation && rows.rows != 0;  // a rotation has a sequence for each entry
+    ops.appends = storage.appendRows(ops.rotation ? *ops.rotation->keys : step.keys,
+                                     takesRuns ? runsOf(step.values, 0, rows.rows, rows.entries) : step.values,
+                                     sequences, slots);
+  }
+  if (!resolved.attends()) return ops;
+  AttentionOptions options = step.options;
+  options.window = resolved.window;
+  if (!isListed) {
+    MNK_TRY(auto results, part.isWhole ? step.results
+                                       : resultsOf(step.results, RowCounts::of(resolved.entries), part.firstRow,
+                                                   rows.total, 1));
+    ops.attention = attention(part.viewOf(step.queries), results, options, {first.attended()});
+    return ops;
+  }
+  std::vector<AttendedSequence> attended;
+  for (const StepEntry& entry : part.entries) {
+    attended.push_back(entry.attended());
+    attended.back().rows = entry.rows;
+  }
+  MNK_TRY(ops.attention, attentionOf(step.queries, step.results, options, rows, std::move(attended)));
+  return ops;
+}
+
+bool AttentionCache::State::isAtOnce(const ResolvedStep& step) const {
+  if (step.kind != ResolvedStep::Kind::appendAndAttend) return true;
+  if (step.rotary && !canRotateAtOnce(step)) return false;
+  const auto fits = [&](const CacheCursor& before, uint64_t rows) {
+    return cursors.slots().exactChunk(before, rows, step.window) == rows;
+  };
+  if (step.entries.size() == 1) return fits(step.entries.front().before, step.entries.front().rows);
+  std::map<uint32_t, std::pair<CacheCursor, uint64_t>> sequences;
+  for (const StepEntry& entry : step.entries) {
+    sequences.try_emplace(entry.sequence, entry.before, 0).first->second.second += entry.rows;
+  }
+  return std::ranges::all_of(sequences, [&](const auto& each) { return fits(each.second.first, each.second.second); });
+}
+
+Result<Plan> AttentionCache::State::planDivided(const std::shared_ptr<Device>& device, const ResolvedStep& step) const {
+  Plan whole{.op = std::string(step.call()), .dispatches = {}};
+  std::map<uint32_t, CacheCursor> known;
+  StepPart part{.isWhole = false};
+  const uint64_t total = RowCounts::of(step.entries).total;
+  for (const StepEntry& entry : step.entries) {
+    CacheCursor& cursor = known.try_emplace(entry.sequence, entry.before).first->second;
+    uint64_t chunks = 0;
+    for (uint64_t done = 0, rows; done < entry.rows; done += rows, ++chunks) {
+      rows = cursors.slots().exactChunk(cursor, entry.rows - done, step.window);
+      if (rows == 0 && step.window < kMaxKVExtent) {
+        return ringTooSmall(cursors.slots(), cursor, step.window, done, entry.rows);
+      }
+      if (rows == 0) rows = entry.rows - done;  // the rules of attention refuse the window
+      if (step.step.options.mask && rows != total) return dividedMask();
+      if (!step.step.options.isCausal && rows != entry.rows) return nonCausalChunks(entry.rows, rows);
+      StepEntry chunk{.sequence = entry.sequence, .rows = rows, .before = cursor, .after = cursor};
+      chunk.after.advanceTo(cursor.next + rows);
+      part.entries = {&chunk, 1};
+      MNK_TRY(const auto ops, opsOf(step, part));
+      MNK_TRY(auto planned, ops.plan(step.call(), device.get()));
+      whole.append(std::move(planned));
+      MNK_TRY(checkPositions(entry.sequence, chunk.after.next));
+      cursor = chunk.after;
+      part.firstRow += rows;
+    }
+    if (whole.warning.empty()) whole.warning = chunksWarning(step, descriptor, entry.rows, chunks);
+    ++part.entry;
+    part.entryRow = part.firstRow;
+  }
+  return whole;
+}
+
+// All of a step, with all of its rules.
+Result<Plan> AttentionCache::State::plan(const std::shared_ptr<Device>& device, const ResolvedStep& step) const {
+  MNK_TRY(checkOperands(step));
+  if (!isAtOnce(step)) return planDivided(device, step);
+  MNK_TRY(const auto ops, opsOf(step, step.whole()));
+  MNK_TRY(auto whole, ops.plan(step.call(), device.get()));
+  for (const StepEntry& entry : step.entries) MNK_TRY(checkPositions(entry.sequence, entry.after.next));
+  return whole;
+}
+
+Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const ResolvedStep& step) const {
+  const auto fresh = [&] { return plan(encoder.device(), step); };
+  if (const auto lost = lostRows(step)) {
+    MNK_TRY(fresh());  // its rules come first
+    return *lost;
+  }
+  const bool isInRange = std::ranges::all_of(step.entries, [](const auto& each) { return each.after.next < kMaxKVExtent; });
+  if (!isInRange || !isAtOnce(step)) return encoder.encode(fresh());
+  if (step.entries.size() > 1) {
+    // What the form of the ops does not show: that the operands fit one another before they are divided.
+    MNK_TRY(checkOperands(step));
+  } else {
+    MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step)));
+    if (isRecorded) return {};
+  }
+  const auto ops = opsOf(step, step.whole());
+  const bool isRepeatable = ops && ops->appends.size() == (step.appends() ? 1u : 0u) &&
+                            ops->attention.has_value() == step.attends();
+  return isRepeatable ? ops->encode(encoder, step.call(), fresh) : encoder.encode(fresh());
+}
+
+}  // namespace mnk

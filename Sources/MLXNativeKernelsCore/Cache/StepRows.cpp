@@ -1,0 +1,183 @@
+#include "Cache/StepRows.hpp"
+
+#include <algorithm>
+
+#include "Cache/AttentionCacheRules.hpp"
+#include "Ops/FlashDecode/AttentionResultRules.hpp"
+#include "Support/Format.hpp"
+#include "Support/Try.hpp"
+
+namespace mnk {
+
+namespace {
+
+Error rowsMisfit(const HeadsView::Strides& strides, std::string expected, std::string_view fix) {
+  return {.op = std::string(kCacheName),
+          .what = "the rows do not match the listed sequences",
+          .got = strides.sequences == 1 ? countText(strides.tokens, "row")
+                                        : fmt::format("{} of {}", countText(strides.sequences, "sequence"),
+                                                      countText(strides.tokens, "row")),
+          .expected = std::move(expected),
+          .fix = std::string(fix)};
+}
+
+// Narrows a result tensor to the rows from `first` on, shaped as the result of `count` sequences with `rows` rows. Its
+// last `innerAxes` axes belong to one row; the axes before are either one axis of all rows, or entries and rows. A
+// tensor with other axes is left unchanged, and the rules reject it.
+Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, const RowCounts& call, uint64_t first, uint64_t rows,
+                      uint64_t count) {
+  const auto extents = tensor.shape().extents();
+  if (extents.size() <= innerAxes || (call.entries == 1 && rows == call.total)) return {};
+  const auto outer = extents.first(extents.size() - innerAxes);
+  const std::vector<uint64_t> inner(extents.end() - innerAxes, extents.end());
+  const bool hasAll = outer.size() == 1 && outer[0] == call.total;
+  const bool hasEntries = outer.size() == 2 && call.rows != 0 && outer[0] == call.entries && outer[1] == call.rows;
+  if (!hasAll && !hasEntries) return {};
+  const auto reshaped = [&](std::initializer_list<uint64_t> axes) -> Result<void> {
+    std::vector<uint64_t> all(axes);
+    all.insert(all.end(), inner.begin(), inner.end());
+    MNK_TRY(auto shape, Shape::make(all));
+    MNK_TRY(auto reshaped, tensor.reshaped(shape));
+    tensor = std::move(reshaped);
+    return {};
+  };
+  MNK_TRY(reshaped({call.total}));
+  MNK_TRY(auto part, tensor.slice(first, rows * count));
+  tensor = std::move(part);
+  return reshaped({count, rows});
+}
+
+}  // namespace
+
+Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<const uint32_t> sequences,
+                                           const std::optional<std::vector<uint32_t>>& rowCounts) {
+  const HeadsView::Strides strides = view.resolved();
+  if (sequences.size() == 1 && !rowCounts) {
+    if (strides.sequences <= 1) return std::vector{StepEntry{sequences[0], strides.totalTokens()}};
+    return Error{.op = std::string(kCacheName),
+                 .what = "the tokens are of several sequences",
+                 .got = fmt::format("{} of {}", countText(strides.sequences, "sequence"),
+                                    countText(strides.tokens, "token")),
+                 .expected = "tokens of one sequence",
+                 .fix = "List the sequences, or reshape the tokens."};
+  }
+  // If the product overflows, one of its factors is already too large.
+  const uint64_t largest = std::max({strides.sequences, strides.tokens, strides.totalTokens()});
+  if (largest >= kMaxKVExtent) {
+    return Error{.op = std::string(kCacheName),
+                 .what = "an extent is too large for the kernel",
+                 .got = fmt::format("{}", largest),
+                 .expected = "less than 2^31 rows",
+                 .fix = "Pass fewer rows at a time."};
+  }
+  if (sequences.empty()) {
+    return Error{.op = std::string(kCacheName),
+                 .what = "the step has no sequence",
+                 .got = "an empty list of sequences",
+                 .expected = "at least one sequence",
+                 .fix = "List the sequences that the tokens continue."};
+  }
+  std::vector<StepEntry> entries;
+  if (!rowCounts) {
+    const bool hasOneEach = strides.sequences == 1 && strides.tokens == sequences.size();
+    if (!hasOneEach && strides.sequences != sequences.size()) {
+      return rowsMisfit(strides,
+                        fmt::format("{}, or the same number for each of {}", countText(sequences.size(), "row"),
+                                    countText(sequences.size(), "sequence")),
+                        "Pass one row for each listed sequence, an axis of sequences, or row counts.");
+    }
+    for (const uint32_t sequence : sequences) entries.push_back({sequence, hasOneEach ? 1 : strides.tokens});
+    return entries;
+  }
+  if (rowCounts->size() != sequences.size()) {
+    return Error{.op = std::string(kCacheName),
+                 .what = "the row counts do not match the listed sequences",
+                 .got = countText(rowCounts->size(), "row count"),
+                 .expected = fmt::format("{}, one for each sequence", sequences.size()),
+                 .fix = "Pass a row count for each listed sequence; 0 leaves one out."};
+  }
+  uint64_t total = 0;
+  bool areSequences = strides.sequences == sequences.size();
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const uint32_t rows = (*rowCounts)[i];
+    entries.push_back({sequences[i], rows});
+    total += rows;
+    areSequences = areSequences && rows == strides.tokens;
+  }
+  if ((strides.sequences == 1 && strides.tokens == total) || areSequences) return entries;
+  return rowsMisfit(strides, fmt::format("{} in one sequence, the sum of the row counts", countText(total, "row")),
+                    "Pass the rows of all sequences one after another, without an axis of sequences.");
+}
+
+Result<void> checkPositions(uint32_t sequence, uint64_t end) {
+  if (end < kMaxKVExtent) return {};
+  return Error{.op = std::string(kCacheName),
+               .what = "the sequence would have too many positions",
+               .got = fmt::format("{} of sequence {}", countText(end, "position"), sequence),
+               .expected = "at most 2^31 - 1 positions",
+               .fix = "Reset the sequence and append its tokens again."};
+}
+
+RowCounts RowCounts::of(std::span<const StepEntry> entries) {
+  RowCounts counts{.entries = entries.size(), .rows = entries.empty() ? 0 : entries.front().rows};
+  for (const StepEntry& entry : entries) {
+    counts.total += entry.rows;
+    if (entry.rows != entries.front().rows) counts.rows = 0;
+  }
+  return counts;
+}
+
+HeadsView runsOf(const HeadsView& view, uint64_t firstToken, uint64_t rows, uint64_t count) {
+  HeadsView::Strides strides = view.resolved();
+  if (strides.sequences == 1) {
+    strides.offset += firstToken * strides.tokenStride;
+    strides.sequenceStride = rows * strides.tokenStride;
+  } else {
+    strides.offset += firstToken / rows * strides.sequenceStride;
+  }
+  strides.sequences = count;
+  strides.tokens = rows;
+  return {view.tensor, strides};
+}
+
+Result<AttentionResults> resultsOf(AttentionResults results, const RowCounts& call, uint64_t first, uint64_t rows,
+                                   uint64_t count) {
+  const auto take = [&](Tensor& tensor, uint32_t innerAxes) {
+    return takeRows(tensor, innerAxes, call, first, rows, count);
+  };
+  if (results.into) MNK_TRY(take(*results.into, 2));
+  if (results.partials) {
+    MNK_TRY(take(results.partials->sums, 2));
+    MNK_TRY(take(results.partials->stats, 2));
+  }
+  if (results.logSumExp) MNK_TRY(take(*results.logSumExp, 1));
+  return results;
+}
+
+Result<void> checkResults(const AttentionResults& results, const RowCounts& rows, uint64_t heads,
+                          uint64_t headDim) {
+  std::vector<std::vector<uint64_t>> forms{{rows.total, heads}};
+  if (rows.rows != 0 || rows.total == 0) forms.push_back({rows.entries, rows.rows, heads});
+  if (rows.total == 1) forms.push_back({heads});
+  const auto misfit = firstMisfit(results, forms, headDim);
+  if (!misfit) return {};
+  return Error{.op = std::string(kCacheName),
+               .what = "a result does not match the queries",
+               .got = misfit->got,
+               .expected = misfit->expected,
+               .fix = "Give results the axes of the queries and the head dim of values."};
+}
+
+Result<void> checkOverlap(const std::vector<NamedRange>& sources, const AttentionResults& results,
+                          std::vector<NamedRange> targets) {
+  addTargets(targets, results);
+  const auto overlap = firstOverlap(sources, targets);
+  if (!overlap) return {};
+  return Error{.op = std::string(kCacheName),
+               .what = "operands share memory",
+               .got = overlap->text(),
+               .expected = "separate memory",
+               .fix = "Write results to separate memory."};
+}
+
+}  // namespace mnk
