@@ -134,7 +134,6 @@ extension AttentionCache.Storage {
         }
         let codec = try KVCodec(coding.codec, bits, scaleFactor: coding.scaleFactor).descriptor(op: "AttentionCache")
         return mnk_cache_quantization(
-            size: MemoryLayout<mnk_cache_quantization>.size,
             codec: codec.name,
             key_bits: codec.bits,
             value_bits: UInt32((coding.values ?? bits).rawValue),

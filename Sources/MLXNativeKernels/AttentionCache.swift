@@ -186,7 +186,6 @@ public final class AttentionCache: Sendable {
         let quantization = try storage.quantization(calibration)
         let latentDim = try UInt32(dimensions.latentDim, "latentDim", op: op)  // valueHeadDim may be the same number
         var descriptor = mnk_cache_descriptor(
-            size: MemoryLayout<mnk_cache_descriptor>.size,
             kv_heads: try UInt32(dimensions.kvHeads, "kvHeads", op: op),
             head_dim: try UInt32(dimensions.headDim, "headDim", op: op),
             value_head_dim: try UInt32(dimensions.valueHeadDim, "valueHeadDim", op: op),

@@ -126,7 +126,6 @@ public struct HeadsView: Sendable {
 
     func descriptor(_ name: String, op: String) throws(KernelError) -> mnk_heads_view {
         var view = mnk_heads_view()
-        view.size = MemoryLayout<mnk_heads_view>.size
         view.tensor = tensor.handle.pointer
         view.layout = layout.code
         guard let strides else { return view }

@@ -66,7 +66,7 @@ public struct KVCacheView: Sendable {
 
     func descriptor(op: String) throws(KernelError) -> mnk_kv_cache_view {
         mnk_kv_cache_view(
-            size: MemoryLayout<mnk_kv_cache_view>.size, keys: keys.handle.pointer, values: values?.handle.pointer,
+            keys: keys.handle.pointer, values: values?.handle.pointer,
             layout: layout.code, wrap: wrap.code, pinned: try UInt32(pinned, "pinned", op: op),
             latent_dim: try UInt32(latentDim, "latentDim", op: op))
     }

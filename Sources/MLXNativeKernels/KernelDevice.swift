@@ -60,7 +60,7 @@ public final class KernelDevice: Sendable {
         return try KernelDevice { error in
             withOptionalCString(options.compiler) { compiler in
                 var descriptor = mnk_host_options(
-                    size: MemoryLayout<mnk_host_options>.size, workers: workers, order_seed: options.orderSeed,
+                    workers: workers, order_seed: options.orderSeed,
                     checking: options.checking.rawValue, allow_same_value: options.allowsSameValue,
                     perturb: options.perturbsResults, level: options.level.rawValue, compiler: compiler)
                 return mnk_device_make_host(&descriptor, error)

@@ -22,7 +22,7 @@
             try self.init { error in
                 withOptionalCString(libraryPath) { path in
                     var options = mnk_metal_options(
-                        size: MemoryLayout<mnk_metal_options>.size, device: borrowed(device),
+                        device: borrowed(device),
                         queue: queue.map { borrowed($0) }, library_path: path,
                         describes_dispatches: describesDispatches, uses_embedded_text: usesEmbeddedText)
                     return mnk_device_make_metal(&options, error)

@@ -104,7 +104,6 @@ private struct Preparation: Sendable {
         }
         if let tuningFile { try checkPath(tuningFile, op: op) }
         var preparation = mnk_preparation()
-        preparation.size = MemoryLayout<mnk_preparation>.size
         preparation.cache_count = caches.count
         preparation.query_heads = try UInt32(queryHeads, "queryHeads", op: op)
         preparation.rows = try UInt32(rows, "rows", op: op)
@@ -113,7 +112,6 @@ private struct Preparation: Sendable {
         let attention = try options.descriptor(op: op)
         let rotation = try rotary?.descriptor(op: op)
         var summary = mnk_preparation_summary()
-        summary.size = MemoryLayout<mnk_preparation_summary>.size
         try calling { error in
             withPointers(attention, rotation) { caches, attention, rotation, file in
                 preparation.caches = caches

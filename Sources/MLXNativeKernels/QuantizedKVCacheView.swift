@@ -125,7 +125,6 @@ public struct QuantizedKVCacheView: Sendable {
     ) throws(KernelError) -> Int {
         let op = "QuantizedKVCacheView"
         var extents = mnk_quantized_cache_extents()
-        extents.size = MemoryLayout<mnk_quantized_cache_extents>.size
         extents.keys = try keys.descriptor(op: op)
         extents.head_dim = try UInt64(headDim, "headDim", op: op)
         // The C API reads a value head dim of 0, and 0 sequences, as missing numbers.
@@ -145,7 +144,6 @@ public struct QuantizedKVCacheView: Sendable {
 
     func descriptor(op: String) throws(KernelError) -> mnk_quantized_kv_view {
         var view = mnk_quantized_kv_view()
-        view.size = MemoryLayout<mnk_quantized_kv_view>.size
         view.keys = try keys.descriptor(op: op)
         if let values { view.values = try values.descriptor(op: op) }
         view.layout = layout.code

@@ -161,7 +161,6 @@ extension RotaryEmbedding {
     /// In the types of the C API, but for the pointer to the factors.
     func descriptor(op: String) throws(KernelError) -> mnk_rotary_embedding {
         var rotary = mnk_rotary_embedding()
-        rotary.size = MemoryLayout<mnk_rotary_embedding>.size
         rotary.layout = layout.code
         let sections = try numbers(layout.sections, as: UInt32.self, "a section", op: op)
         rotary.sections = (sections[0], sections[1], sections[2], sections[3])

@@ -69,30 +69,24 @@ Status copied(char* text) {
   return {};
 }
 
-constexpr mnk_rotary_embedding kRotary{
-    .size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
+constexpr mnk_rotary_embedding kRotary{.layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
 
 class CSession final : public Session {
-  mnk_heads_view view(Name name) const {
-    return {.size = sizeof(mnk_heads_view), .tensor = tensors_[name], .layout = MNK_TOKEN_MAJOR};
-  }
+  mnk_heads_view view(Name name) const { return {.tensor = tensors_[name], .layout = MNK_TOKEN_MAJOR}; }
 
   // Calls `body` with the descriptor of an op, and the functions that plan and encode it.
   template <typename Body>
   auto withOp(Op op, Body body) const {
     const auto& t = tensors_;
-    const mnk_kv_cache_view dense{.size = sizeof dense, .keys = t[kDenseKeys], .values = t[kDenseValues]};
+    const mnk_kv_cache_view dense{.keys = t[kDenseKeys], .values = t[kDenseValues]};
     const mnk_kv_codec codec{MNK_TURBO, 4, 0};
     const mnk_quantized_kv_view quantized{
-        .size = sizeof quantized,
         .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
         .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
     const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens, .has_position = true};
-    mnk_kv_cache_write write{
-        .size = sizeof write, .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = dense};
+    mnk_kv_cache_write write{.keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = dense};
     const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {
-      const mnk_flash_decode decode{.size = sizeof decode,
-                                    .queries = t[kQueries],
+      const mnk_flash_decode decode{.queries = t[kQueries],
                                     .dense = isQuantized ? nullptr : &dense,
                                     .quantized = isQuantized ? &quantized : nullptr,
                                     .sequences = &sequence,
@@ -107,47 +101,35 @@ class CSession final : public Session {
       case Op::write:
         break;
       case Op::quantize: {
-        const mnk_kv_cache_quantize quantize{.size = sizeof quantize,
-                                             .keys = t[kKeys],
-                                             .values = t[kValues],
-                                             .source_layout = MNK_TOKEN_MAJOR,
-                                             .into = quantized};
+        const mnk_kv_cache_quantize quantize{
+            .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = quantized};
         return body(quantize, mnk_kv_cache_quantize_make_plan, mnk_encoder_kv_cache_quantize);
       }
       case Op::dequantize: {
-        const mnk_kv_cache_dequantize dequantize{.size = sizeof dequantize,
-                                                 .from = quantized,
-                                                 .keys = t[kReadKeys],
-                                                 .values = t[kReadValues],
-                                                 .layout = MNK_TOKEN_MAJOR};
+        const mnk_kv_cache_dequantize dequantize{
+            .from = quantized, .keys = t[kReadKeys], .values = t[kReadValues], .layout = MNK_TOKEN_MAJOR};
         return body(dequantize, mnk_kv_cache_dequantize_make_plan, mnk_encoder_kv_cache_dequantize);
       }
       case Op::hadamard: {
-        const mnk_hadamard hadamard{
-            .size = sizeof hadamard, .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_TURBO};
+        const mnk_hadamard hadamard{.from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_TURBO};
         return body(hadamard, mnk_hadamard_make_plan, mnk_encoder_hadamard);
       }
       case Op::attend:
-        return attend(false, {.size = sizeof(mnk_attention_results), .into = t[kAttended]});
+        return attend(false, {.into = t[kAttended]});
       case Op::attendQuantized:
-        return attend(true, {.size = sizeof(mnk_attention_results), .into = t[kAttendedQuantized]});
+        return attend(true, {.into = t[kAttendedQuantized]});
       case Op::attendPartials:
-        return attend(
-            false,
-            {.size = sizeof(mnk_attention_results), .partial_sums = t[kPartSums], .partial_stats = t[kPartStats]});
+        return attend(false, {.partial_sums = t[kPartSums], .partial_stats = t[kPartStats]});
       case Op::merge: {
-        const mnk_attention_results merged{.size = sizeof merged, .into = t[kMerged]};
-        const mnk_merge_partials merge{.size = sizeof merge,
-                                       .partial_sums = t[kPartialSums],
-                                       .partial_stats = t[kPartialStats],
-                                       .results = &merged};
+        const mnk_attention_results merged{.into = t[kMerged]};
+        const mnk_merge_partials merge{
+            .partial_sums = t[kPartialSums], .partial_stats = t[kPartialStats], .results = &merged};
         return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
       }
       case Op::rope:
       case Op::ropeNext: {
         static constexpr uint32_t kListed[] = {1, 1}, kRows[] = {1, kTokens - 1};
-        mnk_multi_rope rope{.size = sizeof rope,
-                            .queries = view(kQueries),
+        mnk_multi_rope rope{.queries = view(kQueries),
                             .keys = view(kKeys),
                             .rotated_queries = view(kRotatedQueries),
                             .rotated_keys = view(kRotatedKeys),
@@ -167,8 +149,8 @@ class CSession final : public Session {
  public:
   Status makeDevice(bool isMetal) override {
     return make("mnk_device_make", device_, [&](mnk_error_out error) {
-      const mnk_host_options onHost{.size = sizeof onHost, .workers = 2};
-      const mnk_metal_options onMetal{.size = sizeof onMetal};
+      const mnk_host_options onHost{.workers = 2};
+      const mnk_metal_options onMetal{};
       return isMetal ? mnk_device_make_metal(&onMetal, error) : mnk_device_make_host(&onHost, error);
     });
   }
@@ -243,9 +225,8 @@ class CSession final : public Session {
   }
 
   Status makeCache(bool isQuantized, uint32_t capacity) override {
-    const mnk_cache_quantization quantization{.size = sizeof quantization, .codec = MNK_TURBO, .key_bits = 4};
-    const mnk_cache_descriptor descriptor{.size = sizeof descriptor,
-                                          .kv_heads = kHeads,
+    const mnk_cache_quantization quantization{.codec = MNK_TURBO, .key_bits = 4};
+    const mnk_cache_descriptor descriptor{.kv_heads = kHeads,
                                           .head_dim = kHeadDim,
                                           .capacity = capacity,
                                           .sequences = kSequences,
@@ -254,20 +235,26 @@ class CSession final : public Session {
     return MAKE(cache_, mnk_cache_make, device_, &descriptor);
   }
   Status append(uint32_t sequence) override {
-    return RUN(mnk_encoder_append, encoder_, cache_, tensors_[kKeys], tensors_[kValues], sequence);
+    const mnk_cache_step step{
+        .keys = view(kKeys), .values = view(kValues), .sequences = &sequence, .sequence_count = 1};
+    return RUN(mnk_encoder_append, encoder_, cache_, &step);
   }
   Status attend(uint32_t sequence) override {
-    const mnk_attention_results results{.size = sizeof results, .into = tensors_[kAttended]};
-    return RUN(mnk_encoder_attend, encoder_, cache_, tensors_[kQueries], &results, nullptr, sequence);
+    const mnk_attention_results results{.into = tensors_[kAttended]};
+    const mnk_cache_step step{
+        .queries = view(kQueries), .sequences = &sequence, .sequence_count = 1, .results = &results};
+    return RUN(mnk_encoder_attend, encoder_, cache_, &step);
   }
   Status appendRows(std::span<const uint32_t> sequences) override {
-    return RUN(mnk_encoder_append_rows, encoder_, cache_, tensors_[kRowKeys], tensors_[kRowValues], sequences.data(),
-               sequences.size());
+    const mnk_cache_step step{.keys = view(kRowKeys),
+                              .values = view(kRowValues),
+                              .sequences = sequences.data(),
+                              .sequence_count = sequences.size()};
+    return RUN(mnk_encoder_append, encoder_, cache_, &step);
   }
   Status attendRows(std::span<const uint32_t> sequences) override {
-    const mnk_attention_results results{.size = sizeof results, .into = tensors_[kRowAttended]};
-    const mnk_cache_step step{.size = sizeof step,
-                              .queries = view(kRowQueries),
+    const mnk_attention_results results{.into = tensors_[kRowAttended]};
+    const mnk_cache_step step{.queries = view(kRowQueries),
                               .sequences = sequences.data(),
                               .sequence_count = sequences.size(),
                               .results = &results};
@@ -275,12 +262,11 @@ class CSession final : public Session {
   }
   Status appendAndAttend(uint32_t sequence, Rotation rotation) override {
     constexpr uint32_t kRows = kTokens;
-    mnk_rotary_step rotary{.size = sizeof rotary, .embedding = kRotary};
+    mnk_rotary_step rotary{.embedding = kRotary};
     if (rotation == Rotation::listed)
       rotary.next = {.cache = cache_, .sequences = &sequence, .row_counts = &kRows, .sequence_count = 1};
-    const mnk_attention_results results{.size = sizeof results, .into = tensors_[kAttended]};
-    const mnk_cache_step step{.size = sizeof step,
-                              .queries = view(kQueries),
+    const mnk_attention_results results{.into = tensors_[kAttended]};
+    const mnk_cache_step step{.queries = view(kQueries),
                               .keys = view(kKeys),
                               .values = view(kValues),
                               .sequences = &sequence,
@@ -307,8 +293,7 @@ class CSession final : public Session {
   }
   Status prepare(const char* tuningFile, uint32_t rows) override {
     const mnk_cache* caches[] = {cache_};
-    const mnk_preparation preparation{.size = sizeof preparation,
-                                      .caches = caches,
+    const mnk_preparation preparation{.caches = caches,
                                       .cache_count = 1,
                                       .rows = rows,
                                       .dtype = MNK_F32,

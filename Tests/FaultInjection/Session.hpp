@@ -1,4 +1,4 @@
-// A client of the C++ or the C API, with named tensors, an encoder and a cache. Each function makes one call of the
+// A client of the C API, with named tensors, an encoder and a cache. Each function makes one call of the
 // library, in which allocations may fail, and returns its outcome.
 #pragma once
 #include <array>
@@ -155,7 +155,6 @@ class Session {
   virtual void dropDevice() = 0;
 };
 
-std::unique_ptr<Session> makeCppSession();
 std::unique_ptr<Session> makeCSession();
 
 }  // namespace mnk::inject

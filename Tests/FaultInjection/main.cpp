@@ -23,7 +23,7 @@ using namespace mnk::inject;
 namespace {
 
 struct Options {
-  std::optional<bool> isMetal, isC, isCold;
+  std::optional<bool> isMetal, isCold;
   std::optional<Part> part;
   std::optional<uint64_t> burst, stride, point;
 };
@@ -53,11 +53,10 @@ bool settlesAt(Counter counter, int64_t expected) {
   return false;
 }
 
-// One part of the scenario on a device, through one API.
+// One part of the scenario on a device.
 class Suite {
  public:
-  Suite(bool isC, Setting setting)
-      : isC_(isC), setting_(std::move(setting)), session_(isC ? makeCSession() : makeCppSession()) {
+  explicit Suite(Setting setting) : setting_(std::move(setting)), session_(makeCSession()) {
     if (!setting_.isCold) (void)session_->makeDevice(setting_.isMetal);
     // The second run uses memory that the device retains, such as scratch memory.
     for (int i = 0; i < 2; ++i) runScenario(*session_, setting_, numbers_, ignored_);
@@ -107,7 +106,7 @@ class Suite {
 
   // The options that select this suite.
   std::string name() const {
-    return fmt::format("--device {} --api {} {} --part {}", setting_.isMetal ? "metal" : "host", isC_ ? "c" : "c++",
+    return fmt::format("--device {} {} --part {}", setting_.isMetal ? "metal" : "host",
                        setting_.isCold ? "--cold" : "--warm", kPartNames[static_cast<size_t>(setting_.part)]);
   }
 
@@ -121,7 +120,6 @@ class Suite {
                  running);
   }
 
-  bool isC_;
   Setting setting_;
   std::unique_ptr<Session> session_;
   Numbers numbers_;
@@ -133,17 +131,17 @@ struct Total {
   Tally calls;
 };
 
-void runSuite(const Options& options, bool isC, const Setting& setting, Total& total) {
+void runSuite(const Options& options, const Setting& setting, Total& total) {
   constexpr uint64_t kMaxFailures = 20;
-  Suite suite(isC, setting);
+  Suite suite(setting);
   for (const uint64_t burst : {1, 2, 3, 8}) {
     if (options.burst.value_or(burst) != burst) continue;
-    // Each variant tests other points, because both APIs share the core. Variants that compile in each run, or make a
-    // device, test fewer. Calls that access files test all once: they call the system's libraries the most.
+    // Variants that compile in each run, or make a device, test fewer points. Calls that access files test all: they
+    // call the system's libraries the most.
     const uint64_t between = setting.isCold ? 61 : setting.part == Part::library ? 17 : 7;
-    const uint64_t single = setting.part == Part::files && !isC ? 1 : between;
+    const uint64_t single = setting.part == Part::files ? 1 : between;
     const uint64_t stride = options.stride.value_or(burst == 1 ? single : 3 * between);
-    const uint64_t first = options.point.value_or((2 * isC + 3 * setting.isMetal + burst) % stride);
+    const uint64_t first = options.point.value_or((3 * setting.isMetal + burst) % stride);
     for (uint64_t point = first; suite.run(point, burst) && suite.failures < kMaxFailures; point += stride) {
       ++(burst == 1 ? total.points : total.bursts);
       if (options.point) break;
@@ -166,7 +164,6 @@ int main(int count, char** arguments) {
   for (const Part part : kParts) parts.emplace_back(kPartNames[static_cast<size_t>(part)], part);
   const Option table[] = {
       {"--device", "KIND", "host or metal", choice(options.isMetal, {{"host", false}, {"metal", true}})},
-      {"--api", "NAME", "c++ or c", choice(options.isC, {{"c++", false}, {"c", true}})},
       {"--cold", "", "the scenario makes the device", constant(options.isCold, true)},
       {"--warm", "", "the device is there before", constant(options.isCold, false)},
       {"--part", "NAME", "library, ops, dense, quantized or files", choice(options.part, parts)},
@@ -180,16 +177,13 @@ int main(int count, char** arguments) {
   if (!::mkdtemp(folder) || ::setenv("TMPDIR", folder, 1) != 0) return 2;
   Total total;
   for (const bool isMetal : {false, true}) {
-    for (const bool isC : {false, true}) {
-      for (const bool isCold : {false, true}) {
-        for (const Part part : kParts) {
-          if (options.isMetal.value_or(isMetal) != isMetal || options.isC.value_or(isC) != isC ||
-              options.isCold.value_or(isCold) != isCold || (isCold && (part == Part::library || part == Part::files)) ||
-              options.part.value_or(part) != part) {
-            continue;
-          }
-          runSuite(options, isC, {part, isMetal, isCold, folder}, total);
+    for (const bool isCold : {false, true}) {
+      for (const Part part : kParts) {
+        if (options.isMetal.value_or(isMetal) != isMetal || options.isCold.value_or(isCold) != isCold ||
+            (isCold && (part == Part::library || part == Part::files)) || options.part.value_or(part) != part) {
+          continue;
         }
+        runSuite(options, {part, isMetal, isCold, folder}, total);
       }
     }
   }

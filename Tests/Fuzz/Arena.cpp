@@ -24,7 +24,6 @@ constexpr const char* kGPUFamily = "apple9";  // of the guarded device, which th
 
 mnk_host_options optionsOf(uint32_t index, uint64_t seed) {
   mnk_host_options options{};
-  options.size = sizeof options;
   options.workers = 1;
   if (index == kPlain) return options;
   options.order_seed = seed | 1;

@@ -116,10 +116,8 @@ class FarWriteCase final : public Case {
                                   mnk_tensor_release);
     if (!keys || !cache) return checkResult(caught, false, "");
     mnk_kv_cache_write write{};
-    write.size = sizeof write;
     write.keys = keys.get();
     write.source_layout = MNK_TOKEN_MAJOR;
-    write.into.size = sizeof write.into;
     write.into.keys = cache.get();
     write.into.layout = isHeadMajor_ ? MNK_HEAD_MAJOR : MNK_TOKEN_MAJOR;
     write.into.wrap = isRing_ ? MNK_RING : MNK_LINEAR;

@@ -38,26 +38,26 @@ inline auto fieldsOf(RotaryPositions& of) {
   return std::tie(of.source);
 }
 
-FIELDS(mnk_heads_view, a, b, c, d, e, f, g, h, i, j, k, l)
-FIELDS(mnk_kv_cache_view, a, b, c, d, e, f, g)
+FIELDS(mnk_heads_view, a, b, c, d, e, f, g, h, i, j, k)
+FIELDS(mnk_kv_cache_view, a, b, c, d, e, f)
 FIELDS(mnk_row_indices, a, b, c)
 FIELDS(mnk_kv_codec, a, b, c)
 FIELDS(mnk_quantized_kv_plane, a, b, c, d, e)
-FIELDS(mnk_quantized_kv_view, a, b, c, d, e, f, g)
+FIELDS(mnk_quantized_kv_view, a, b, c, d, e, f)
 FIELDS(mnk_kv_quantize_options, a, b, c, d)
-FIELDS(mnk_kv_cache_write, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
-FIELDS(mnk_kv_cache_quantize, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
-FIELDS(mnk_kv_cache_dequantize, a, b, c, d, e, f, g, h)
-FIELDS(mnk_hadamard, a, b, c, d, e, f)
+FIELDS(mnk_kv_cache_write, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
+FIELDS(mnk_kv_cache_quantize, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
+FIELDS(mnk_kv_cache_dequantize, a, b, c, d, e, f, g)
+FIELDS(mnk_hadamard, a, b, c, d, e)
 FIELDS(mnk_yarn, a, b, c, d, e, f)
-FIELDS(mnk_rotary_embedding, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
+FIELDS(mnk_rotary_embedding, a, b, c, d, e, f, g, h, i, j, k, l, m)
 FIELDS(mnk_rotary_numbers, a, b, c, d)
 FIELDS(mnk_next_positions, a, b, c, d)
-FIELDS(mnk_multi_rope, a, b, c, d, e, f, g, h, i, j)
+FIELDS(mnk_multi_rope, a, b, c, d, e, f, g, h, i)
 FIELDS(mnk_attended_sequence, a, b, c, d, e, f)
-FIELDS(mnk_attention_options, a, b, c, d, e, f, g, h, i, j, k, l)
-FIELDS(mnk_attention_results, a, b, c, d, e)
-FIELDS(mnk_flash_decode, a, b, c, d, e, f, g, h, i, j)
+FIELDS(mnk_attention_options, a, b, c, d, e, f, g, h, i, j, k)
+FIELDS(mnk_attention_results, a, b, c, d)
+FIELDS(mnk_flash_decode, a, b, c, d, e, f, g, h, i)
 
 #undef FIELDS
 

@@ -53,9 +53,8 @@ struct HadamardFuzz {
 }  // namespace
 
 Target hadamardTarget() {
-  auto refusals = refusalsOf(
-      {"mnk_hadamard is missing", "mnk_hadamard has the wrong size", "from is missing", "the number is not a codec"},
-      hadamardRules());
+  auto refusals =
+      refusalsOf({"mnk_hadamard is missing", "from is missing", "the number is not a codec"}, hadamardRules());
   std::erase(refusals, "there are too many vectors");  // which have more memory than there is
   return {.name = "Hadamard", .share = 40, .refusals = std::move(refusals), .make = makeOpCase<HadamardFuzz>};
 }

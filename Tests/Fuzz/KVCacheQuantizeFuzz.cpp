@@ -119,16 +119,15 @@ struct KVCacheDequantizeFuzz {
 Target kvCacheQuantizeTarget() {
   return {.name = "KVCacheQuantize",
           .share = 190,
-          .refusals = within(refusalsOf(
-              {"mnk_kv_cache_quantize is missing", "mnk_kv_cache_quantize has the wrong size",
-               "mnk_quantized_kv_view has the wrong size", "keys is missing", "into.keys.codes is missing",
-               "into.keys.scales is missing", "into.values.codes is missing", "into.values.scales is missing",
-               "the number is not a layout", "the number is not a wrap", "the number is not a codec",
-               "the number is not a rule for scales", "the number is not a treatment of NaN and infinity",
-               "the list of rows is missing", "there are too many rows", "keys_view.tensor is missing",
-               "values_view.tensor is missing", "mnk_heads_view has the wrong size"},
-              cacheSourceRules(), quantizedKVCacheRules(), cacheLayoutRules(), kvCacheQuantizeRules(),
-              cacheAddressRules(), kvCacheQuantizeOverlapRules())),
+          .refusals = within(
+              refusalsOf({"mnk_kv_cache_quantize is missing", "keys is missing", "into.keys.codes is missing",
+                          "into.keys.scales is missing", "into.values.codes is missing",
+                          "into.values.scales is missing", "the number is not a layout", "the number is not a wrap",
+                          "the number is not a codec", "the number is not a rule for scales",
+                          "the number is not a treatment of NaN and infinity", "the list of rows is missing",
+                          "there are too many rows", "keys_view.tensor is missing", "values_view.tensor is missing"},
+                         cacheSourceRules(), quantizedKVCacheRules(), cacheLayoutRules(), kvCacheQuantizeRules(),
+                         cacheAddressRules(), kvCacheQuantizeOverlapRules())),
           .make = makeOpCase<KVCacheQuantizeFuzz>};
 }
 
@@ -137,7 +136,6 @@ Target kvCacheDequantizeTarget() {
           .share = 120,
           .refusals = within(
               refusalsOf({"an extent is too large for the kernel", "mnk_kv_cache_dequantize is missing",
-                          "mnk_kv_cache_dequantize has the wrong size", "mnk_quantized_kv_view has the wrong size",
                           "from.keys.codes is missing", "from.keys.scales is missing", "from.values.codes is missing",
                           "from.values.scales is missing", "the number is not a layout", "the number is not a wrap",
                           "the number is not a codec", "the number is not a domain"},

@@ -85,12 +85,10 @@ struct MultiRoPEFuzz {
 
 Target multiRoPETarget() {
   auto refusals = refusalsOf(
-      {"mnk_multi_rope is missing", "mnk_multi_rope has the wrong size", "queries.tensor is missing",
-       "mnk_heads_view has the wrong size", "the number is not a layout", "positions is missing",
+      {"mnk_multi_rope is missing", "queries.tensor is missing", "the number is not a layout", "positions is missing",
        "there are too many positions", "next.cache is missing", "offsets is missing", "there are too many offsets",
-       "mnk_rotary_embedding has the wrong size", "the number is not a rotary layout",
-       "the number is not a rotary pairing", "the number is not a rotary axis", "frequency_factors is missing",
-       "there are too many frequency factors"},
+       "the number is not a rotary layout", "the number is not a rotary pairing", "the number is not a rotary axis",
+       "frequency_factors is missing", "there are too many frequency factors"},
       multiRoPERules(), rotaryRules());
   // The C API refuses these before an op exists.
   for (const auto what : {"the list of positions is too long", "the list of offsets is too long"}) {

@@ -84,7 +84,7 @@ class OpCase final : public Case {
       return bool(plan);
     });
     if (!planned.failure.empty()) return verdictOf(planned);
-    if (plan && call_->mustBeRefused()) return {.failure = "a struct of the wrong size, or none, was accepted"};
+    if (plan && call_->mustBeRefused()) return {.failure = "a missing struct was accepted"};
     if (!plan && call_->isValid()) return {.failure = "a valid call was refused: " + planned.message};
     if (plan) call_->fill(arena, random_, !earlier_);
     if (earlier_) earlier_->fill(arena, random_, false);

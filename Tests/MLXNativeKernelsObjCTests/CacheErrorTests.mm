@@ -37,42 +37,47 @@ using namespace mnk::objc_test;
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for the cache"));
   XCTAssertFalse([_step appendKeys:absentObject() values:_token toCache:_cache error:&error]);
   XCTAssertFalse([_step appendKeys:_token values:absentObject() toCache:_cache error:&error]);
-  XCTAssertFalse([_step appendKeys:_token values:_token toCache:_cache sequence:NSUInteger{1} << 32 error:&error]);
+  XCTAssertFalse([_step
+       append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ @(NSUInteger{1} << 32) ] })
+      toCache:_cache
+        error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the sequence is not in the cache"));
-  XCTAssertFalse([_step appendKeys:_token values:_token toCache:_cache sequences:absentObject() error:&error]);
+  XCTAssertFalse([_step
+       append:cacheStep({.keys = viewOf(_token), .values = viewOf(_token), .sequences = absentObject()})
+      toCache:_cache
+        error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for a sequence"));
   XCTAssertFalse([_step attendQueries:_token overCache:_cache intoTensor:absentObject() options:nil error:&error]);
-  XCTAssertFalse([_step attendQueries:_token
-                            overCache:_cache
-                             sequence:0
-                              results:absentObject()
-                              options:nil
-                                error:&error]);
+  XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = absentObject(), .sequences = @[ @0 ] })
+                     overCache:_cache
+                         error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"nil was passed for results"));
-  XCTAssertFalse([_step attendQueries:_token
-                            overCache:absentObject()
-                             sequence:0
-                              results:_results
-                              options:nil
-                                error:nil]);
-  XCTAssertFalse([_step attendQueries:_token overCache:_cache sequence:9 results:_results options:nil error:nil]);
+  XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @0 ] })
+                     overCache:absentObject()
+                         error:nil]);
+  XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @9 ] })
+                     overCache:_cache
+                         error:nil]);
 }
 
 - (void)testViews {
   NSError *error = nil;
-  XCTAssertFalse([_step appendKeysView:absentObject() valuesView:_view toCache:_cache sequence:0 error:&error]);
+  XCTAssertFalse([_step append:cacheStep({ .keys = absentObject(), .values = _view, .sequences = @[ @0 ] })
+                       toCache:_cache
+                         error:&error]);
   XCTAssertNil(
       wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for a view of heads"));
-  XCTAssertFalse([_step appendKeysView:_view valuesView:absentObject() toCache:_cache sequence:0 error:nil]);
+  XCTAssertFalse([_step append:cacheStep({ .keys = _view, .values = absentObject(), .sequences = @[ @0 ] })
+                       toCache:_cache
+                         error:nil]);
   MNKHeadsView *unknown = [MNKHeadsView viewWithTensor:_token layout:static_cast<MNKKVLayout>(2)];
-  XCTAssertFalse([_step appendKeysView:_view valuesView:unknown toCache:_cache sequence:0 error:&error]);
+  XCTAssertFalse([_step append:cacheStep({ .keys = _view, .values = unknown, .sequences = @[ @0 ] })
+                       toCache:_cache
+                         error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the layout is unknown"));
-  XCTAssertFalse([_step attendQueriesView:unknown
-                                overCache:_cache
-                                 sequence:0
-                                  results:_results
-                                  options:nil
-                                    error:&error]);
+  XCTAssertFalse([_step attend:cacheStep({ .queries = unknown, .results = _results, .sequences = @[ @0 ] })
+                     overCache:_cache
+                         error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"the layout is unknown"));
   // A tensor is token-major, even if its extents would also fit as head-major.
   MNKTensor *swapped = [self zeros:@[ @1, @3, @32 ]];
@@ -87,73 +92,63 @@ using namespace mnk::objc_test;
     for (const BOOL isCount : {NO, YES}) {
       NSArray *sequences = isCount ? @[ @0 ] : @[ number ], *counts = isCount ? @[ number ] : nil;
       NSString *what = isCount ? @"for a row count" : @"for a sequence";
-      XCTAssertFalse([_step appendKeysView:_view
-                                valuesView:_view
-                                   toCache:_cache
-                                 sequences:sequences
-                                 rowCounts:counts
-                                     error:&error]);
+      XCTAssertFalse([_step
+           append:cacheStep({.keys = _view, .values = _view, .sequences = sequences, .rowCounts = counts})
+          toCache:_cache
+            error:&error]);
       XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", what));
-      XCTAssertFalse([_step attendQueriesView:_view
-                                    overCache:_cache
-                                    sequences:sequences
-                                    rowCounts:counts
-                                      results:_results
-                                      options:nil
-                                        error:&error]);
+      XCTAssertFalse([_step
+             attend:cacheStep({.queries = _view, .results = _results, .sequences = sequences, .rowCounts = counts})
+          overCache:_cache
+              error:&error]);
       XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", what));
     }
-    XCTAssertFalse(([_step appendKeys:_token values:_token toCache:_cache sequences:@[ number ] error:nil]));
-    XCTAssertFalse(([_step attendQueries:_token
-                               overCache:_cache
-                               sequences:@[ number ]
-                                 results:_results
-                                 options:nil
-                                   error:nil]));
+    XCTAssertFalse(
+        ([_step append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ number ] })
+               toCache:_cache
+                 error:nil]));
+    XCTAssertFalse(
+        ([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ number ] })
+             overCache:_cache
+                 error:nil]));
   }
   // An empty list of counts differs from nil.
   for (NSArray *counts in @[ @[], @[ @1, @1 ] ]) {
-    XCTAssertFalse(([_step appendKeysView:_view
-                               valuesView:_view
-                                  toCache:_cache
-                                sequences:@[ @0 ]
-                                rowCounts:counts
-                                    error:&error]));
+    XCTAssertFalse(
+        ([_step append:cacheStep({ .keys = _view, .values = _view, .sequences = @[ @0 ], .rowCounts = counts })
+               toCache:_cache
+                 error:&error]));
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append",
                          @"the row counts do not match the listed sequences"));
     XCTAssertEqualObjects(error.userInfo[MNKErrorExpectedKey], @"1, one for each sequence");
   }
-  XCTAssertFalse(([_step appendKeysView:_view
-                             valuesView:_view
-                                toCache:_cache
-                              sequences:@[ @0 ]
-                              rowCounts:@[ @2 ]
-                                  error:&error]));
+  XCTAssertFalse(
+      ([_step append:cacheStep({ .keys = _view, .values = _view, .sequences = @[ @0 ], .rowCounts = @[ @2 ] })
+             toCache:_cache
+               error:&error]));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the rows do not match"));
 }
 
 - (void)testCacheStep {
   NSError *error = nil;
   for (const int absent : {0, 1, 2, 3, 4}) {
-    XCTAssertFalse([_step appendAndAttendQueries:absent == 0 ? absentObject() : _view
-                                            keys:absent == 1 ? absentObject() : _view
-                                          values:absent == 2 ? absentObject() : _view
-                                       overCache:absent == 3 ? absentObject() : _cache
-                                        sequence:0
-                                         results:absent == 4 ? absentObject() : _results
-                                         options:nil
-                                           error:&error]);
+    XCTAssertFalse([_step appendAndAttend:cacheStep({
+                            .queries = absent == 0 ? absentObject() : _view,
+                            .keys = absent == 1 ? absentObject() : _view,
+                            .values = absent == 2 ? absentObject() : _view,
+                            .results = absent == 4 ? absentObject() : _results, .sequences = @[ @0 ]
+                          })
+                                overCache:absent == 3 ? absentObject() : _cache
+                                    error:&error]);
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"nil was passed for"));
   }
   for (const NSUInteger sequence : {NSUInteger{1}, NSUInteger{1} << 32}) {
-    XCTAssertFalse([_step appendAndAttendQueries:_view
-                                            keys:_view
-                                          values:_view
-                                       overCache:_cache
-                                        sequence:sequence
-                                         results:_results
-                                         options:nil
-                                           error:&error]);
+    XCTAssertFalse([_step appendAndAttend:cacheStep({
+                            .queries = _view, .keys = _view, .values = _view, .results = _results,
+                            .sequences = @[ @(sequence) ]
+                          })
+                                overCache:_cache
+                                    error:&error]);
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"sequence"));
   }
 }
@@ -166,28 +161,20 @@ using namespace mnk::objc_test;
       {[[MNKRotaryStep alloc] initWithEmbedding:absentObject()], @"nil was passed for the rotary embedding"}};
   for (const auto &[rotary, what] : steps) {
     NSError *error = nil;
-    XCTAssertFalse([_step appendAndAttendQueries:_view
-                                            keys:_view
-                                          values:_view
-                                          rotary:rotary
-                                       overCache:_cache
-                                        sequence:0
-                                         results:_results
-                                         options:nil
-                                           error:&error]);
+    XCTAssertFalse([_step appendAndAttend:cacheStep({
+                            .queries = _view, .keys = _view, .values = _view, .rotary = rotary, .results = _results,
+                            .sequences = @[ @0 ]
+                          })
+                                overCache:_cache
+                                    error:&error]);
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", what));
   }
   NSError *error = nil;
-  XCTAssertFalse([_step appendAndAttendQueries:_view
-                                          keys:_view
-                                        values:_view
-                                        rotary:nil
-                                     overCache:_cache
-                                     sequences:@[]
-                                     rowCounts:nil
-                                       results:_results
-                                       options:nil
-                                         error:&error]);
+  XCTAssertFalse([_step appendAndAttend:cacheStep({
+                          .queries = _view, .keys = _view, .values = _view, .results = _results, .sequences = @[]
+                        })
+                              overCache:_cache
+                                  error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"the step has no sequence"));
 }
 
@@ -250,18 +237,18 @@ using namespace mnk::objc_test;
   const std::vector<std::function<BOOL(NSError * __autoreleasing *)>> calls{
       [=](NSError **e) { return [encoder appendKeys:token values:token toCache:cache error:e]; },
       [=](NSError **e) {
-        return [encoder appendKeysView:view valuesView:view toCache:cache sequences:only rowCounts:@[ @1 ] error:e];
+        return [encoder append:cacheStep({ .keys = view, .values = view, .sequences = only, .rowCounts = @[ @1 ] })
+                       toCache:cache
+                         error:e];
       },
       [=](NSError **e) { return [encoder attendQueries:token overCache:cache intoTensor:token options:nil error:e]; },
       [=](NSError **e) {
-        return [encoder appendAndAttendQueries:view
-                                          keys:view
-                                        values:view
-                                     overCache:cache
-                                      sequence:MNKOnlySequence
-                                       results:results
-                                       options:nil
-                                         error:e];
+        return [encoder appendAndAttend:cacheStep({
+                          .queries = view, .keys = view, .values = view, .results = results,
+                          .sequences = @[ @(MNKOnlySequence) ]
+                        })
+                              overCache:cache
+                                  error:e];
       },
       [=](NSError **e) {
         return [encoder dequantizeCache:cache
@@ -305,14 +292,18 @@ using namespace mnk::objc_test;
 
 - (void)testAttentionBeforeItsTokens {
   NSError *error = nil;
-  XCTAssertFalse([_step attendQueries:_token overCache:_cache sequence:0 results:_results options:nil error:&error]);
+  XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @0 ] })
+                     overCache:_cache
+                         error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend",
                        @"a sequence has fewer positions than queries"));
   [self step:^BOOL(MNKCommandEncoder *step, NSError **failure) {
     return [step appendKeys:self->_token values:self->_token toCache:self->_cache error:failure];
   }];
   MNKCommandEncoder *step = [self.device commandEncoder];
-  XCTAssertTrue([step attendQueries:_token overCache:_cache sequence:0 results:_results options:nil error:&error]);
+  XCTAssertTrue([step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @0 ] })
+                   overCache:_cache
+                       error:&error]);
   XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"has already read the sequence"));
   [_cache reset];

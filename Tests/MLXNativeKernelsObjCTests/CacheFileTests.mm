@@ -35,7 +35,9 @@ using namespace mnk::objc_test;
   XCTAssertNotNil(cache, @"%@", error);
   MNKTensor *keys = [self numbers:@[ @3, @1, @32 ] seed:1], *values = [self numbers:@[ @3, @1, @32 ] seed:2];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **failure) {
-    return [step appendKeys:keys values:values toCache:cache sequence:1 error:failure];
+    return [step append:cacheStep({ .keys = viewOf(keys), .values = viewOf(values), .sequences = @[ @1 ] })
+                toCache:cache
+                  error:failure];
   }];
   return cache;
 }

@@ -57,7 +57,10 @@ using test::FakeDevice;
 
 - (MNKCommandEncoder *)stepAppendingTo:(NSUInteger)sequence {
   MNKCommandEncoder *step = [_device commandEncoder];
-  XCTAssertTrue([step appendKeys:_token values:_token toCache:_cache sequence:sequence error:nil]);
+  XCTAssertTrue([step
+       append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ @(sequence) ] })
+      toCache:_cache
+        error:nil]);
   return step;
 }
 
@@ -80,7 +83,9 @@ using test::FakeDevice;
 
   NSError *error = nil;
   MNKCommandEncoder *next = [_device commandEncoder];
-  XCTAssertFalse([next appendKeys:_token values:_token toCache:_cache sequence:1 error:&error]);
+  XCTAssertFalse([next append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ @1 ] })
+                      toCache:_cache
+                        error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"suspect"));
   XCTAssertFalse([_cache truncateToPosition:1 sequence:1 error:&error]);
   XCTAssertTrue([_cache truncateToPosition:0 sequence:1 error:&error]);
@@ -177,13 +182,19 @@ using test::FakeDevice;
   XCTAssertNil(wrongIn(error, test::fakeFailure()));
   MNKCommandEncoder *step = [_device commandEncoder];
   _fake->failAt(FakeDevice::Call::makePipeline);
-  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache sequence:0 error:&error]);
+  XCTAssertFalse([step append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ @0 ] })
+                      toCache:_cache
+                        error:&error]);
   Error failure = test::fakeFailure();
   failure.op = "AttentionCache.append";
   XCTAssertNil(wrongIn(error, failure));
   _fake->failAt(FakeDevice::Call::dispatch);
-  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache sequence:0 error:nil]);
-  XCTAssertTrue([step appendKeys:_token values:_token toCache:_cache sequence:0 error:&error]);
+  XCTAssertFalse([step append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ @0 ] })
+                      toCache:_cache
+                        error:nil]);
+  XCTAssertTrue([step append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ @0 ] })
+                     toCache:_cache
+                       error:&error]);
 }
 
 - (void)testTheSummaryHasTheTimeOfFinishedWork {

@@ -24,21 +24,24 @@ using namespace mnk::objc_test;
   const std::vector<std::pair<NSString *, std::function<BOOL(NSError * __autoreleasing *)>>> calls{
       {@"CommandEncoder", [=](NSError **e) { return [step insertBarrierWithError:e]; }},
       {@"AttentionCache.append",
-       [=](NSError **e) { return [step appendKeys:tensor values:tensor toCache:cache sequence:0 error:e]; }},
+       [=](NSError **e) {
+         return [step append:cacheStep({ .keys = viewOf(tensor), .values = viewOf(tensor), .sequences = @[ @0 ] })
+                     toCache:cache
+                       error:e];
+       }},
       {@"AttentionCache.attend",
        [=](NSError **e) {
-         return [step attendQueries:tensor overCache:cache sequence:0 results:results options:nil error:e];
+         return [step attend:cacheStep({ .queries = viewOf(tensor), .results = results, .sequences = @[ @0 ] })
+                   overCache:cache
+                       error:e];
        }},
       {@"AttentionCache.appendAndAttend",
        [=](NSError **e) {
-         return [step appendAndAttendQueries:view
-                                        keys:view
-                                      values:view
-                                   overCache:cache
-                                    sequence:0
-                                     results:results
-                                     options:nil
-                                       error:e];
+         return [step appendAndAttend:cacheStep({
+                        .queries = view, .keys = view, .values = view, .results = results, .sequences = @[ @0 ]
+                      })
+                            overCache:cache
+                                error:e];
        }},
       {@"AttentionCache.copy", [=](NSError **e) { return [step copySequence:0 toSequence:1 inCache:cache error:e]; }},
       {@"AttentionCache.grown", [=](NSError **e) { return BOOL([step growCache:cache toCapacity:99 error:e] != nil); }},

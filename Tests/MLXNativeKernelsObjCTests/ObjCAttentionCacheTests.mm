@@ -33,7 +33,9 @@ using namespace mnk::objc_test;
   for (const float number : numbers) values.insert(values.end(), 32, number);
   MNKTensor *filled = [self floats:values shape:@[ @(numbers.size()), @1, @32 ]];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeys:keys values:filled toCache:cache sequence:sequence error:error];
+    return [step append:cacheStep({ .keys = viewOf(keys), .values = viewOf(filled), .sequences = @[ @(sequence) ] })
+                toCache:cache
+                  error:error];
   }];
 }
 
@@ -41,7 +43,11 @@ using namespace mnk::objc_test;
   MNKTensor *queries = [self numbers:@[ @1, @32 ] seed:1], *out = [self zeros:@[ @1, @32 ]];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step attendQueries:queries overCache:cache sequence:sequence results:results options:options error:error];
+    return [step attend:cacheStep({
+                   .queries = viewOf(queries), .results = results, .options = options, .sequences = @[ @(sequence) ]
+                 })
+              overCache:cache
+                  error:error];
   }];
   return [self floatOf:out at:31];
 }
@@ -89,13 +95,22 @@ using namespace mnk::objc_test;
   XCTAssertTrue([cache truncateToPosition:1 sequence:MNKOnlySequence error:nil]);
   MNKTensor *token = [self zeros:@[ @1, @32 ]];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeys:token values:token toCache:cache sequences:@[ @(MNKOnlySequence) ] error:error];
+    return
+        [step append:cacheStep({ .keys = viewOf(token), .values = viewOf(token), .sequences = @[ @(MNKOnlySequence) ] })
+             toCache:cache
+               error:error];
   }];
   XCTAssertEqual(cache.nextPosition, 2u);
   // The number that the core uses for it is that of no sequence.
   MNKCommandEncoder *step = [self.device commandEncoder];
-  XCTAssertFalse(([step appendKeys:token values:token toCache:cache sequences:@[ @(UINT32_MAX) ] error:nil]));
-  XCTAssertFalse([step appendKeys:token values:token toCache:cache sequence:UINT32_MAX error:nil]);
+  XCTAssertFalse(
+      ([step append:cacheStep({ .keys = viewOf(token), .values = viewOf(token), .sequences = @[ @(UINT32_MAX) ] })
+            toCache:cache
+              error:nil]));
+  XCTAssertFalse([step
+       append:cacheStep({ .keys = viewOf(token), .values = viewOf(token), .sequences = @[ @(UINT32_MAX) ] })
+      toCache:cache
+        error:nil]);
 }
 
 - (void)testAppendAttendTruncateAndReset {
@@ -145,7 +160,10 @@ using namespace mnk::objc_test;
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
   [self append:{1, 2, 3, 4} to:cache sequence:0];
   MNKTensor *token = [self zeros:@[ @1, @32 ]];
-  XCTAssertFalse([[self.device commandEncoder] appendKeys:token values:token toCache:cache sequence:0 error:&error]);
+  XCTAssertFalse([[self.device commandEncoder]
+       append:cacheStep({ .keys = viewOf(token), .values = viewOf(token), .sequences = @[ @0 ] })
+      toCache:cache
+        error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"past the end"), @"%@", error);
   XCTAssertEqual([cache nextPositionOfSequence:0], 4u);
 }
@@ -163,8 +181,12 @@ using namespace mnk::objc_test;
   results.logSumExp = logs;
   NSArray *sequences = @[ @2, @0 ];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeys:keys values:values toCache:cache sequences:sequences error:error] &&
-           [step attendQueries:queries overCache:cache sequences:sequences results:results options:nil error:error];
+    return [step append:cacheStep({.keys = viewOf(keys), .values = viewOf(values), .sequences = sequences})
+                toCache:cache
+                  error:error] &&
+           [step attend:cacheStep({.queries = viewOf(queries), .results = results, .sequences = sequences})
+               overCache:cache
+                   error:error];
   }];
   XCTAssertEqual([cache nextPositionOfSequence:2], 2u);
   XCTAssertEqual([cache nextPositionOfSequence:0], 1u);
@@ -180,7 +202,10 @@ using namespace mnk::objc_test;
   storage.planes = MNKQuantizedPlanesValues;
   __block MNKAttentionCache *converted = nil;
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    if (![step appendKeys:keys values:values toCache:cache sequence:0 error:error]) return NO;
+    if (![step append:cacheStep({ .keys = viewOf(keys), .values = viewOf(values), .sequences = @[ @0 ] })
+              toCache:cache
+                error:error])
+      return NO;
     converted = [step quantizeCache:cache asStorage:storage error:error];
     return converted != nil;
   }];
@@ -215,7 +240,9 @@ using namespace mnk::objc_test;
   MNKTensor *queries = [self numbers:@[ @1, @32 ] seed:8], *out = [self zeros:@[ @1, @32 ]];
   MNKTensor *readKeys = [self zeros:@[ @1, @32 ]], *readValues = [self zeros:@[ @1, @32 ]];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeys:keys values:values toCache:cache sequence:1 error:error] &&
+    return [step append:cacheStep({ .keys = viewOf(keys), .values = viewOf(values), .sequences = @[ @1 ] })
+                toCache:cache
+                  error:error] &&
            [step dequantizeCache:cache
                         intoKeys:readKeys
                           values:readValues
@@ -223,12 +250,12 @@ using namespace mnk::objc_test;
                         sequence:1
                           domain:MNKKVDomainOriginal
                            error:error] &&
-           [step attendQueries:queries
-                     overCache:cache
-                      sequence:1
-                       results:[MNKAttentionResults resultsIntoTensor:out]
-                       options:nil
-                         error:error];
+           [step attend:cacheStep({
+                   .queries = viewOf(queries), .results = [MNKAttentionResults resultsIntoTensor:out],
+                   .sequences = @[ @1 ]
+                 })
+               overCache:cache
+                   error:error];
   }];
   const auto k = [self floatsOf:keys], v = [self floatsOf:values], q = [self floatsOf:queries];
   const auto expected =

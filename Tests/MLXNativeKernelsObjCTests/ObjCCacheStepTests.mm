@@ -46,7 +46,9 @@ using namespace mnk::objc_test;
 - (void)append:(const std::vector<float> &)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
   MNKHeadsView *keys = [self zeroTokens:numbers.size()], *values = [self tokens:numbers];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeysView:keys valuesView:values toCache:cache sequence:sequence error:error];
+    return [step append:cacheStep({ .keys = keys, .values = values, .sequences = @[ @(sequence) ] })
+                toCache:cache
+                  error:error];
   }];
 }
 
@@ -57,7 +59,11 @@ using namespace mnk::objc_test;
   MNKTensor *queries = [self zeros:@[ @1, @32 ]], *out = [self zeros:@[ @1, @32 ]];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step attendQueries:queries overCache:cache sequence:sequence results:results options:options error:error];
+    return [step attend:cacheStep({
+                   .queries = viewOf(queries), .results = results, .options = options, .sequences = @[ @(sequence) ]
+                 })
+              overCache:cache
+                  error:error];
   }];
   [self expect:{number} in:out];
 }
@@ -73,38 +79,31 @@ using namespace mnk::objc_test;
   MNKTensor *out = [self zeros:@[ @4, @1, @32 ]], *again = [self zeros:@[ @4, @1, @32 ]];
   MNKHeadsView *queries = [self zeroTokens:4], *keys = [self zeroTokens:4], *values = [self tokens:{10, 20, 30, 40}];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendAndAttendQueries:queries
-                                   keys:keys
-                                 values:values
-                                 rotary:nil
-                              overCache:cache
-                              sequences:@[ @2, @0 ]
-                              rowCounts:@[ @3, @1 ]
-                                  after:after
-                                results:[MNKAttentionResults resultsIntoTensor:out]
-                                options:window
-                                  error:error] &&
-           [step attendQueriesView:queries
-                         overCache:cache
-                         sequences:@[ @2, @0 ]
-                         rowCounts:@[ @3, @1 ]
-                             after:after
-                           results:[MNKAttentionResults resultsIntoTensor:again]
-                           options:window
-                             error:error];
+    return [step appendAndAttend:cacheStep({
+                   .queries = queries, .keys = keys, .values = values,
+                   .results = [MNKAttentionResults resultsIntoTensor:out], .options = window, .sequences = @[ @2, @0 ],
+                   .rowCounts = @[ @3, @1 ], .prefixes = after
+                 })
+                       overCache:cache
+                           error:error] &&
+           [step attend:cacheStep({
+                   .queries = queries, .results = [MNKAttentionResults resultsIntoTensor:again], .options = window,
+                   .sequences = @[ @2, @0 ], .rowCounts = @[ @3, @1 ], .prefixes = after
+                 })
+               overCache:cache
+                   error:error];
   }];
   for (MNKTensor *rows in @[ out, again ]) [self expect:{5, 11, 20, 15} in:rows];
   XCTAssertEqual([[MNKCachePrefix alloc] initWithCache:prompt].sequence, MNKOnlySequence);
   MNKCommandEncoder *step = [self.device commandEncoder];
   NSError *error = nil;
-  const BOOL isEncoded = [step attendQueriesView:queries
-                                       overCache:cache
-                                       sequences:@[ @2, @0 ]
-                                       rowCounts:@[ @3, @1 ]
-                                           after:@[ [[MNKCachePrefix alloc] initWithCache:prompt] ]
-                                         results:[MNKAttentionResults resultsIntoTensor:out]
-                                         options:nil
-                                           error:&error];
+  const BOOL isEncoded = [step attend:cacheStep({
+                                 .queries = queries, .results = [MNKAttentionResults resultsIntoTensor:out],
+                                 .sequences = @[ @2, @0 ], .rowCounts = @[ @3, @1 ],
+                                 .prefixes = @[ [[MNKCachePrefix alloc] initWithCache:prompt] ]
+                               })
+                            overCache:cache
+                                error:&error];
   XCTAssertFalse(isEncoded);
   XCTAssertNotNil(error);
 }
@@ -143,39 +142,42 @@ using namespace mnk::objc_test;
   NSArray<NSNumber *> *shape = @[ @(kTokens), @(kHeads), @(kDim) ];
   MNKTensor *plain = [self zeros:shape];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeys:tokenMajor[1].tensor values:tokenMajor[2].tensor toCache:cache sequence:0 error:error] &&
-           [step attendQueries:tokenMajor[0].tensor
-                     overCache:cache
-                      sequence:0
-                       results:[MNKAttentionResults resultsIntoTensor:plain]
-                       options:nil
-                         error:error];
+    return [step append:cacheStep({
+                   .keys = viewOf(tokenMajor[1].tensor), .values = viewOf(tokenMajor[2].tensor), .sequences = @[ @0 ]
+                 })
+                toCache:cache
+                  error:error] &&
+           [step attend:cacheStep({
+                   .queries = viewOf(tokenMajor[0].tensor), .results = [MNKAttentionResults resultsIntoTensor:plain],
+                   .sequences = @[ @0 ]
+                 })
+               overCache:cache
+                   error:error];
   }];
   NSData *expected = [plain dataWithError:nil];
   XCTAssertNotEqualObjects(expected, [[self zeros:shape] dataWithError:nil]);
   for (NSArray<MNKHeadsView *> *views in @[ columns, tokenMajor, headMajor ]) {
     MNKTensor *one = [self zeros:shape], *listed = [self zeros:shape];
     [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-      return [step appendKeysView:views[1] valuesView:views[2] toCache:cache sequence:1 error:error] &&
-             [step attendQueriesView:views[0]
-                           overCache:cache
-                            sequence:1
-                             results:[MNKAttentionResults resultsIntoTensor:one]
-                             options:nil
-                               error:error] &&
-             [step appendKeysView:views[1]
-                       valuesView:views[2]
-                          toCache:cache
-                        sequences:@[ @2 ]
-                        rowCounts:@[ @(kTokens) ]
-                            error:error] &&
-             [step attendQueriesView:views[0]
-                           overCache:cache
-                           sequences:@[ @2 ]
-                           rowCounts:@[ @(kTokens) ]
-                             results:[MNKAttentionResults resultsIntoTensor:listed]
-                             options:nil
-                               error:error];
+      return [step append:cacheStep({ .keys = views[1], .values = views[2], .sequences = @[ @1 ] })
+                  toCache:cache
+                    error:error] &&
+             [step attend:cacheStep({
+                     .queries = views[0], .results = [MNKAttentionResults resultsIntoTensor:one], .sequences = @[ @1 ]
+                   })
+                 overCache:cache
+                     error:error] &&
+             [step append:cacheStep({
+                     .keys = views[1], .values = views[2], .sequences = @[ @2 ], .rowCounts = @[ @(kTokens) ]
+                   })
+                  toCache:cache
+                    error:error] &&
+             [step attend:cacheStep({
+                     .queries = views[0], .results = [MNKAttentionResults resultsIntoTensor:listed],
+                     .sequences = @[ @2 ], .rowCounts = @[ @(kTokens) ]
+                   })
+                 overCache:cache
+                     error:error];
     }];
     XCTAssertEqualObjects([one dataWithError:nil], expected);
     XCTAssertEqualObjects([listed dataWithError:nil], expected);
@@ -190,19 +192,12 @@ using namespace mnk::objc_test;
   MNKTensor *out = [self zeros:@[ @4, @1, @32 ]];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeysView:keys
-                     valuesView:values
-                        toCache:cache
-                      sequences:sequences
-                      rowCounts:counts
-                          error:error] &&
-           [step attendQueriesView:keys
-                         overCache:cache
-                         sequences:sequences
-                         rowCounts:counts
-                           results:results
-                           options:nil
-                             error:error];
+    return [step append:cacheStep({.keys = keys, .values = values, .sequences = sequences, .rowCounts = counts})
+                toCache:cache
+                  error:error] &&
+           [step attend:cacheStep({.queries = keys, .results = results, .sequences = sequences, .rowCounts = counts})
+               overCache:cache
+                   error:error];
   }];
   [self expect:{1, 1.5, 5, 4} in:out];
   XCTAssertEqual([cache nextPositionOfSequence:0], 1u);
@@ -211,7 +206,11 @@ using namespace mnk::objc_test;
   // Without counts, each sequence has as many rows as its axis in the views.
   MNKHeadsView *batch = [[MNKHeadsView alloc] initWithTensor:[self zeros:@[ @2, @2, @1, @32 ]]];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeysView:batch valuesView:batch toCache:cache sequences:@[ @1, @0 ] rowCounts:nil error:error];
+    return [step append:cacheStep({
+                   .keys = batch, .values = batch, .sequences = @[ @1, @0 ]
+                 })
+                toCache:cache
+                  error:error];
   }];
   XCTAssertEqual([cache nextPositionOfSequence:0], 3u);
   XCTAssertEqual([cache nextPositionOfSequence:1], 2u);
@@ -236,14 +235,12 @@ using namespace mnk::objc_test;
     MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
     options.window = window;
     [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-      return [step appendAndAttendQueries:keys
-                                     keys:keys
-                                   values:values
-                                overCache:cache
-                                 sequence:1
-                                  results:[MNKAttentionResults resultsIntoTensor:out]
-                                  options:options
-                                    error:error];
+      return [step appendAndAttend:cacheStep({
+                     .queries = keys, .keys = keys, .values = values,
+                     .results = [MNKAttentionResults resultsIntoTensor:out], .options = options, .sequences = @[ @1 ]
+                   })
+                         overCache:cache
+                             error:error];
     }];
     [self expect:means in:out];
     XCTAssertEqual([cache nextPositionOfSequence:1], 10u);
@@ -264,25 +261,19 @@ using namespace mnk::objc_test;
     NSArray<MNKTensor *> *results =
         @[ [self zeros:@[ @3, @1, @32 ]], [self zeros:@[ @3, @1, @32 ]], [self zeros:@[ @3, @1, @32 ]] ];
     [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-      return [step appendAndAttendQueries:tokens
-                                     keys:tokens
-                                   values:tokens
-                                   rotary:rotary
-                                overCache:fused
-                                 sequence:1
-                                  results:[MNKAttentionResults resultsIntoTensor:results[0]]
-                                  options:nil
-                                    error:error] &&
-             [step appendAndAttendQueries:tokens
-                                     keys:tokens
-                                   values:tokens
-                                   rotary:rotary
-                                overCache:listed
-                                sequences:@[ @1 ]
-                                rowCounts:@[ @3 ]
-                                  results:[MNKAttentionResults resultsIntoTensor:results[1]]
-                                  options:nil
-                                    error:error];
+      return [step appendAndAttend:cacheStep({
+                     .queries = tokens, .keys = tokens, .values = tokens, .rotary = rotary,
+                     .results = [MNKAttentionResults resultsIntoTensor:results[0]], .sequences = @[ @1 ]
+                   })
+                         overCache:fused
+                             error:error] &&
+             [step appendAndAttend:cacheStep({
+                     .queries = tokens, .keys = tokens, .values = tokens, .rotary = rotary,
+                     .results = [MNKAttentionResults resultsIntoTensor:results[1]], .sequences = @[ @1 ],
+                     .rowCounts = @[ @3 ]
+                   })
+                         overCache:listed
+                             error:error];
     }];
     [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
       MNKRotaryPositions *positions = rotary.positions ?: [MNKRotaryPositions positionsStartingAt:0];
@@ -294,14 +285,12 @@ using namespace mnk::objc_test;
       rope.offsets = rotary.offsets;
       MNKHeadsView *rotated = rope.rotatedQueries;
       return [step encodeOperation:rope error:error] &&
-             [step appendAndAttendQueries:rotated
-                                     keys:rotated
-                                   values:tokens
-                                overCache:apart
-                                 sequence:1
-                                  results:[MNKAttentionResults resultsIntoTensor:results[2]]
-                                  options:nil
-                                    error:error];
+             [step appendAndAttend:cacheStep({
+                     .queries = rotated, .keys = rotated, .values = tokens,
+                     .results = [MNKAttentionResults resultsIntoTensor:results[2]], .sequences = @[ @1 ]
+                   })
+                         overCache:apart
+                             error:error];
     }];
     const auto expected = [self floatsOf:results[2]];
     XCTAssertTrue([self floatsOf:results[0]] == expected);

@@ -96,19 +96,13 @@ using namespace mnk::objc_test;
     MNKTensor *followed = rotated(step, next),
               *numbered = rotated(step, [MNKRotaryPositions positionsPerAxis:@[ numbers ]]);
     MNKHeadsView *keys = [[MNKHeadsView alloc] initWithTensor:followed];
-    XCTAssertFalse([step appendKeysView:view
-                             valuesView:view
-                                toCache:cache
-                              sequences:sequences
-                              rowCounts:counts
-                                  error:&refusal]);
+    XCTAssertFalse([step append:cacheStep({.keys = view, .values = view, .sequences = sequences, .rowCounts = counts})
+                        toCache:cache
+                          error:&refusal]);
     XCTAssertNil(wrongIn(refusal, MNKErrorInvalidArgument, @"AttentionCache.append", @"and uses other keys"));
-    XCTAssertTrue([step appendKeysView:keys
-                            valuesView:keys
-                               toCache:cache
-                             sequences:sequences
-                             rowCounts:counts
-                                 error:nil]);
+    XCTAssertTrue([step append:cacheStep({.keys = keys, .values = keys, .sequences = sequences, .rowCounts = counts})
+                       toCache:cache
+                         error:nil]);
     XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
     XCTAssertEqualObjects([followed dataWithError:nil], [numbered dataWithError:nil]);
     XCTAssertNotEqualObjects([followed dataWithError:nil], [rows dataWithError:nil]);

@@ -113,16 +113,19 @@ struct ObjCAPI {
     test::BindingMemory memory(device);
     const auto tensor = [&](std::initializer_list<uint64_t> extents) { return memory.make(DType::f32, extents); };
     const Tensor keys = tensor({2, 2, 64}), values = tensor({2, 2, 64}), out = tensor({2, 4, 64});
-    const uint32_t sequences[] = {2, 0};
+    const std::vector<uint32_t> sequences = {2, 0};
     CommandEncoder encoder(device);
     REQUIRE(core.append(encoder, keys, values, 1));
     REQUIRE(core.append(encoder, {.keys = keys, .values = values, .sequences = sequences}));
     REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.window = 2}, 1));
-    REQUIRE(core.attend(encoder, {.queries = tensor({2, 4, 64}), .results = {.into = out}, .options = {.scale = 2}, .sequences = sequences}));
+    REQUIRE(core.attend(
+        encoder,
+        {.queries = tensor({2, 4, 64}), .results = {.into = out}, .options = {.scale = 2}, .sequences = sequences}));
     const HeadsView headMajor(keys, KVLayout::headMajor), rows(tensor({2, 4, 64}));
-    const uint32_t counts[] = {2, 0};
+    const std::vector<uint32_t> counts = {2, 0};
     REQUIRE(core.append(encoder, {.keys = headMajor, .values = values, .sequences = sequences, .rowCounts = counts}));
-    REQUIRE(core.attend(encoder, {.queries = rows, .results = {.into = out}, .sequences = sequences, .rowCounts = counts}));
+    REQUIRE(
+        core.attend(encoder, {.queries = rows, .results = {.into = out}, .sequences = sequences, .rowCounts = counts}));
     REQUIRE(core.appendAndAttend(
         encoder, {.queries = rows, .keys = headMajor, .values = values, .results = {.into = out}, .sequences = {2}}));
     REQUIRE(core.copy(encoder, 2, 1));
@@ -133,43 +136,45 @@ struct ObjCAPI {
     scale.scale = 2;
     MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:objectOver(out)];
     MNKTensor *queries = objectOver(tensor({2, 4, 64}));
-    XCTAssertTrue([step appendKeys:objectOver(keys) values:objectOver(values) toCache:cache sequence:1 error:nil]);
-    XCTAssertTrue(([step appendKeys:objectOver(keys)
-                             values:objectOver(values)
-                            toCache:cache
-                          sequences:@[ @2, @0 ]
-                              error:nil]));
-    XCTAssertTrue([step attendQueries:queries overCache:cache sequence:1 results:results options:window error:nil]);
-    XCTAssertTrue(([step attendQueries:queries
-                             overCache:cache
-                             sequences:@[ @2, @0 ]
-                               results:results
-                               options:scale
-                                 error:nil]));
+    XCTAssertTrue([step append:cacheStep({
+                          .keys = viewOf(objectOver(keys)), .values = viewOf(objectOver(values)), .sequences = @[ @1 ]
+                        })
+                       toCache:cache
+                         error:nil]);
+    XCTAssertTrue(
+        ([step append:cacheStep({
+                 .keys = viewOf(objectOver(keys)), .values = viewOf(objectOver(values)), .sequences = @[ @2, @0 ]
+               })
+              toCache:cache
+                error:nil]));
+    XCTAssertTrue([step
+           attend:cacheStep({ .queries = viewOf(queries), .results = results, .options = window, .sequences = @[ @1 ] })
+        overCache:cache
+            error:nil]);
+    XCTAssertTrue(([step attend:cacheStep({
+                           .queries = viewOf(queries), .results = results, .options = scale, .sequences = @[ @2, @0 ]
+                         })
+                      overCache:cache
+                          error:nil]));
     MNKHeadsView *keyView = [MNKHeadsView viewWithTensor:objectOver(keys) layout:MNKKVLayoutHeadMajor];
     MNKHeadsView *valueView = [[MNKHeadsView alloc] initWithTensor:objectOver(values)];
     MNKHeadsView *queryView = [[MNKHeadsView alloc] initWithTensor:queries];
-    XCTAssertTrue(([step appendKeysView:keyView
-                             valuesView:valueView
-                                toCache:cache
-                              sequences:@[ @2, @0 ]
-                              rowCounts:@[ @2, @0 ]
-                                  error:nil]));
-    XCTAssertTrue(([step attendQueriesView:queryView
-                                 overCache:cache
-                                 sequences:@[ @2, @0 ]
-                                 rowCounts:@[ @2, @0 ]
-                                   results:results
-                                   options:nil
-                                     error:nil]));
-    XCTAssertTrue([step appendAndAttendQueries:queryView
-                                          keys:keyView
-                                        values:valueView
-                                     overCache:cache
-                                      sequence:2
-                                       results:results
-                                       options:nil
-                                         error:nil]);
+    XCTAssertTrue(([step append:cacheStep({
+                           .keys = keyView, .values = valueView, .sequences = @[ @2, @0 ], .rowCounts = @[ @2, @0 ]
+                         })
+                        toCache:cache
+                          error:nil]));
+    XCTAssertTrue(([step attend:cacheStep({
+                           .queries = queryView, .results = results, .sequences = @[ @2, @0 ], .rowCounts = @[ @2, @0 ]
+                         })
+                      overCache:cache
+                          error:nil]));
+    XCTAssertTrue([step appendAndAttend:cacheStep({
+                          .queries = queryView, .keys = keyView, .values = valueView, .results = results,
+                          .sequences = @[ @2 ]
+                        })
+                              overCache:cache
+                                  error:nil]);
     XCTAssertTrue([step copySequence:2 toSequence:1 inCache:cache error:nil]);
     XCTAssertNotNil([step commitWithError:nil]);
     const auto committed = device->committed();

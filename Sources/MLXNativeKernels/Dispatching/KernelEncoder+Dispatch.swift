@@ -93,7 +93,6 @@ extension KernelEncoder {
                                 threadgroupMemory.withUnsafeBufferPointer { memory in
                                     functionConstants.withUnsafeBufferPointer { constants in
                                         var dispatch = mnk_dispatch(
-                                            size: MemoryLayout<mnk_dispatch>.size,
                                             library: library?.handle.pointer, function: function, kind: kind,
                                             buffers: bindings.listAddress, buffer_count: bindings.count,
                                             inlines: inlines.listAddress, inline_count: inlines.count,

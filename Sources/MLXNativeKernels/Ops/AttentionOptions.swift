@@ -117,7 +117,6 @@ public struct AttentionOptions: Sendable {
 
     func descriptor(op: String) throws(KernelError) -> mnk_attention_options {
         mnk_attention_options(
-            size: MemoryLayout<mnk_attention_options>.size,
             scale: scale ?? 0,
             is_bidirectional: !isCausal,
             window: try UInt32(window ?? 0, "window", op: op),

@@ -74,7 +74,6 @@ struct AttentionResults: Sendable {
 
     var descriptor: mnk_attention_results {
         mnk_attention_results(
-            size: MemoryLayout<mnk_attention_results>.size,
             into: output?.handle.pointer,
             partial_sums: partials?.sums.handle.pointer,
             partial_stats: partials?.stats.handle.pointer,

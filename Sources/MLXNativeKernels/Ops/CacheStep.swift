@@ -45,7 +45,6 @@ private struct Operands {
     init(_ step: CacheStep, op: String) throws(KernelError) {
         self.step = step
         var descriptor = mnk_cache_step()
-        descriptor.size = MemoryLayout<mnk_cache_step>.size
         if let queries = step.queries { descriptor.queries = try queries.descriptor("queries", op: op) }
         if let keys = step.keys { descriptor.keys = try keys.descriptor("keys", op: op) }
         if let values = step.values { descriptor.values = try values.descriptor("values", op: op) }

@@ -185,7 +185,6 @@ private struct Operands {
                         withUnsafePointer(to: options) { options in
                             withUnsafePointer(to: queries) { queries in
                                 var complete = mnk_flash_decode(
-                                    size: MemoryLayout<mnk_flash_decode>.size,
                                     queries: nil,
                                     dense: dense,
                                     quantized: quantized,

@@ -50,7 +50,6 @@ public struct Hadamard: Sendable {
 
     fileprivate var descriptor: mnk_hadamard {
         mnk_hadamard(
-            size: MemoryLayout<mnk_hadamard>.size,
             from: source.handle.pointer,
             into: destination?.handle.pointer,
             has_signs: signs != nil,

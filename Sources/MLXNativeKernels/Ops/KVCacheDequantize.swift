@@ -66,7 +66,6 @@ public struct KVCacheDequantize: Sendable {
     fileprivate func descriptor() throws(KernelError) -> mnk_kv_cache_dequantize {
         let name = "KVCacheDequantize"
         return mnk_kv_cache_dequantize(
-            size: MemoryLayout<mnk_kv_cache_dequantize>.size,
             from: try source.descriptor(op: name),
             sequence: try UInt64(sequence: sequence, op: name),
             position: try UInt64(position, "position", op: name),

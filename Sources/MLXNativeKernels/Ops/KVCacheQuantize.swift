@@ -123,7 +123,6 @@ private struct Operands {
         operands = try StoreOperands(
             keys: op.keys, values: op.values, layout: op.sourceLayout, rows: op.rows, op: name)
         descriptor = mnk_kv_cache_quantize(
-            size: MemoryLayout<mnk_kv_cache_quantize>.size,
             keys: nil,
             values: nil,
             source_layout: op.sourceLayout.code,

@@ -132,7 +132,6 @@ private struct Operands {
         operands = try StoreOperands(
             keys: op.keys, values: op.values, layout: op.sourceLayout, rows: op.rows, op: name)
         descriptor = mnk_kv_cache_write(
-            size: MemoryLayout<mnk_kv_cache_write>.size,
             keys: nil,
             values: nil,
             source_layout: op.sourceLayout.code,

@@ -45,7 +45,6 @@ public struct MergePartials: Sendable {
         let results = AttentionResults(output: output, partials: partials, logSumExp: logSumExp).descriptor
         return withUnsafePointer(to: results) { results in
             var op = mnk_merge_partials(
-                size: MemoryLayout<mnk_merge_partials>.size,
                 partial_sums: parts.sums.handle.pointer,
                 partial_stats: parts.stats.handle.pointer,
                 sinks: sinks?.handle.pointer,

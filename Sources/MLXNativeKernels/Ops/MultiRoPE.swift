@@ -143,7 +143,6 @@ private struct Operands {
     init(_ op: MultiRoPE) throws(KernelError) {
         let name = "MultiRoPE"
         var rope = mnk_multi_rope()
-        rope.size = MemoryLayout<mnk_multi_rope>.size
         rope.queries = try op.queries.descriptor("queries", op: name)
         if let keys = op.keys { rope.keys = try keys.descriptor("keys", op: name) }
         if let rotated = op.rotatedQueries { rope.rotated_queries = try rotated.descriptor("rotatedQueries", op: name) }

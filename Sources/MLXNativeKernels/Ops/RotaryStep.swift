@@ -40,7 +40,6 @@ struct RotaryStepOperands {
     init(_ step: RotaryStep, op: String) throws(KernelError) {
         self.step = step
         var descriptor = mnk_rotary_step()
-        descriptor.size = MemoryLayout<mnk_rotary_step>.size
         descriptor.embedding = try step.embedding.descriptor(op: op)
         if case .text(let first) = step.positions {
             descriptor.has_first_position = true

@@ -148,8 +148,7 @@ Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> result) {
       if (tensor) holder = mnk_tensor{*tensor};
       return holder ? &*holder : nullptr;
     };
-    handle->quantization = {.size = sizeof(mnk_cache_quantization),
-                            .codec = static_cast<mnk_kv_codec_name>(storage->codec),
+    handle->quantization = {.codec = static_cast<mnk_kv_codec_name>(storage->codec),
                             .key_bits = storage->keyBits,
                             .value_bits = storage->valueBits,
                             .scale_factor = storage->scaleFactor,
@@ -187,7 +186,7 @@ void mnk_cache_release(mnk_cache* cache) {
 }
 
 mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
-  mnk_cache_descriptor descriptor{.size = sizeof descriptor};
+  mnk_cache_descriptor descriptor{};
   if (!cache) return descriptor;
   const AttentionCacheDescriptor& result = cache->cache.descriptor();
   descriptor.kv_heads = result.kvHeads;
@@ -260,8 +259,7 @@ bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_
   });
 }
 
-bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
-                        mnk_error_out error) {
+bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
     MNK_TRY(auto input, stepFrom(step, *cache));
     return cache->cache.attend(encoder->encoder, input);

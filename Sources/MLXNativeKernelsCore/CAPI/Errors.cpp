@@ -75,14 +75,6 @@ Error uncounted(std::string_view op, std::string_view list, std::string_view cou
   return unread(op, list, count, "0", "NULL");
 }
 
-Error wrongSize(std::string_view type, size_t got, size_t expected) {
-  return {.op = "C API",
-          .what = fmt::format("{} has the wrong size", type),
-          .got = fmt::format("size {}", got),
-          .expected = fmt::format("size {}", expected),
-          .fix = fmt::format("Set size to sizeof({}) and compile against the mnk.h of version {}.", type, MNK_VERSION)};
-}
-
 Result<DType> dtype(mnk_dtype input) {
   return upTo(DType::i32, input, "dtype", "MNK_F32 to MNK_I32");
 }

@@ -135,20 +135,10 @@ char* copyText(Needed needed, Body&& body) noexcept {
   return copy;
 }
 
-// Reads a descriptor that starts with its size. A longer struct, from a newer header, is accepted if the unknown part
-// is zero. A shorter one is refused, because none was ever published. A size of more than twice ours is garbage, and
-// nothing behind the struct is read.
-Error wrongSize(std::string_view type, size_t got, size_t expected);
+// Reads a required struct.
 template <typename Struct>
 Result<Struct> descriptor(std::string_view type, const Struct* input) {
   if (!input) return nullArgument(type);
-  if (input->size < sizeof(Struct) || input->size > 2 * sizeof(Struct)) {
-    return wrongSize(type, input->size, sizeof(Struct));
-  }
-  const auto* bytes = reinterpret_cast<const unsigned char*>(input);
-  for (size_t i = sizeof(Struct); i < input->size; ++i) {
-    if (bytes[i] != 0) return wrongSize(type, input->size, sizeof(Struct));
-  }
   return *input;
 }
 

@@ -19,7 +19,6 @@ bool hasNumbers(const mnk_heads_view& view) {
 Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input, std::string_view name) {
   if (!input.tensor && (input.has_strides || hasNumbers(input))) return nullArgument(fmt::format("{}.tensor", name));
   if (!input.tensor) return std::optional<HeadsView>();
-  if (input.size != sizeof input) return wrongSize("mnk_heads_view", input.size, sizeof input);
   if (input.has_strides) {
     return std::optional(HeadsView(input.tensor->tensor, HeadsView::Strides{.sequences = input.sequences,
                                                                             .tokens = input.tokens,
@@ -42,8 +41,7 @@ bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64
   return c::run(error, {{view, "view"}, {tensor, "tensor"}}, [&]() -> Result<void> {
     MNK_TRY(auto columns, HeadsView::columns(tensor->tensor, first_column, heads, head_dim));
     const HeadsView::Strides strides = columns.resolved();
-    *view = {.size = sizeof *view,
-             .tensor = tensor,
+    *view = {.tensor = tensor,
              .layout = MNK_TOKEN_MAJOR,
              .has_strides = true,
              .sequences = strides.sequences,

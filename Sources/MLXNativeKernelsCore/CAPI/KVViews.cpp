@@ -23,8 +23,6 @@ Result<std::optional<QuantizedKVPlane>> planeFrom(const mnk_quantized_kv_plane& 
 }  // namespace
 
 Result<KVCacheView> cacheView(const mnk_kv_cache_view& input, const std::string& name) {
-  // The size must match, because a longer nested view would move the fields after it.
-  if (input.size != sizeof input) return wrongSize("mnk_kv_cache_view", input.size, sizeof input);
   if (!input.keys) return nullArgument(name + ".keys");
   MNK_TRY(auto order, layout(input.layout));
   MNK_TRY(auto wraps, wrap(input.wrap));
@@ -38,8 +36,6 @@ Result<KVCacheView> cacheView(const mnk_kv_cache_view& input, const std::string&
 }
 
 Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& input, const std::string& name) {
-  // The size must match, because a longer nested view would move the fields after it.
-  if (input.size != sizeof input) return wrongSize("mnk_quantized_kv_view", input.size, sizeof input);
   MNK_TRY(auto keys, planeFrom(input.keys, name + ".keys"));
   if (!keys) return nullArgument(name + ".keys.codes");
   MNK_TRY(auto values, planeFrom(input.values, name + ".values"));

@@ -23,7 +23,6 @@ Error positionsGivenTwice(std::string_view got, std::string_view fix) {
 }  // namespace
 
 Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
-  if (input.size != sizeof input) return wrongSize("mnk_rotary_embedding", input.size, sizeof input);
   MNK_TRY(auto layout, rotaryLayout(input.layout));
   MNK_TRY(auto pairing, rotaryPairing(input.pairing));
   MNK_TRY(auto otherAxis, rotaryOtherAxis(input.other_axis));

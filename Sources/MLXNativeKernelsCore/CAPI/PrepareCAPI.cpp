@@ -39,13 +39,9 @@ bool mnk_device_prepare(mnk_device* device, const mnk_preparation* preparation, 
                         mnk_error_out error) {
   return c::run(error, {{device, "device"}}, [&]() -> Result<void> {
     MNK_TRY(auto input, preparationFrom(preparation));
-    if (summary && summary->size != sizeof *summary) {
-      return c::wrongSize("mnk_preparation_summary", summary->size, sizeof *summary);
-    }
     MNK_TRY(auto prepared, prepare(device->device, input));
     if (summary) {
-      *summary = {.size = sizeof *summary,
-                  .kernels = prepared.kernels,
+      *summary = {.kernels = prepared.kernels,
                   .measured = prepared.measured,
                   .known = prepared.known,
                   .seconds = prepared.seconds,

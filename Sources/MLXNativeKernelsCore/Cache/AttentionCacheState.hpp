@@ -46,8 +46,8 @@ struct AttentionCache::State {
   // Checks the operands of the whole step before they are divided.
   Result<void> checkOperands(const ResolvedStep& step) const;
   // Checks that rows which the encoder rotated are used for what they were rotated for.
-  Result<void> checkRotated(const ResolvedStep& step, const CommandEncoder& encoder,
-                            CacheCursors::Recording& recording, std::optional<uint64_t> prefixTokens = {}) const;
+  Result<void> checkRotated(const ResolvedStep& step, const CommandEncoder& encoder, CacheCursors::Recording& recording,
+                            std::optional<uint64_t> prefixTokens = {}) const;
   // The error of rows that attend and would not see their own tokens, because the ring has overwritten them.
   std::optional<Error> lostRows(const ResolvedStep& step) const;
   void noteReads(const ResolvedStep& step, CacheCursors::Recording& recording) const;

@@ -93,8 +93,8 @@ auto AttentionCache::State::PrefixedAttention::make(CommandEncoder& encoder, con
                        fmt::format("at most {}", MergePartials::kMaxParts - 1), "Put prefixes into one cache.");
   }
   if (options.mask) {
-    return prefixError("a mask cannot be divided among caches", "a mask, and prefixes",
-                       "attention without a mask", "Leave out the mask; causality and windows hold for all caches.");
+    return prefixError("a mask cannot be divided among caches", "a mask, and prefixes", "attention without a mask",
+                       "Leave out the mask; causality and windows hold for all caches.");
   }
   if (options.windowSeesPinned) {
     return prefixError("pinned positions of one cache are not those of the whole sequence",
@@ -115,9 +115,8 @@ auto AttentionCache::State::PrefixedAttention::make(CommandEncoder& encoder, con
                          "one window for all caches", "Pass the window as an option.");
     }
     MNK_TRY(const uint32_t sequence, other->cursors.numberOf(prefix.sequence));
-    const bool isOwn = other.get() == &state && std::ranges::any_of(step.entries, [&](const auto& entry) {
-                         return entry.sequence == sequence;
-                       });
+    const bool isOwn = other.get() == &state &&
+                       std::ranges::any_of(step.entries, [&](const auto& entry) { return entry.sequence == sequence; });
     const bool isAgain = std::any_of(made.prefixes_.begin(), made.prefixes_.end(), [&](const Prefix& each) {
       return each.state == other && each.attended.sequence == sequence;
     });

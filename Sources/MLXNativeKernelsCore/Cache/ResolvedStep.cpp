@@ -50,7 +50,7 @@ Result<void> checkUsed(const ResolvedStep& resolved) {
       {isAppend && (step.results.into || step.results.partials || step.results.logSumExp), "results"},
       {isAppend && !areDefaults(step.options), "options"},
       {isAppend && !step.after.empty(), "prefixes"},
-      {resolved.kind != Kind::appendAndAttend && step.rotary, "a rotary embedding"}};
+      {resolved.kind != Kind::appendAndAttend && step.rotary, "rotation"}};
   for (const auto& [isGiven, name] : unused) {
     if (!isGiven) continue;
     return stepError(fmt::format("{} takes no {}", isAppend ? "an append" : "attention alone", name), std::string(name),
@@ -71,7 +71,8 @@ Error followedAfterPrefixes() {
 
 // The keys of a latent cache are the RoPE part only, while its queries have that part after the latent part.
 Error latentRotation(uint64_t latentDim) {
-  return stepError("a latent cache cannot rotate", fmt::format("a rotary embedding, and a latent part of {}", latentDim),
+  return stepError("a latent cache cannot rotate",
+                   fmt::format("a rotary embedding, and a latent part of {}", latentDim),
                    "keys and queries that are rotated already",
                    "Rotate the keys and the last part of the queries with MultiRoPE, and leave `rotary` out.");
 }
@@ -97,13 +98,13 @@ Result<void> checkTokens(const ResolvedStep& resolved) {
     const HeadsView::Strides strides = view->resolved();
     if (strides.sequences == (isOne ? 1 : keys.sequences) && strides.totalTokens() == keys.totalTokens()) continue;
     const std::string tokens = countText(isOne ? keys.totalTokens() : keys.tokens, "token");
-    return stepError(isOne ? "queries, keys and values are not of the same tokens of one sequence"
-                           : "queries, keys and values are not of the same tokens",
-                     fmt::format("{} and {}", countText(strides.sequences, "sequence"),
-                                 countText(strides.tokens, "token")),
-                     isOne ? fmt::format("{} of one sequence, as keys", tokens)
-                           : fmt::format("{} and {}, as keys", countText(keys.sequences, "sequence"), tokens),
-                     "Pass queries, keys and values of the same tokens, each with its own heads.");
+    return stepError(
+        isOne ? "queries, keys and values are not of the same tokens of one sequence"
+              : "queries, keys and values are not of the same tokens",
+        fmt::format("{} and {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
+        isOne ? fmt::format("{} of one sequence, as keys", tokens)
+              : fmt::format("{} and {}, as keys", countText(keys.sequences, "sequence"), tokens),
+        "Pass queries, keys and values of the same tokens, each with its own heads.");
   }
   return {};
 }
@@ -172,7 +173,8 @@ Result<void> AttentionCache::State::checkViews(const ResolvedStep& resolved) con
     const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = storage.view()};
     MNK_TRY(checkRules(cacheSourceRules(), stored, resolved.call()));
   }
-  if (resolved.attends()) MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries, .over = {}}, resolved.call()));
+  if (resolved.attends())
+    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries, .over = {}}, resolved.call()));
   if (resolved.kind == Kind::appendAndAttend) MNK_TRY(checkTokens(resolved));
   if (resolved.rotary && descriptor.latentDim != 0) return latentRotation(descriptor.latentDim);
   return {};
@@ -222,8 +224,7 @@ Result<void> AttentionCache::State::checkRotated(const ResolvedStep& resolved, c
   const CacheStep& step = resolved.step;
   if (!resolved.appends() && !step.options.isCausal) return {};  // such rows have no positions
   if (!resolved.isListed()) MNK_TRY(checkViews(resolved));
-  const UsedRows uses{
-      resolved.call(), encoder, recording, cursors, placedRows(resolved.entries), descriptor.latentDim};
+  const UsedRows uses{resolved.call(), encoder, recording, cursors, placedRows(resolved.entries), descriptor.latentDim};
   if (resolved.rotary) {
     if (step.rotary->positions && step.rotary->positions->follows()) {
       MNK_TRY(uses.checkFollowed(*resolved.rotary->positions));
@@ -262,9 +263,9 @@ std::optional<Error> AttentionCache::State::lostRows(const ResolvedStep& resolve
 void AttentionCache::State::noteReads(const ResolvedStep& resolved, CacheCursors::Recording& recording) const {
   for (const StepEntry& entry : resolved.entries) {
     const uint64_t oldest = cursors.slots().oldestKept(entry.after), firstRow = entry.before.next;
-    const uint64_t begin =
-        resolved.window == 0 ? oldest
-                             : std::max(oldest, firstRow + 1 - std::min<uint64_t>(firstRow + 1, resolved.window));
+    const uint64_t begin = resolved.window == 0
+                               ? oldest
+                               : std::max(oldest, firstRow + 1 - std::min<uint64_t>(firstRow + 1, resolved.window));
     recording.read(begin, entry.rows == 0 ? begin : entry.after.next, entry.sequence, resolved.step.options.isCausal);
   }
 }

@@ -56,7 +56,8 @@ std::string chunksWarning(const ResolvedStep& step, const AttentionCacheDescript
                           uint64_t chunks) {
   constexpr uint64_t kFewChunks = 8;
   if (chunks <= kFewChunks) return {};
-  const std::string divided = fmt::format("{} divided {} into {} chunks", step.call(), countText(tokens, "token"), chunks);
+  const std::string divided =
+      fmt::format("{} divided {} into {} chunks", step.call(), countText(tokens, "token"), chunks);
   if (step.window == 0) {
     return divided +
            ", because a full ring without a window takes one token at a time; pass a window, or a capacity "
@@ -77,8 +78,8 @@ Error nonCausalChunks(uint64_t tokens, uint64_t chunk) {
 }
 
 Error dividedMask() {
-  return planError("a mask cannot be divided among calls of FlashDecode", "a mask, and rows that attend in several parts",
-                   "a mask for rows that attend at once",
+  return planError("a mask cannot be divided among calls of FlashDecode",
+                   "a mask, and rows that attend in several parts", "a mask for rows that attend at once",
                    "Attend without a mask, or to each sequence or chunk by itself.");
 }
 
@@ -163,11 +164,12 @@ struct AttentionCache::State::StepOps {
     return ScratchQueries{.bytes = rotatedQueryBytes(rotation->queries)};
   }
 
-  Result<Plan> plan(std::string_view call, Device* device) const {
+  Result<Plan> plan(std::string_view call, std::span<const StepEntry> entries, Device* device) const {
     Plan whole{.op = std::string(call), .dispatches = {}};
     if (!appends.empty()) {
       MNK_TRY(auto stored, planAppends(appends, rotation, firstToken));
       whole.append(std::move(stored));
+      for (const StepEntry& entry : entries) MNK_TRY(checkPositions(entry.sequence, entry.after.next));
     }
     if (!attention) return whole;
     MNK_TRY(auto attended, RepeatedAttention(*attention, rotatedQueries()).plan(device));
@@ -176,7 +178,8 @@ struct AttentionCache::State::StepOps {
   }
 
   // Patches the plan of an earlier step, or else encodes what `fresh` plans.
-  Result<void> encode(CommandEncoder& encoder, std::string_view call, const std::function<Result<Plan>()>& fresh) const {
+  Result<void> encode(CommandEncoder& encoder, std::string_view call,
+                      const std::function<Result<Plan>()>& fresh) const {
     std::optional<RepeatedAttention> attending;
     if (attention) attending.emplace(*attention, rotatedQueries());
     const auto repeat = [&](RepeatedOp* stored) {
@@ -260,17 +263,17 @@ Result<AttentionCache::State::StepOps> AttentionCache::State::opsOf(const Resolv
       }
     }
     const bool takesRuns = ops.rotation && rows.rows != 0;  // a rotation has a sequence for each entry
-    ops.appends = storage.appendRows(ops.rotation ? *ops.rotation->keys : step.keys,
-                                     takesRuns ? runsOf(step.values, 0, rows.rows, rows.entries) : step.values,
-                                     sequences, slots);
+    ops.appends =
+        storage.appendRows(ops.rotation ? *ops.rotation->keys : step.keys,
+                           takesRuns ? runsOf(step.values, 0, rows.rows, rows.entries) : step.values, sequences, slots);
   }
   if (!resolved.attends()) return ops;
   AttentionOptions options = step.options;
   options.window = resolved.window;
   if (!isListed) {
-    MNK_TRY(auto results, part.isWhole ? step.results
-                                       : resultsOf(step.results, RowCounts::of(resolved.entries), part.firstRow,
-                                                   rows.total, 1));
+    MNK_TRY(auto results, part.isWhole
+                              ? step.results
+                              : resultsOf(step.results, RowCounts::of(resolved.entries), part.firstRow, rows.total, 1));
     ops.attention = attention(part.viewOf(step.queries), results, options, {first.attended()});
     return ops;
   }
@@ -317,9 +320,8 @@ Result<Plan> AttentionCache::State::planDivided(const std::shared_ptr<Device>& d
       chunk.after.advanceTo(cursor.next + rows);
       part.entries = {&chunk, 1};
       MNK_TRY(const auto ops, opsOf(step, part));
-      MNK_TRY(auto planned, ops.plan(step.call(), device.get()));
+      MNK_TRY(auto planned, ops.plan(step.call(), part.entries, device.get()));
       whole.append(std::move(planned));
-      MNK_TRY(checkPositions(entry.sequence, chunk.after.next));
       cursor = chunk.after;
       part.firstRow += rows;
     }
@@ -335,9 +337,7 @@ Result<Plan> AttentionCache::State::plan(const std::shared_ptr<Device>& device, 
   MNK_TRY(checkOperands(step));
   if (!isAtOnce(step)) return planDivided(device, step);
   MNK_TRY(const auto ops, opsOf(step, step.whole()));
-  MNK_TRY(auto whole, ops.plan(step.call(), device.get()));
-  for (const StepEntry& entry : step.entries) MNK_TRY(checkPositions(entry.sequence, entry.after.next));
-  return whole;
+  return ops.plan(step.call(), step.entries, device.get());
 }
 
 Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const ResolvedStep& step) const {
@@ -346,7 +346,8 @@ Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const Resolv
     MNK_TRY(fresh());  // its rules come first
     return *lost;
   }
-  const bool isInRange = std::ranges::all_of(step.entries, [](const auto& each) { return each.after.next < kMaxKVExtent; });
+  const bool isInRange =
+      std::ranges::all_of(step.entries, [](const auto& each) { return each.after.next < kMaxKVExtent; });
   if (!isInRange || !isAtOnce(step)) return encoder.encode(fresh());
   if (step.entries.size() > 1) {
     // What the form of the ops does not show: that the operands fit one another before they are divided.
@@ -356,8 +357,8 @@ Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const Resolv
     if (isRecorded) return {};
   }
   const auto ops = opsOf(step, step.whole());
-  const bool isRepeatable = ops && ops->appends.size() == (step.appends() ? 1u : 0u) &&
-                            ops->attention.has_value() == step.attends();
+  const bool isRepeatable =
+      ops && ops->appends.size() == (step.appends() ? 1u : 0u) && ops->attention.has_value() == step.attends();
   return isRepeatable ? ops->encode(encoder, step.call(), fresh) : encoder.encode(fresh());
 }
 

@@ -54,12 +54,12 @@ Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<cons
   const HeadsView::Strides strides = view.resolved();
   if (sequences.size() == 1 && !rowCounts) {
     if (strides.sequences <= 1) return std::vector{StepEntry{sequences[0], strides.totalTokens()}};
-    return Error{.op = std::string(kCacheName),
-                 .what = "the tokens are of several sequences",
-                 .got = fmt::format("{} of {}", countText(strides.sequences, "sequence"),
-                                    countText(strides.tokens, "token")),
-                 .expected = "tokens of one sequence",
-                 .fix = "List the sequences, or reshape the tokens."};
+    return Error{
+        .op = std::string(kCacheName),
+        .what = "the tokens are of several sequences",
+        .got = fmt::format("{} of {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
+        .expected = "tokens of one sequence",
+        .fix = "List the sequences, or reshape the tokens."};
   }
   // If the product overflows, one of its factors is already too large.
   const uint64_t largest = std::max({strides.sequences, strides.tokens, strides.totalTokens()});
@@ -154,8 +154,7 @@ Result<AttentionResults> resultsOf(AttentionResults results, const RowCounts& ca
   return results;
 }
 
-Result<void> checkResults(const AttentionResults& results, const RowCounts& rows, uint64_t heads,
-                          uint64_t headDim) {
+Result<void> checkResults(const AttentionResults& results, const RowCounts& rows, uint64_t heads, uint64_t headDim) {
   std::vector<std::vector<uint64_t>> forms{{rows.total, heads}};
   if (rows.rows != 0 || rows.total == 0) forms.push_back({rows.entries, rows.rows, heads});
   if (rows.total == 1) forms.push_back({heads});

@@ -20,8 +20,7 @@ struct StepEntry {
 
   // The sequence as the last row sees it.
   AttendedSequence attended() const {
-    return {
-        .sequence = sequence, .length = after.next, .highest = after.highest > after.next ? after.highest : 0};
+    return {.sequence = sequence, .length = after.next, .highest = after.highest > after.next ? after.highest : 0};
   }
 };
 
@@ -52,8 +51,7 @@ HeadsView runsOf(const HeadsView& view, uint64_t firstToken, uint64_t rows, uint
 Result<AttentionResults> resultsOf(AttentionResults results, const RowCounts& call, uint64_t first, uint64_t rows,
                                    uint64_t count);
 // Checks all results before they are divided: either one axis of all rows, or an axis of entries and one of rows.
-Result<void> checkResults(const AttentionResults& results, const RowCounts& rows, uint64_t heads,
-                          uint64_t headDim);
+Result<void> checkResults(const AttentionResults& results, const RowCounts& rows, uint64_t heads, uint64_t headDim);
 // Each part of a call checks its own operands. This checks that no part writes results or `targets` that another part
 // reads.
 Result<void> checkOverlap(const std::vector<NamedRange>& sources, const AttentionResults& results,

@@ -105,13 +105,9 @@ inline uint32_t sequenceNumber(NSUInteger sequence) {
   return sequence == MNKOnlySequence ? kOnlySequence
                                      : static_cast<uint32_t>(std::min<NSUInteger>(sequence, kOnlySequence - 1));
 }
-struct SequenceList {
-  std::vector<uint32_t> sequences, rowCounts;
-};
-SequenceList readList(Reading& reading, NSArray<NSNumber*>* _Nullable sequences,
-                      NSArray<NSNumber*>* _Nullable rowCounts);
-
-std::vector<CachePrefix> readPrefixes(Reading& reading, NSArray<MNKCachePrefix*>* _Nullable prefixes);
+std::vector<uint32_t> readSequences(Reading& reading, NSArray<NSNumber*>* _Nullable sequences);
+std::optional<std::vector<uint32_t>> readRowCounts(Reading& reading, NSArray<NSNumber*>* _Nullable rowCounts);
+CacheStep read(Reading& reading, MNKCacheStep* _Nullable step);
 
 // Empty, with a failure, for nil.
 std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullable cache);

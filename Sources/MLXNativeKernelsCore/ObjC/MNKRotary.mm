@@ -231,9 +231,10 @@ RotaryPositions read(Reading &reading, MNKRotaryPositions *positions) {
   if (positions.tensor) return coreOf(positions.tensor);
   if (positions.cache) {
     const auto cache = read(reading, positions.cache);
-    SequenceList list = readList(reading, positions.sequences, positions.rowCounts);
+    auto sequences = readSequences(reading, positions.sequences);
+    auto rowCounts = readRowCounts(reading, positions.rowCounts);
     if (reading.failed()) return {};
-    return cache->nextPositions(std::move(list.sequences), std::move(list.rowCounts));
+    return cache->nextPositions(std::move(sequences), std::move(rowCounts));
   }
   if (!positions.axes) return static_cast<int64_t>(positions.first);
   std::vector<int32_t> all;

@@ -26,17 +26,12 @@ struct StepFixture {
   Owned<mnk_tensor> fused = makeTensor(device.get(), MNK_F32, {kTokens, kRow + 2 * kToken});
   Owned<mnk_tensor> output = makeTensor(device.get(), MNK_F32, {kTokens, kQueryHeads, kDim});
   Owned<mnk_tensor> expected = makeTensor(device.get(), MNK_F32, {kTokens, kQueryHeads, kDim});
-  mnk_cache_descriptor descriptor{.size = sizeof descriptor,
-                                  .kv_heads = kHeads,
-                                  .head_dim = kDim,
-                                  .capacity = 8,
-                                  .sequences = 2,
-                                  .dtype = MNK_F32,
-                                  .when_full = MNK_RING};
-  mnk_attention_results results{.size = sizeof results, .into = output.get()};
-  mnk_attention_options options{.size = sizeof options, .scale = 0.5f};
+  mnk_cache_descriptor descriptor{
+      .kv_heads = kHeads, .head_dim = kDim, .capacity = 8, .sequences = 2, .dtype = MNK_F32, .when_full = MNK_RING};
+  mnk_attention_results results{.into = output.get()};
+  mnk_attention_options options{.scale = 0.5f};
   static constexpr uint32_t kFirstSequence = 0;
-  mnk_cache_step step{.size = sizeof step, .results = &results, .options = &options};
+  mnk_cache_step step{.results = &results, .options = &options};
   CacheStep twinStep;
   Owned<mnk_cache> cache{nullptr, mnk_cache_release}, twin{nullptr, mnk_cache_release};
 
@@ -55,7 +50,7 @@ struct StepFixture {
     }
     step.sequences = &kFirstSequence;
     step.sequence_count = 1;
-    twinStep.sequence = kFirstSequence;
+    twinStep.sequences = {kFirstSequence};
     twinStep.results.into = expected->tensor;
     twinStep.options.scale = 0.5f;
     makeCaches();
@@ -101,8 +96,8 @@ struct StepFixture {
 };
 
 mnk_rotary_step textRotation() {
-  mnk_rotary_step step{.size = sizeof step};
-  step.embedding = {.size = sizeof step.embedding, .layout = MNK_HALF_SPLIT, .base = 100, .scale = 1};
+  mnk_rotary_step step{};
+  step.embedding = {.layout = MNK_HALF_SPLIT, .base = 100, .scale = 1};
   return step;
 }
 
@@ -110,14 +105,13 @@ mnk_rotary_step textRotation() {
 
 TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
   StepFixture fixture;
-  const uint32_t sequences[] = {1, 0, 1}, rowCounts[] = {2, 1, 2};
-  fixture.step.sequences = sequences;
-  fixture.step.row_counts = rowCounts;
+  const std::vector<uint32_t> sequences = {1, 0, 1}, rowCounts = {2, 1, 2};
+  fixture.step.sequences = sequences.data();
+  fixture.step.row_counts = rowCounts.data();
   fixture.step.sequence_count = 3;
   CacheStep& twin = fixture.twinStep;
-  twin.sequence = kOnlySequence;
-  twin.sequences.assign(sequences, sequences + 3);
-  twin.rowCounts.assign(rowCounts, rowCounts + 3);
+  twin.sequences = sequences;
+  twin.rowCounts = rowCounts;
   fixture.expectSameStep();
   EXPECT_EQ(nextPosition(fixture.cache.get(), 1), 4u);
   fixture.expectSame(
@@ -127,8 +121,13 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
                mnk_encoder_attend(encoder, cache, &attend, nullptr);
       },
       [&](CommandEncoder& encoder, AttentionCache& cache) -> Result<void> {
-        REQUIRE(cache.append(encoder, {.keys = twin.keys, .values = twin.values, .sequences = sequences, .rowCounts = rowCounts}));
-        return cache.attend(encoder, {.queries = twin.queries, .results = twin.results, .options = twin.options, .sequences = sequences, .rowCounts = rowCounts});
+        REQUIRE(cache.append(
+            encoder, {.keys = twin.keys, .values = twin.values, .sequences = sequences, .rowCounts = rowCounts}));
+        return cache.attend(encoder, {.queries = twin.queries,
+                                      .results = twin.results,
+                                      .options = twin.options,
+                                      .sequences = sequences,
+                                      .rowCounts = rowCounts});
       });
 }
 
@@ -151,7 +150,12 @@ TEST(CApiCacheStep, PrefixesReachTheCache) {
   fixture.expectSame(
       [&](auto* encoder, auto* cache) { return mnk_encoder_attend(encoder, cache, &fixture.step, nullptr); },
       [&](CommandEncoder& encoder, AttentionCache& cache) {
-        return cache.attend(encoder, {.queries = twin.queries, .results = twin.results, .options = twin.options, .sequences = {&first, 1}, .rowCounts = {&count, 1}, .after = twin.after});
+        return cache.attend(encoder, {.queries = twin.queries,
+                                      .results = twin.results,
+                                      .options = twin.options,
+                                      .sequences = {first},
+                                      .rowCounts = {{count}},
+                                      .after = twin.after});
       });
   EXPECT(tensorBytes(fixture.output->tensor) == after);
 
@@ -167,44 +171,6 @@ TEST(CApiCacheStep, PrefixesReachTheCache) {
   no(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
   fixture.step.prefix_count = SIZE_MAX;
   no(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &fixture.step, no.out()));
-}
-
-TEST(CApiCacheStep, TensorsAreAppendedAndAttendedTo) {
-  StepFixture fixture;
-  const auto make = [&](std::vector<uint64_t> shape) {
-    auto tensor = makeTensor(fixture.device.get(), MNK_F32, std::move(shape));
-    const auto numbers = tensorBytes(fixture.fused->tensor);
-    REQUIRE(tensor->tensor.write(std::span(numbers).first(tensor->tensor.byteCount())));
-    return tensor;
-  };
-  const auto queries = make({kTokens, kQueryHeads, kDim}), keys = make({kTokens, kHeads, kDim});
-  const CacheStep& twin = fixture.twinStep;
-  fixture.expectSame(
-      [&](auto* encoder, auto* cache) {
-        return mnk_encoder_append(encoder, cache, keys.get(), keys.get(), 1, nullptr) &&
-               mnk_encoder_attend(encoder, cache, queries.get(), &fixture.results, &fixture.options, 1, nullptr);
-      },
-      [&](CommandEncoder& encoder, AttentionCache& cache) -> Result<void> {
-        REQUIRE(cache.append(encoder, keys->tensor, keys->tensor, 1));
-        return cache.attend(encoder, queries->tensor, twin.results, twin.options, 1);
-      });
-  const uint32_t listed[] = {0, 1, 0, 0, 1}, both[] = {0, 1};
-  const auto pair = make({2, kQueryHeads, kDim});
-  const auto into = makeTensor(fixture.device.get(), MNK_F32, {2, kQueryHeads, kDim});
-  const mnk_attention_results pairResults{.size = sizeof pairResults, .into = into.get()};
-  fixture.expectSame(
-      [&](auto* encoder, auto* cache) {
-        return mnk_encoder_append_rows(encoder, cache, keys.get(), keys.get(), listed, 5, nullptr) &&
-               mnk_encoder_attend_sequences(encoder, cache, pair.get(), &pairResults, nullptr, both, 2, nullptr);
-      },
-      [&](CommandEncoder& encoder, AttentionCache& cache) {
-        return cache.append(encoder, {.keys = keys->tensor, .values = keys->tensor, .sequences = listed});
-      });
-  const auto got = tensorBytes(into->tensor);
-  const auto encoder = makeEncoder(fixture.device.get());
-  REQUIRE(fixture.twin->cache.attend(encoder->encoder, {.queries = pair->tensor, .results = {.into = into->tensor}, .sequences = both}));
-  commit(encoder);
-  EXPECT(got == tensorBytes(into->tensor));
 }
 
 // With positions of the cache, from a number on, listed ones, and offsets.
@@ -292,21 +258,16 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
     refuse(change);
     refuseIn(mnk_encoder_attend, attend, change);
   };
-  const uint32_t many[] = {0, 1, 0, 1, 0, 1};
-  refusedByAll([](auto& step) { step.size = 8; });
+  const std::vector<uint32_t> many = {0, 1, 0, 1, 0, 1};
   refusedByAll([](auto& step) { step.sequences = nullptr; });
-  refuseIn(mnk_encoder_append, append, [](auto& step) { step.keys.size = 8; });
   refuseIn(mnk_encoder_append, append, [](auto& step) { step.keys.tensor = nullptr; });
   refuse([](auto& step) { step.values.tensor = nullptr; });
   refuseIn(mnk_encoder_attend, attend, [](auto& step) { step.queries.tensor = nullptr; });
-  refuseIn(mnk_encoder_append, append, [&](auto& step) { step.sequences = many, step.sequence_count = 6; });
-  refuse([&](auto& step) { step.sequences = many, step.sequence_count = 2; });
+  refuseIn(mnk_encoder_append, append, [&](auto& step) { step.sequences = many.data(), step.sequence_count = 6; });
+  refuse([&](auto& step) { step.sequences = many.data(), step.sequence_count = 2; });
   refuse([&](auto& step) { step.sequence_count = 0; });
   mnk_rotary_step rotary = textRotation();
   const auto rotate = [&](auto& step) { step.rotary = &rotary; };
-  rotary.size = 8;
-  refuse(rotate);
-  rotary = textRotation();
   rotary.embedding.base = -1;
   refuse(rotate);
   const int32_t listed[] = {4, 9, 2, 30, 7};
@@ -319,16 +280,10 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   no(mnk_encoder_append(encoder.get(), cache, nullptr, no.out()));
   no(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 2, no.out()));
 
-  const mnk_tensor* const queries = fixture.output.get();
-  const mnk_attention_results* const results = &fixture.results;
-  no(mnk_encoder_attend(encoder.get(), cache, queries, results, nullptr, 2, no.out()));
-  no(mnk_encoder_attend(encoder.get(), nullptr, queries, results, nullptr, 0, no.out()));
-  no(mnk_encoder_attend(encoder.get(), cache, nullptr, results, nullptr, 0, no.out()));
-  no(mnk_encoder_attend(encoder.get(), cache, queries, nullptr, nullptr, 0, no.out()));
-  no(mnk_encoder_attend_sequences(encoder.get(), cache, queries, results, nullptr, nullptr, 2, no.out()));
-  no(mnk_encoder_attend_sequences(encoder.get(), cache, queries, results, nullptr, many, SIZE_MAX, no.out()));
-  fixture.options.size = 1;
-  no(mnk_encoder_attend_sequences(encoder.get(), cache, queries, results, &fixture.options, many, 2, no.out()));
+  no(mnk_encoder_attend(encoder.get(), nullptr, &attend, no.out()));
+  refuseIn(mnk_encoder_attend, attend, [](auto& step) { step.results = nullptr; });
+  refuseIn(mnk_encoder_attend, attend,
+           [&](auto& step) { step.sequences = many.data(), step.sequence_count = SIZE_MAX; });
   fixture.descriptor.head_dim = 12;
   no(mnk_cache_make(fixture.device.get(), &fixture.descriptor, no.out()));
   fixture.descriptor.is_storage_only = true;

@@ -15,14 +15,13 @@ struct AttendFixture {
   Owned<mnk_tensor> values = makeTensor(device.get(), MNK_F32, {2, 8, 32});
   Owned<mnk_tensor> queries = makeTensor(device.get(), MNK_F32, {2, 4, 32});
   Owned<mnk_tensor> out = makeTensor(device.get(), MNK_F32, {2, 4, 32});
-  mnk_kv_cache_view view{.size = sizeof view, .keys = keys.get(), .values = values.get()};
+  mnk_kv_cache_view view{.keys = keys.get(), .values = values.get()};
   mnk_attended_sequence sequence{.sequence = 0, .length = 8};
-  mnk_attention_results results{.size = sizeof results, .into = out.get()};
-  mnk_attention_options options{.size = sizeof options};
-  mnk_heads_view queriesView{.size = sizeof queriesView, .tensor = queries.get()};
+  mnk_attention_results results{.into = out.get()};
+  mnk_attention_options options{};
+  mnk_heads_view queriesView{.tensor = queries.get()};
   mnk_quantized_kv_view quantized{};
-  mnk_flash_decode op{.size = sizeof op,
-                      .queries = queries.get(),
+  mnk_flash_decode op{.queries = queries.get(),
                       .dense = &view,
                       .sequences = &sequence,
                       .sequence_count = 1,
@@ -56,10 +55,8 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
     no(mnk_flash_decode_make_plan(&fixture.op, fixture.device.get(), no.out()));
     no(mnk_encoder_flash_decode(encoder.get(), &fixture.op, no.out()));
   };
-  refuse([](AttendFixture& f) { f.op.size -= 1; });
   refuse([](AttendFixture& f) { f.op.queries = nullptr; });
   refuse([](AttendFixture& f) { f.op.queries_view = &f.queriesView, f.queriesView.tensor = nullptr; });
-  refuse([](AttendFixture& f) { f.op.queries_view = &f.queriesView, f.queriesView.size = 1; });
   refuse([](AttendFixture& f) { f.op.dense = nullptr; });
   refuse([](AttendFixture& f) { f.op.quantized = &f.quantized; });
   refuse([](AttendFixture& f) { f.op.dense = nullptr, f.op.quantized = &f.quantized; });
@@ -68,10 +65,8 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
   refuse([](AttendFixture& f) { f.op.sequence_count = 3; });
   refuse([](AttendFixture& f) { f.op.sequence_count = SIZE_MAX; });  // nothing of such a list is read
   refuse([](AttendFixture& f) { f.op.results = nullptr; });
-  refuse([](AttendFixture& f) { f.results.size = 0; });
   refuse([](AttendFixture& f) { f.results.partial_sums = f.out.get(); });
   refuse([](AttendFixture& f) { f.results.partial_stats = f.out.get(); });
-  refuse([](AttendFixture& f) { f.options.size = 3; });
   refuse([](AttendFixture& f) { f.options.kernel = number<mnk_flash_decode_kernel>(3); });
   refuse([](AttendFixture& f) { f.options.merge = number<mnk_flash_decode_merge>(3); });
   refuse([](AttendFixture& f) { f.sequence.sequence = 1; });
@@ -81,7 +76,6 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
 
   mnk_merge_partials merge{};
   no(mnk_encoder_merge_partials(encoder.get(), &merge, no.out()));
-  merge.size = sizeof merge;
   no(mnk_encoder_merge_partials(encoder.get(), &merge, no.out()));
   merge.partial_sums = fixture.out.get();
   no(mnk_merge_partials_make_plan(&merge, no.out()));

@@ -84,6 +84,15 @@ class Refusals {
   ErrorLines errors_;
 };
 
+// Appends keys and values to one sequence.
+inline bool append(mnk_encoder* encoder, mnk_cache* cache, mnk_tensor* keys, mnk_tensor* values, uint32_t sequence) {
+  const mnk_cache_step step{.keys = {.tensor = keys, .layout = MNK_TOKEN_MAJOR},
+                            .values = {.tensor = values, .layout = MNK_TOKEN_MAJOR},
+                            .sequences = &sequence,
+                            .sequence_count = 1};
+  return mnk_encoder_append(encoder, cache, &step, nullptr);
+}
+
 // Waits for what an encoder holds.
 inline void commit(const Owned<mnk_encoder>& encoder) {
   const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
@@ -121,10 +130,8 @@ struct WriteFixture {
   mnk_kv_cache_write write{};
 
   WriteFixture() {
-    write.size = sizeof write;
     write.keys = keys.get();
     write.source_layout = MNK_TOKEN_MAJOR;
-    write.into.size = sizeof write.into;
     write.into.keys = cache.get();
   }
 };

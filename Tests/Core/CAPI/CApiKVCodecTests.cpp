@@ -29,7 +29,6 @@ TEST(CApiKVCodec, SizesOfCodecsAndCaches) {
   no(mnk_kv_codec_get_sizes(&codec, 512, nullptr, no.out()));
 
   mnk_quantized_cache_extents extents{};
-  extents.size = sizeof extents;
   extents.keys.bits = 4;
   extents.head_dim = 128, extents.heads = 8, extents.capacity = 4096;
   uint64_t bytes = 0;
@@ -50,8 +49,6 @@ TEST(CApiKVCodec, SizesOfCodecsAndCaches) {
   extents.capacity = uint64_t{1} << 60;
   no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   extents.values.bits = 7;
-  no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
-  extents.size = 8;
   no(mnk_quantized_cache_get_byte_count(&extents, &bytes, no.out()));
   no(mnk_quantized_cache_get_byte_count(nullptr, &bytes, no.out()));
 }

@@ -23,17 +23,13 @@ struct SoundOps {
 
   explicit SoundOps(std::source_location where = std::source_location::current()) : no(where) {
     mnk_quantized_kv_view view{};
-    view.size = sizeof view;
     view.keys.codec.bits = 4;
     view.keys.codes = codes.get();
     view.keys.scales = scales.get();
-    quantize.size = sizeof quantize;
     quantize.keys = vectors.get();
     quantize.into = view;
-    dequantize.size = sizeof dequantize;
     dequantize.from = view;
     dequantize.keys = vectors.get();
-    hadamard.size = sizeof hadamard;
     hadamard.from = vectors.get();
   }
 
@@ -63,13 +59,6 @@ using Dequantize = mnk_kv_cache_dequantize;
 
 TEST(CApiKVQuantize, DescriptorsMustBeComplete) {
   SoundOps ops;
-  for (const size_t size : {size_t{0}, size_t{7}, SIZE_MAX}) {
-    ops.refuse([=](Quantize& op) { op.size = size; });
-    ops.refuse([=](Dequantize& op) { op.size = size; });
-    ops.refuse([=](mnk_hadamard& op) { op.size = size; });
-    ops.refuse([=](Quantize& op) { op.into.size = size; });
-    ops.refuse([=](Dequantize& op) { op.from.size = size; });
-  }
   ops.refuse([](Quantize& op) { op.keys = nullptr; });
   ops.refuse([](Quantize& op) { op.into.keys = {}; });
   ops.refuse([](Quantize& op) { op.into.keys.scales = nullptr; });

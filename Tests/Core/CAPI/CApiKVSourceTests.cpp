@@ -22,8 +22,6 @@ struct SourceFixture {
   SourceFixture() {
     EXPECT(mnk_heads_view_set_columns(&keys, fused.get(), 3, 2, 2, nullptr));
     EXPECT(mnk_heads_view_set_columns(&values, fused.get(), 7, 2, 3, nullptr));
-    op.size = sizeof op;
-    op.into.size = sizeof op.into;
     op.into.keys = keyCache.get();
     op.into.values = valueCache.get();
     op.keys_view = &keys;
@@ -64,7 +62,7 @@ TEST(CApiKVSource, AViewHasALayoutOfItsOwn) {
   const Numbers tokenMajor{0, 1, 2, 6, 7, 8, 3, 4, 5, 9, 10, 11}, headMajor{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   for (const mnk_kv_layout layout : {MNK_HEAD_MAJOR, MNK_TOKEN_MAJOR}) {
     for (const mnk_kv_layout ofTensors : {MNK_HEAD_MAJOR, MNK_TOKEN_MAJOR}) {
-      fixture.values = {.size = sizeof fixture.values, .tensor = fixture.batch.get(), .layout = layout};
+      fixture.values = {.tensor = fixture.batch.get(), .layout = layout};
       fixture.op.source_layout = ofTensors;
       fixture.expectStored(kFusedKeys, layout == MNK_HEAD_MAJOR ? headMajor : tokenMajor);
     }
@@ -84,20 +82,15 @@ TEST(CApiKVSource, ViewsThatCannotBeReadAreRefused) {
     SourceFixture fixture;
     change(fixture);
     no(mnk_kv_cache_write_make_plan(&fixture.op, no.out()));
-    const mnk_kv_cache_quantize quantize{
-        .size = sizeof quantize, .keys_view = fixture.op.keys_view, .values_view = fixture.op.values_view};
+    const mnk_kv_cache_quantize quantize{.keys_view = fixture.op.keys_view, .values_view = fixture.op.values_view};
     no(mnk_kv_cache_quantize_make_plan(&quantize, no.out()));
   };
   refuse([](SourceFixture& fixture) { fixture.op.keys_view = nullptr; });
   refuse([](SourceFixture& fixture) { fixture.keys.tensor = nullptr; });
   refuse([](SourceFixture& fixture) { fixture.keys.has_strides = false; });
   refuse([](SourceFixture& fixture) { fixture.values.tensor = nullptr; });
-  for (const size_t size : {size_t{0}, sizeof(mnk_heads_view) + 8}) {
-    refuse([=](SourceFixture& fixture) { fixture.keys.size = size; });
-    refuse([=](SourceFixture& fixture) { fixture.values.size = size; });
-  }
   refuse([](SourceFixture& fixture) {
-    fixture.keys = {.size = sizeof fixture.keys, .tensor = fixture.keys.tensor, .layout = number<mnk_kv_layout>(2)};
+    fixture.keys = {.tensor = fixture.keys.tensor, .layout = number<mnk_kv_layout>(2)};
   });
 }
 

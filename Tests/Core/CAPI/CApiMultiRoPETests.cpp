@@ -16,9 +16,7 @@ struct RopeFixture {
   mnk_multi_rope rope{};
 
   RopeFixture() {
-    rope.size = sizeof rope;
     rope.queries = view(queries.get());
-    rope.rotary.size = sizeof rope.rotary;
     rope.rotary.layout = MNK_HALF_SPLIT;
     rope.rotary.base = 100;
     rope.rotary.scale = 1;
@@ -26,7 +24,6 @@ struct RopeFixture {
 
   static mnk_heads_view view(mnk_tensor* tensor) {
     mnk_heads_view view{};
-    view.size = sizeof view;
     view.tensor = tensor;
     view.layout = MNK_TOKEN_MAJOR;
     return view;
@@ -43,7 +40,7 @@ TEST(CApiMultiRoPE, ColumnsAreAViewOfAFusedProjection) {
   Refusals no;
   const mnk_heads_view& view = fixture.rope.queries;
   EXPECT(mnk_heads_view_set_columns(&fixture.rope.queries, fused.get(), 16, 2, 8, no.out()));
-  EXPECT(view.size == sizeof view && view.tensor == fused.get() && view.has_strides);
+  EXPECT(view.tensor == fused.get() && view.has_strides);
   const std::vector<uint64_t> got{view.sequences, view.tokens,          view.heads,        view.head_dim,
                                   view.offset,    view.sequence_stride, view.token_stride, view.head_stride};
   EXPECT_EQ(fmt::format("{}", fmt::join(got, " ")), "2 3 2 8 16 96 32 8");
@@ -66,12 +63,6 @@ TEST(CApiMultiRoPE, WhatIsNoDescriptorIsRefused) {
   };
   static const int32_t one = 1;
   static const float factor = 1;
-  for (const size_t size : {size_t{0}, size_t{7}, SIZE_MAX}) {
-    refuse([=](mnk_multi_rope& rope) { rope.size = size; });
-    refuse([=](mnk_multi_rope& rope) { rope.queries.size = size; });
-    refuse([=](mnk_multi_rope& rope) { rope.keys.size = size; });
-    refuse([=](mnk_multi_rope& rope) { rope.rotary.size = size; });
-  }
   refuse([](mnk_multi_rope& rope) { rope.queries.tensor = nullptr; });
   refuse([](mnk_multi_rope& rope) { rope.positions.list_count = 6; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factor_count = 4; });

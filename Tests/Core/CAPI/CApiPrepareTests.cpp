@@ -10,13 +10,11 @@ namespace mnk::test {
 namespace {
 
 struct Fixture {
-  mnk_cache_descriptor descriptor{
-      .size = sizeof descriptor, .kv_heads = 2, .head_dim = 64, .capacity = 256, .sequences = 1, .dtype = MNK_F16};
+  mnk_cache_descriptor descriptor{.kv_heads = 2, .head_dim = 64, .capacity = 256, .sequences = 1, .dtype = MNK_F16};
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_cache> cache{mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release};
   const mnk_cache* caches[1] = {cache.get()};
-  mnk_preparation preparation{
-      .size = sizeof preparation, .caches = caches, .cache_count = 1, .query_heads = 8, .dtype = MNK_F16};
+  mnk_preparation preparation{.caches = caches, .cache_count = 1, .query_heads = 8, .dtype = MNK_F16};
 };
 
 }  // namespace
@@ -25,12 +23,12 @@ TEST(CApiPrepare, ReportsWhatIsReady) {
   const CacheFolder folder;
   const std::string file = folder.path("tuning");
   Fixture fixture;
-  mnk_rotary_embedding rotary{.size = sizeof rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
-  mnk_attention_options options{.size = sizeof options, .scale = 0.5f};
+  mnk_rotary_embedding rotary{.layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
+  mnk_attention_options options{.scale = 0.5f};
   fixture.preparation.rotary = &rotary;
   fixture.preparation.options = &options;
   fixture.preparation.rows = 4;
-  mnk_preparation_summary summary{.size = sizeof summary};
+  mnk_preparation_summary summary{};
   EXPECT(mnk_device_prepare(fixture.device.get(), &fixture.preparation, &summary, nullptr));
   EXPECT(summary.kernels >= 3);
   EXPECT(summary.measured == 0 && summary.known == 0 && !summary.is_kept);
@@ -42,8 +40,7 @@ TEST(CApiPrepare, ReportsWhatIsReady) {
 }
 
 TEST(CApiPrepare, ASummaryIsOneLine) {
-  const mnk_preparation_summary summary{
-      .size = sizeof summary, .kernels = 12, .measured = 1, .known = 3, .seconds = 0.42};
+  const mnk_preparation_summary summary{.kernels = 12, .measured = 1, .known = 3, .seconds = 0.42};
   char* text = mnk_preparation_summary_copy_text(&summary);
   EXPECT_EQ(std::string_view(text ? text : ""), "12 kernels, 1 shape measured, 3 known, 0.4 s");
   mnk_text_release(text);
@@ -59,9 +56,8 @@ TEST(CApiPrepare, RefusesWhatItCannotRead) {
     no(mnk_device_prepare(fixture.device.get(), &preparation, nullptr, no.out()));
   };
   const mnk_cache* none[1] = {nullptr};
-  const mnk_rotary_embedding rotary{.size = 1};
-  const mnk_attention_options options{.size = 1};
-  refuse([](auto& p) { p.size = 8; });
+  const mnk_rotary_embedding rotary{.pairing = number<mnk_rotary_pairing>(9)};
+  const mnk_attention_options options{.kernel = number<mnk_flash_decode_kernel>(9)};
   refuse([](auto& p) { p.caches = nullptr; });
   refuse([&](auto& p) { p.caches = none; });
   refuse([](auto& p) { p.cache_count = 5000; });
@@ -71,8 +67,6 @@ TEST(CApiPrepare, RefusesWhatItCannotRead) {
   refuse([](auto& p) { p.rows = 257; });
   refuse([&](auto& p) { p.rotary = &rotary; });
   refuse([&](auto& p) { p.options = &options; });
-  mnk_preparation_summary summary{.size = 3};
-  no(mnk_device_prepare(fixture.device.get(), &fixture.preparation, &summary, no.out()));
   no(mnk_device_prepare(nullptr, &fixture.preparation, nullptr, no.out()));
   no(mnk_device_prepare(fixture.device.get(), nullptr, nullptr, no.out()));
 }

@@ -12,18 +12,11 @@ namespace {
 struct Fixture {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> token = makeTensor(device.get(), MNK_F32, {2, 4});
-  mnk_cache_descriptor descriptor{.size = sizeof descriptor,
-                                  .kv_heads = 2,
-                                  .head_dim = 4,
-                                  .capacity = 3,
-                                  .sequences = 1,
-                                  .dtype = MNK_F32,
-                                  .is_storage_only = true};
+  mnk_cache_descriptor descriptor{
+      .kv_heads = 2, .head_dim = 4, .capacity = 3, .sequences = 1, .dtype = MNK_F32, .is_storage_only = true};
   Owned<mnk_cache> cache{mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release};
 
-  bool append(mnk_encoder* encoder) const {
-    return mnk_encoder_append(encoder, cache.get(), token.get(), token.get(), 0, nullptr);
-  }
+  bool append(mnk_encoder* encoder) const { return test::append(encoder, cache.get(), token.get(), token.get(), 0); }
   Owned<mnk_encoder> recording() const {
     return {mnk_encoder_make_recording(device.get(), "a step", nullptr), mnk_encoder_release};
   }
@@ -80,7 +73,7 @@ TEST(CApiRecordedStep, APlanIsEncodedLater) {
   const std::vector<float> numbers{1, 2, 3, 4, 5, 6, 7, 8};
   write(s.token, numbers.data());
   const auto into = makeTensor(s.device.get(), MNK_F32, {2, 4});
-  mnk_hadamard op{.size = sizeof op, .from = s.token.get(), .into = into.get()};
+  mnk_hadamard op{.from = s.token.get(), .into = into.get()};
   const Owned<mnk_plan> plan(mnk_hadamard_make_plan(&op, nullptr), mnk_plan_release);
   const auto encoder = makeEncoder(s.device.get());
   EXPECT(mnk_encoder_encode_plan(encoder.get(), plan.get(), nullptr));

@@ -12,7 +12,6 @@ namespace {
 
 mnk_dispatch emptyDispatch(const char* function) {
   mnk_dispatch dispatch{};
-  dispatch.size = sizeof dispatch;
   dispatch.function = function;
   dispatch.grid[0] = dispatch.grid[1] = dispatch.grid[2] = 1;
   return dispatch;
@@ -27,9 +26,8 @@ TEST(CApi, NullHandlesAreErrors) {
   const auto device = makeDevice();
   const auto encoder = makeEncoder(device.get());
   mnk_cache_descriptor descriptor{};
-  descriptor.size = sizeof descriptor;
   const mnk_dispatch dispatch = emptyDispatch("f");
-  const mnk_kv_cache_write write{.size = sizeof write};
+  const mnk_kv_cache_write write{};
 
   no(mnk_tensor_make(nullptr, MNK_F32, &one, 1, no.out()));
   no(mnk_tensor_make(device.get(), MNK_F32, nullptr, 1, no.out()));
@@ -56,8 +54,7 @@ TEST(CApi, NullHandlesAreErrors) {
   no(mnk_cache_make(device.get(), nullptr, no.out()));
   no(mnk_cache_make_keys(nullptr, no.out()));
   no(mnk_cache_make_values(nullptr, no.out()));
-  no(mnk_encoder_append(encoder.get(), nullptr, nullptr, nullptr, 0, no.out()));
-  no(mnk_encoder_append_rows(nullptr, nullptr, nullptr, nullptr, nullptr, 0, no.out()));
+  no(mnk_encoder_append(encoder.get(), nullptr, nullptr, no.out()));
   no(mnk_cache_truncate(nullptr, 0, 0, no.out()));
   no(mnk_cache_reset_sequence(nullptr, 0, no.out()));
 }
@@ -119,48 +116,6 @@ TEST(CApi, ErrorsMayBeIgnoredAndSuccessLeavesThemAlone) {
   EXPECT_EQ(mnk_tensor_byte_count(scalar.get()), 4u);
 }
 
-TEST(CApi, DescriptorsMustHaveTheirSize) {
-  const WriteFixture fixture;
-  const auto encoder = makeEncoder(fixture.device.get());
-  Refusals no;
-  mnk_dispatch dispatch = emptyDispatch("f");
-  mnk_kv_cache_write write = fixture.write, nested = fixture.write;
-  mnk_cache_descriptor descriptor{.size = sizeof descriptor};
-  mnk_host_options options{.size = sizeof options};
-  const auto expectWrong = [&](size_t& size, size_t most, auto call) {
-    for (const size_t wrong : {size_t{0}, size - 1, most + 1, SIZE_MAX}) {
-      size = wrong;
-      no(call());
-    }
-  };
-  expectWrong(dispatch.size, 2 * sizeof dispatch,
-              [&] { return mnk_encoder_dispatch(encoder.get(), &dispatch, no.out()); });
-  expectWrong(write.size, 2 * sizeof write,
-              [&] { return mnk_encoder_kv_cache_write(encoder.get(), &write, no.out()); });
-  // A view inside another struct cannot be longer either: everything behind it would have moved.
-  expectWrong(nested.into.size, sizeof nested.into, [&] { return mnk_kv_cache_write_make_plan(&nested, no.out()); });
-  expectWrong(descriptor.size, 2 * sizeof descriptor,
-              [&] { return mnk_cache_make(fixture.device.get(), &descriptor, no.out()); });
-  expectWrong(options.size, 2 * sizeof options, [&] { return mnk_device_make_host(&options, no.out()); });
-}
-
-TEST(CApi, ALongerDescriptorIsAcceptedWhileItsUnknownPartIsZero) {
-  const WriteFixture fixture;
-  struct Longer {
-    mnk_kv_cache_write known;
-    uint64_t unknown;
-  };
-  // Exactly as long as it says, so that a sanitizer sees any read behind it.
-  const auto longer = std::make_unique<Longer>(Longer{fixture.write, 0});
-  longer->known.size = sizeof(Longer);
-  Refusals no;
-  EXPECT(Owned<mnk_plan>(mnk_kv_cache_write_make_plan(&longer->known, no.out()), mnk_plan_release) != nullptr);
-  for (size_t byte = 0; byte < sizeof longer->unknown; ++byte) {
-    longer->unknown = uint64_t{1} << (8 * byte);
-    no(mnk_kv_cache_write_make_plan(&longer->known, no.out()));
-  }
-}
-
 TEST(CApi, NumbersThatNameNothingAreErrors) {
   const WriteFixture fixture;
   const auto encoder = makeEncoder(fixture.device.get());
@@ -188,11 +143,11 @@ TEST(CApi, NumbersThatNameNothingAreErrors) {
   dispatch.constants = &constant;
   dispatch.constant_count = 1;
   no(mnk_encoder_dispatch(encoder.get(), &dispatch, no.out()));
-  mnk_cache_descriptor descriptor{.size = sizeof descriptor, .dtype = number<mnk_dtype>(9)};
+  mnk_cache_descriptor descriptor{.dtype = number<mnk_dtype>(9)};
   no(mnk_cache_make(fixture.device.get(), &descriptor, no.out()));
-  descriptor = {.size = sizeof descriptor, .dtype = MNK_F16, .when_full = number<mnk_kv_wrap>(9)};
+  descriptor = {.dtype = MNK_F16, .when_full = number<mnk_kv_wrap>(9)};
   no(mnk_cache_make(fixture.device.get(), &descriptor, no.out()));
-  mnk_host_options options{.size = sizeof options};
+  mnk_host_options options{};
   for (const int32_t level : {-1, 99}) {
     options.level = level;
     Caught caught;

@@ -14,15 +14,6 @@
 
 namespace mnk::test {
 
-// A struct, and what a caller whose struct is longer has behind it.
-template <typename Struct>
-struct Followed {
-  Struct value;
-  unsigned char tail[sizeof(Struct)] = {};
-
-  Followed(const Struct& of) : value(of) {}
-};
-
 // C structs for what the core has, with the memory that they point to.
 class CStructs {
  public:
@@ -48,8 +39,7 @@ class CStructs {
   }
 
   mnk_kv_cache_dequantize of(const KVCacheDequantize& op) {
-    return {.size = sizeof(mnk_kv_cache_dequantize),
-            .from = of(op.from),
+    return {.from = of(op.from),
             .sequence = op.sequence,
             .position = op.position,
             .keys = of(op.keys),
@@ -59,8 +49,7 @@ class CStructs {
   }
 
   mnk_hadamard of(const Hadamard& op) {
-    return {.size = sizeof(mnk_hadamard),
-            .from = of(op.from),
+    return {.from = of(op.from),
             .into = of(op.into),
             .has_signs = op.signs.has_value(),
             .signs = static_cast<mnk_kv_codec_name>(op.signs.value_or(KVCodecName::turbo)),
@@ -68,8 +57,7 @@ class CStructs {
   }
 
   mnk_multi_rope of(const MultiRoPE& op) {
-    mnk_multi_rope made{.size = sizeof(mnk_multi_rope),
-                        .queries = of(op.queries),
+    mnk_multi_rope made{.queries = of(op.queries),
                         .keys = of(op.keys),
                         .rotated_queries = of(op.rotatedQueries),
                         .rotated_keys = of(op.rotatedKeys),
@@ -86,8 +74,7 @@ class CStructs {
   }
 
   mnk_flash_decode of(const FlashDecode& op) {
-    mnk_flash_decode made{.size = sizeof(mnk_flash_decode),
-                          .sequence_count = op.sequences.size(),
+    mnk_flash_decode made{.sequence_count = op.sequences.size(),
                           .results = keep(of(op.results)),
                           .options = keep(of(op.options)),
                           .scratch = of(op.scratch)};
@@ -108,8 +95,7 @@ class CStructs {
   }
 
   mnk_merge_partials of(const MergePartials& op) {
-    return {.size = sizeof(mnk_merge_partials),
-            .partial_sums = of(op.partials.sums),
+    return {.partial_sums = of(op.partials.sums),
             .partial_stats = of(op.partials.stats),
             .sinks = of(op.sinks),
             .results = keep(of(op.results))};
@@ -127,15 +113,14 @@ class CStructs {
 
   template <typename Struct>
   const Struct* keep(Struct made) {
-    return &std::get<std::deque<Followed<Struct>>>(kept_).emplace_back(made).value;
+    return &std::get<std::deque<Struct>>(kept_).emplace_back(made);
   }
   mnk_tensor* of(const Tensor& tensor) { return tensor ? &tensors_.emplace_back(mnk_tensor{tensor}) : nullptr; }
   mnk_tensor* of(const std::optional<Tensor>& tensor) { return tensor ? of(*tensor) : nullptr; }
 
   static bool isPlain(const HeadsView& view) { return !view.strides && view.layout == KVLayout::tokenMajor; }
   mnk_heads_view of(const HeadsView& view) {
-    mnk_heads_view made{.size = sizeof made,
-                        .tensor = of(view.tensor),
+    mnk_heads_view made{.tensor = of(view.tensor),
                         .layout = static_cast<mnk_kv_layout>(view.layout),
                         .has_strides = view.strides.has_value()};
     if (!view.strides) return made;
@@ -152,8 +137,7 @@ class CStructs {
   mnk_heads_view of(const std::optional<HeadsView>& view) { return view ? of(*view) : mnk_heads_view{}; }
 
   mnk_kv_cache_view of(const KVCacheView& view) {
-    return {.size = sizeof(mnk_kv_cache_view),
-            .keys = of(view.keys),
+    return {.keys = of(view.keys),
             .values = of(view.values),
             .layout = static_cast<mnk_kv_layout>(view.layout),
             .wrap = static_cast<mnk_kv_wrap>(view.wrap),
@@ -170,8 +154,7 @@ class CStructs {
             .channel_scales = of(plane.channelScales)};
   }
   mnk_quantized_kv_view of(const QuantizedKVCacheView& view) {
-    return {.size = sizeof(mnk_quantized_kv_view),
-            .keys = of(view.keys),
+    return {.keys = of(view.keys),
             .values = view.values ? of(*view.values) : mnk_quantized_kv_plane{},
             .layout = static_cast<mnk_kv_layout>(view.layout),
             .wrap = static_cast<mnk_kv_wrap>(view.wrap),
@@ -180,22 +163,19 @@ class CStructs {
   }
 
   mnk_attention_options of(const AttentionOptions& options) {
-    mnk_attention_options converted{
-        .size = sizeof converted, .mask = of(options.mask), .slopes = of(options.slopes), .sinks = of(options.sinks)};
+    mnk_attention_options converted{.mask = of(options.mask), .slopes = of(options.slopes), .sinks = of(options.sinks)};
     for (const NumberOption& option : numberOptions()) option.setInC(converted, option.get(options));
     return converted;
   }
   mnk_attention_results of(const AttentionResults& results) {
-    return {.size = sizeof(mnk_attention_results),
-            .into = of(results.into),
+    return {.into = of(results.into),
             .partial_sums = results.partials ? of(results.partials->sums) : nullptr,
             .partial_stats = results.partials ? of(results.partials->stats) : nullptr,
             .log_sum_exp = of(results.logSumExp)};
   }
 
   static mnk_rotary_embedding of(const RotaryEmbedding& rotary) {
-    mnk_rotary_embedding made{.size = sizeof made,
-                              .layout = static_cast<mnk_rotary_layout>(rotary.layout),
+    mnk_rotary_embedding made{.layout = static_cast<mnk_rotary_layout>(rotary.layout),
                               .base = rotary.base,
                               .has_rope_dim = rotary.ropeDim.has_value(),
                               .rope_dim = rotary.ropeDim.value_or(0),
@@ -234,7 +214,6 @@ class CStructs {
   template <typename Struct, typename Op>
   Struct storeOf(const Op& op) {
     Struct made{};
-    made.size = sizeof made;
     if (isPlain(op.keys))
       made.keys = of(op.keys.tensor);
     else
@@ -259,9 +238,8 @@ class CStructs {
 
   bool leavesDefaults_;
   std::deque<mnk_tensor> tensors_;
-  std::tuple<std::deque<Followed<mnk_heads_view>>, std::deque<Followed<mnk_kv_cache_view>>,
-             std::deque<Followed<mnk_quantized_kv_view>>, std::deque<Followed<mnk_attention_options>>,
-             std::deque<Followed<mnk_attention_results>>>
+  std::tuple<std::deque<mnk_heads_view>, std::deque<mnk_kv_cache_view>, std::deque<mnk_quantized_kv_view>,
+             std::deque<mnk_attention_options>, std::deque<mnk_attention_results>>
       kept_;
   std::deque<std::vector<mnk_attended_sequence>> sequences_;
 };

@@ -52,11 +52,14 @@ TEST(AttentionCacheAttend, SequencesHaveTheirOwnLengths) {
       const Tensor out = fixture.zeros({2, rows, kQueryHeads, kAttendedDim}),
                    logs = fixture.zeros({2, rows, kQueryHeads});
       CommandEncoder encoder(device);
-      REQUIRE(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out, .logSumExp = logs}, .sequences = sequences}));
+      REQUIRE(fixture.cache.attend(
+          encoder, {.queries = queries, .results = {.into = out, .logSumExp = logs}, .sequences = sequences}));
       // A single row may omit the row axis.
       const Tensor flat = fixture.zeros({2, kQueryHeads, kAttendedDim}), flatLogs = fixture.zeros({2, kQueryHeads});
       if (rows == 1) {
-        REQUIRE(fixture.cache.attend(encoder, {.queries = REQUIRE(queries.reshaped(flat.shape())), .results = {.into = flat, .logSumExp = flatLogs}, .sequences = sequences}));
+        REQUIRE(fixture.cache.attend(encoder, {.queries = REQUIRE(queries.reshaped(flat.shape())),
+                                               .results = {.into = flat, .logSumExp = flatLogs},
+                                               .sequences = sequences}));
       }
       REQUIRE(REQUIRE(encoder.commit()).wait());
       const std::vector<float> got = floatsOf(out);
@@ -88,10 +91,17 @@ TEST(AttentionCacheAttend, UnequalRowsShareADispatch) {
       const Tensor logs = fixture.zeros({14, kQueryHeads}), alone = fixture.zeros({14, kQueryHeads, kAttendedDim});
       const Tensor logsAlone = fixture.zeros({14, kQueryHeads}), split = fixture.zeros({14, kQueryHeads, kAttendedDim});
       CommandEncoder encoder(device);
-      REQUIRE(
-          fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out, .logSumExp = logs}, .options = {.splits = 1}, .sequences = sequences, .rowCounts = counts}));
+      REQUIRE(fixture.cache.attend(encoder, {.queries = queries,
+                                             .results = {.into = out, .logSumExp = logs},
+                                             .options = {.splits = 1},
+                                             .sequences = sequences,
+                                             .rowCounts = counts}));
       EXPECT_EQ(encoder.summary().total.dispatches, 1u);
-      REQUIRE(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = split}, .options = {.splits = 2, .merge = FlashDecodeMerge::separate}, .sequences = sequences, .rowCounts = counts}));
+      REQUIRE(fixture.cache.attend(encoder, {.queries = queries,
+                                             .results = {.into = split},
+                                             .options = {.splits = 2, .merge = FlashDecodeMerge::separate},
+                                             .sequences = sequences,
+                                             .rowCounts = counts}));
       EXPECT_EQ(encoder.summary().total.dispatches, 3u);
       const auto rows = [](const Tensor& tensor, uint64_t first, uint64_t count) {
         return REQUIRE(tensor.slice(first, count));
@@ -129,7 +139,11 @@ TEST(AttentionCacheAttend, MasksOmitSequencesWithoutRows) {
   const std::vector<uint32_t> sequences{0, 1, 2}, counts{3, 0, 0};
   const AttentionOptions masked{.mask = fixture.zeros({3, 4})};
   CommandEncoder encoder(device);
-  REQUIRE(fixture.cache.attend(encoder, {.queries = fixture.someQueries(3), .results = {.into = fixture.zeros({3, kQueryHeads, kAttendedDim})}, .options = masked, .sequences = sequences, .rowCounts = counts}));
+  REQUIRE(fixture.cache.attend(encoder, {.queries = fixture.someQueries(3),
+                                         .results = {.into = fixture.zeros({3, kQueryHeads, kAttendedDim})},
+                                         .options = masked,
+                                         .sequences = sequences,
+                                         .rowCounts = counts}));
   EXPECT_EQ(encoder.summary().total.dispatches, 1u);
 }
 
@@ -196,8 +210,11 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
                                   .fix = "Append keys and values of the queries' tokens first"};
         CommandEncoder encoder(device);
         EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 0), (error));
-        const uint32_t rowCounts[] = {static_cast<uint32_t>(rows)};
-        EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = {0}, .rowCounts = rowCounts}), (error));
+        const std::vector<uint32_t> rowCounts{static_cast<uint32_t>(rows)};
+        EXPECT_ERROR(
+            fixture.cache.attend(
+                encoder, {.queries = queries, .results = {.into = out}, .sequences = {0}, .rowCounts = rowCounts}),
+            (error));
       };
       expectHeld(10 - oldest);
       expectLost(11 - oldest, pinned == 0 ? "7 rows up to position 9 of sequence 0" : "5 rows up to position 9",
@@ -236,12 +253,14 @@ TEST(AttentionCacheAttend, RefusesWindowsOverLostPositions) {
                 .expected = "a window of at most 2",
                 .fix = "Reset the sequence and store its tokens again"});
   const std::vector<uint32_t> both{2, 1};
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = two, .results = {.into = out}, .options = {.window = 4}, .sequences = both}),
+  EXPECT_ERROR(fixture.cache.attend(
+                   encoder, {.queries = two, .results = {.into = out}, .options = {.window = 4}, .sequences = both}),
                {.op = "AttentionCache.attend", .got = "row 0 of sequence 1", .expected = "a window of at most 3"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT(largestDifference(fixture.attendNow(two, {.window = 2}, 1), fixture.expected(two, 2, positions(4, 7), 1, 2)) <
          kF32Sums);
-  REQUIRE(fixture.cache.attend(encoder, {.queries = two, .results = {.into = out}, .options = {.window = 3}, .sequences = both}));
+  REQUIRE(fixture.cache.attend(
+      encoder, {.queries = two, .results = {.into = out}, .options = {.window = 3}, .sequences = both}));
 
   // No position of the ring is left.
   fixture.truncate(4, 1);
@@ -332,7 +351,9 @@ TEST(AttentionCacheAttend, RefusesUnknownAndSuspectSequences) {
   EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 1),
                {.op = "AttentionCache", .what = "suspect", .got = "sequence 1, unknown from position 0"});
   const std::vector<uint32_t> both{0, 1};
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = fixture.someQueries(2), .results = {.into = fixture.zeros({2, kQueryHeads, kAttendedDim})}, .sequences = both}),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = fixture.someQueries(2),
+                                              .results = {.into = fixture.zeros({2, kQueryHeads, kAttendedDim})},
+                                              .sequences = both}),
                {.op = "AttentionCache", .what = "suspect"});
 }
 

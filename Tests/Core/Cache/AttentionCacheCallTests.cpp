@@ -43,7 +43,10 @@ TEST(AttentionCacheCall, ACacheOfSeveralSequencesWantsOneNamed) {
   }
   const std::tuple<std::string_view, Body> calls[] = {
       {"AttentionCache.append", [&](auto& e) { return cache.append(e, one, one); }},
-      {"AttentionCache.append", [&](auto& e) { return cache.append(e, {.keys = one, .values = one, .sequences = {kOnlySequence}, .rowCounts = {1}}); }},
+      {"AttentionCache.append",
+       [&](auto& e) {
+         return cache.append(e, {.keys = one, .values = one, .sequences = {kOnlySequence}, .rowCounts = {{1}}});
+       }},
       {"AttentionCache.attend", [&](auto& e) { return cache.attend(e, one, {.into = out}); }},
       {"AttentionCache.appendAndAttend",
        [&](auto& e) {
@@ -78,9 +81,12 @@ TEST(AttentionCacheCall, AttentionNeedsTokens) {
                                .expected = "rows of tokens that were appended",
                                .fix = "Append keys and values of the queries' tokens first."};
   REQUIRE(commit(device, [&](CommandEncoder& encoder) { return cache.append(encoder, one, one, 0); }));
-  const uint32_t both[] = {0, 1};
+  const std::vector<uint32_t> both = {0, 1};
   EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, one, {.into = out}, {}, 1); }), (expected));
-  EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, {.queries = two, .results = {.into = outs}, .sequences = both}); }), (expected));
+  EXPECT_ERROR(
+      commit(device,
+             [&](auto& e) { return cache.attend(e, {.queries = two, .results = {.into = outs}, .sequences = both}); }),
+      (expected));
   EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, one, {.into = out}, {.isCausal = false}, 1); }),
                (expected));
 }
@@ -90,13 +96,15 @@ TEST(AttentionCacheCall, AnAppendComesBeforeItsAttention) {
   AttentionCache cache = makeCache(device, attendable(2));
   const Tensor one = rows(device, 1), out = rows(device, 1);
   const Body append = [&](auto& e) { return cache.append(e, one, one, 0); };
-  const Body listed = [&](auto& e) { return cache.append(e, {.keys = one, .values = one, .sequences = {0}, .rowCounts = {1}}); };
+  const Body listed = [&](auto& e) {
+    return cache.append(e, {.keys = one, .values = one, .sequences = {0}, .rowCounts = {{1}}});
+  };
   const Body other = [&](auto& e) { return cache.append(e, one, one, 1); };
   const Body attend = [&](auto& e) { return cache.attend(e, one, {.into = out}, {}, 0); };
   const Body nonCausal = [&](auto& e) { return cache.attend(e, one, {.into = out}, {.isCausal = false}, 0); };
   const Body fused = [&](auto& e) {
-    return cache.appendAndAttend(e,
-                                 {.queries = one, .keys = one, .values = one, .results = {.into = out}, .sequences = {0}});
+    return cache.appendAndAttend(
+        e, {.queries = one, .keys = one, .values = one, .results = {.into = out}, .sequences = {0}});
   };
   const auto encode = [&](std::initializer_list<const Body*> calls) {
     return commit(device, [&](CommandEncoder& encoder) -> Result<void> {
@@ -214,7 +222,7 @@ TEST(AttentionCacheCall, NextPositionsAreThoseOfTheAppend) {
   // Too many tokens of several sequences for a list; views of other sequences than listed.
   CommandEncoder encoder(device);
   EXPECT_ERROR(
-      encoder.encode(MultiRoPE{.queries = rows(device, 1100), .positions = cache.nextPositions({0, 1}, {1000, 100})}),
+      encoder.encode(MultiRoPE{.queries = rows(device, 1100), .positions = cache.nextPositions({0, 1}, {{1000, 100}})}),
       {.op = "AttentionCache.nextPositions",
        .what = "there are too many tokens of several sequences",
        .got = "1100 tokens",

@@ -201,11 +201,11 @@ TEST(AttentionCacheLatent, AStepIsOneCall) {
     LatentFixture of(device, latentDescriptor(), 12, 12);
     const Tensor into = of.results(12);
     CacheStep step{.queries = of.queries(12),
-                         .keys = of.keys(0, 12),
-                         .values = of.values(0, 12),
-                         .results = {.into = into},
-                         .options = scaled(),
-                         .sequence = 1};
+                   .keys = of.keys(0, 12),
+                   .values = of.values(0, 12),
+                   .results = {.into = into},
+                   .options = scaled(),
+                   .sequences = {1}};
     REQUIRE(CommandEncoder::run(
         device, [&](CommandEncoder& encoder) { return of.cache.appendAndAttend(encoder, step); }, "step"));
     EXPECT(relativeError(of.layer.projected(floatsOf(into)), of.layer.unabsorbed(UINT64_MAX)) < 1e-10);
@@ -237,10 +237,10 @@ TEST(AttentionCacheLatent, NeedsAScaleAndRotatedKeys) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     LatentFixture of(device, latentDescriptor(), 4, 4);
     CacheStep step{.queries = of.queries(4),
-                         .keys = of.keys(0, 4),
-                         .values = of.values(0, 4),
-                         .results = {.into = of.results(4)},
-                         .sequence = 0};
+                   .keys = of.keys(0, 4),
+                   .values = of.values(0, 4),
+                   .results = {.into = of.results(4)},
+                   .sequences = {0}};
     CommandEncoder encoder(device);
     EXPECT_ERROR(of.cache.appendAndAttend(encoder, step), {.what = "attention over a latent cache has no scale"});
     step.options = scaled();

@@ -27,7 +27,7 @@ AttentionCache movedTo(const std::shared_ptr<Device>& device, const AttentionCac
 constexpr ExpectedError kTooMany{.what = "the sequence would have too many positions",
                                  .got = "2147483648 positions of sequence 0",
                                  .expected = "at most 2^31 - 1 positions",
-                                 .fix = "Reset the sequence, and append again what it is to hold."};
+                                 .fix = "Reset the sequence and append its tokens again."};
 
 }  // namespace
 
@@ -56,7 +56,7 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
     const Tensor into = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 1, 32}))));
     CommandEncoder encoder(device);
     EXPECT_ERROR(far.append(encoder, token, token, 0), (kTooMany));
-    const uint32_t sequences[] = {1, 0};
+    const std::vector<uint32_t> sequences = {1, 0};
     const Tensor two = someTokens(device, random, 2, 1, 32);
     EXPECT_ERROR(far.append(encoder, {.keys = two, .values = two, .sequences = sequences}), (kTooMany));
     EXPECT_ERROR(

@@ -111,9 +111,10 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
                               .got = "sequence 1, unknown from position 2",
                               .expected = "a sequence whose contents are known",
                               .fix = "Truncate it to position 2 or less, or reset it."};
-  const uint32_t sequences[] = {0, 1};
+  const std::vector<uint32_t> sequences{0, 1};
   EXPECT_ERROR(append(cache, next, 1, 1), (suspect));
-  EXPECT_ERROR(cache.append(next, {.keys = tokens(device, 2), .values = tokens(device, 2), .sequences = sequences}), (suspect));
+  EXPECT_ERROR(cache.append(next, {.keys = tokens(device, 2), .values = tokens(device, 2), .sequences = sequences}),
+               (suspect));
   REQUIRE(append(cache, next, 1, 0));
 
   EXPECT_ERROR(cache.truncate(3, 1), (suspect));  // would keep outputs of the failed step
@@ -131,7 +132,7 @@ TEST(AttentionCacheOutcome, ResetClearsSuspectSequences) {
   device->holdCompletions();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
-  const uint32_t sequences[] = {0, 1, 2};
+  const std::vector<uint32_t> sequences{0, 1, 2};
   REQUIRE(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}));
   REQUIRE(encoder.commit());
   EXPECT(device->finishNext(fault()));

@@ -153,7 +153,7 @@ void expectPrefixed(const std::shared_ptr<Device>& device, const PrefixCase& c, 
   const Shape perHead = REQUIRE(Shape::make({kQueryHeads}));
   if (!c.options.slopes.empty()) options.slopes = numbers(device, c.options.slopes, perHead);
   if (!c.options.sinks.empty()) options.sinks = numbers(device, c.options.sinks, perHead);
-  const std::vector<uint32_t> counts = c.hasAxis ? std::vector<uint32_t>{} : c.rows;
+  const auto counts = c.hasAxis ? std::nullopt : std::optional(c.rows);
   const AttentionResults results{.into = out, .logSumExp = logs};
   REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
     if (appendsItself) {
@@ -166,8 +166,14 @@ void expectPrefixed(const std::shared_ptr<Device>& device, const PrefixCase& c, 
                                              .rowCounts = counts,
                                              .after = after});
     }
-    if (auto ok = cache.append(encoder, {.keys = k, .values = v, .sequences = sequences, .rowCounts = counts}); !ok) return ok;
-    return cache.attend(encoder, {.queries = q, .results = results, .options = options, .sequences = sequences, .rowCounts = counts, .after = after});
+    if (auto ok = cache.append(encoder, {.keys = k, .values = v, .sequences = sequences, .rowCounts = counts}); !ok)
+      return ok;
+    return cache.attend(encoder, {.queries = q,
+                                  .results = results,
+                                  .options = options,
+                                  .sequences = sequences,
+                                  .rowCounts = counts,
+                                  .after = after});
   }));
   Attended expected;
   uint64_t first = 0;
@@ -244,16 +250,15 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
                          std::vector<uint32_t> sequences, std::vector<uint32_t> counts,
                          std::vector<CachePrefix> after) {
       const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.shape()));
-      CacheStep step{.queries = queries,
+      const CacheStep step{.queries = queries,
                            .keys = tokenTensor(device, tokens.keys),
                            .values = tokenTensor(device, tokens.values),
                            .rotary = rotary,
                            .results = {.into = out},
                            .options = {.window = 32},
-                           .sequences = {sequences.size() == 1 ? sequences[0] : kOnlySequence},
-                           .rowCounts = counts,
+                           .sequences = sequences,
+                           .rowCounts = counts.empty() ? std::nullopt : std::optional(counts),
                            .after = std::move(after)};
-      if (sequences.size() > 1) step.sequences = sequences;
       REQUIRE(
           CommandEncoder::run(device, [&](CommandEncoder& encoder) { return target.appendAndAttend(encoder, step); }));
       return floatsOf(out);
@@ -288,7 +293,7 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
     const Tensor got = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
     const Tensor expected = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
     CacheStep step{
-        .queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.into = expected}, .sequence = 0};
+        .queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.into = expected}, .sequences = {0}};
     CacheStep after = step;
     after.results = {.into = got};
     after.after = {{prompts, 1}};
@@ -319,7 +324,11 @@ TEST(AttentionCachePrefix, ReadsASharedPromptOnce) {
     const std::vector<uint32_t> all = {0, 1, 2};
     REQUIRE(cache.append(encoder, {.keys = source, .values = source, .sequences = all}));
     const uint64_t before = encoder.summary().total.bytesRead;
-    REQUIRE(cache.attend(encoder, {.queries = queries, .results = {.into = tokens(device, 3, kQueryHeads, kAttendedDim)}, .options = options, .sequences = all, .after = std::vector<CachePrefix>{{prompt, 0}}}));
+    REQUIRE(cache.attend(encoder, {.queries = queries,
+                                   .results = {.into = tokens(device, 3, kQueryHeads, kAttendedDim)},
+                                   .options = options,
+                                   .sequences = all,
+                                   .after = {{prompt, 0}}}));
     return encoder.summary().total.bytesRead - before;
   };
   const uint64_t promptBytes = 2 * 40 * kWidth * sizeof(float);
@@ -338,8 +347,7 @@ TEST(AttentionCachePrefix, TakesTokensAfterItWasRead) {
   REQUIRE(prompt.append(first, token, token, uint32_t{0}));
   REQUIRE(first.commit());
   REQUIRE(cache.append(second, token, token, uint32_t{0}));
-  REQUIRE(
-      cache.attend(second, {.queries = queries, .results = results, .sequences = std::vector<uint32_t>{0}, .after = std::vector<CachePrefix>{{prompt, 0}}}));
+  REQUIRE(cache.attend(second, {.queries = queries, .results = results, .sequences = {0}, .after = {{prompt, 0}}}));
   REQUIRE(prompt.append(second, token, token, uint32_t{0}));
   REQUIRE(second.commit());
   REQUIRE(prompt.attend(third, queries, results, {}, uint32_t{0}));
@@ -391,7 +399,8 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
     const Context context{std::string(what)};
     CommandEncoder encoder(device);
     const std::vector<uint32_t> all = {0};
-    const auto attended = cache.attend(encoder, {.queries = queries, .results = results, .options = options, .sequences = all, .after = after});
+    const auto attended = cache.attend(
+        encoder, {.queries = queries, .results = results, .options = options, .sequences = all, .after = after});
     EXPECT(!attended && attended.error().what == what);
     EXPECT(!attended && attended.error().op == "AttentionCache.attend");
     const auto appended = cache.appendAndAttend(encoder, {.queries = queries,
@@ -418,10 +427,13 @@ TEST(AttentionCachePrefix, RowsAreTokensOfTheConversation) {
                out = tokens(device, 3, kQueryHeads, kAttendedDim);
   CommandEncoder encoder(device);
   const std::vector<uint32_t> all = {0}, rows = {3};
-  EXPECT_ERROR(cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = all, .rowCounts = rows, .after = std::vector<CachePrefix>{{prompt, 0}}}),
-               {.op = "AttentionCache.attend",
-                .what = "a sequence has fewer positions than queries",
-                .got = "3 rows of sequence 0, which has 1 position"});
+  EXPECT_ERROR(
+      cache.attend(
+          encoder,
+          {.queries = queries, .results = {.into = out}, .sequences = all, .rowCounts = rows, .after = {{prompt, 0}}}),
+      {.op = "AttentionCache.attend",
+       .what = "a sequence has fewer positions than queries",
+       .got = "3 rows of sequence 0, which has 1 position"});
 }
 
 }  // namespace mnk::test

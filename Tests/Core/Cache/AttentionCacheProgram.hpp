@@ -200,7 +200,10 @@ class AttentionCacheProgram {
         !isShort || std::any_of(rows.counts.begin(), rows.counts.end(), [](auto n) { return n != 1; });
     const auto appended =
         isOne ? cache_.append(encoder, view(keys), view(values), rows.sequences[0])
-              : cache_.append(encoder, {.keys = view(keys), .values = view(values), .sequences = rows.sequences, .rowCounts = hasCounts ? std::span<const uint32_t>(rows.counts) : std::span<const uint32_t>()});
+              : cache_.append(encoder, {.keys = view(keys),
+                                        .values = view(values),
+                                        .sequences = rows.sequences,
+                                        .rowCounts = hasCounts ? std::optional(rows.counts) : std::nullopt});
     const bool fits = hasRoom(rows);
     EXPECT_EQ(bool(appended), fits);
     if (!fits) return false;
@@ -279,7 +282,11 @@ class AttentionCacheProgram {
     const bool isOne = sequences.size() == 1 && random_.below(2) == 0;
     const AttentionOptions attention = attentionOptions(options);
     const auto attended = isOne ? cache_.attend(encoder, view(queries), {.into = out}, attention, sequences[0])
-                                : cache_.attend(encoder, {.queries = view(queries), .results = {.into = out}, .options = attention, .sequences = sequences, .rowCounts = rowCounts});
+                                : cache_.attend(encoder, {.queries = view(queries),
+                                                          .results = {.into = out},
+                                                          .options = attention,
+                                                          .sequences = sequences,
+                                                          .rowCounts = rowCounts});
     EXPECT_EQ(bool(attended), isHeld);
     if (mustSucceed) EXPECT(isHeld);
     if (attended) expected_.insert(expected_.end(), expected.begin(), expected.end());

@@ -113,10 +113,11 @@ TEST(AttentionCacheReaders, AreCheckedForEachListedSequence) {
     for (const uint32_t cut : {0u, 1u, 2u}) {
       AttentionFixture fixture(device, linear(8));
       for (const uint32_t sequence : {0, 1, 2}) fixture.appendNow(3, sequence);
-      const uint32_t sequences[] = {0, 1, 2}, rows[] = {1, 2, 0};
+      const std::vector<uint32_t> sequences{0, 1, 2}, rows{1, 2, 0};
       const Tensor queries = fixture.someQueries(3), out = fixture.zeros({3, kQueryHeads, kAttendedDim});
       CommandEncoder encoder(device);
-      REQUIRE(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = sequences, .rowCounts = rows}));
+      REQUIRE(fixture.cache.attend(
+          encoder, {.queries = queries, .results = {.into = out}, .sequences = sequences, .rowCounts = rows}));
       fixture.truncate(2, cut);
       if (cut == 2) {  // no row attends to it
         REQUIRE(REQUIRE(encoder.commit()).wait());

@@ -10,11 +10,11 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
     return REQUIRE(Tensor::zeros(device, dtype, REQUIRE(Shape::make(shape))));
   };
   const CacheStep sound{.queries = tensor(DType::f32, {2, 4, 64}),
-                              .keys = tensor(DType::f32, {2, 2, 64}),
-                              .values = tensor(DType::f32, {2, 2, 64}),
-                              .rotary = RotaryStep{},
-                              .results = {.into = tensor(DType::f32, {2, 4, 64})},
-                              .sequence = 0};
+                        .keys = tensor(DType::f32, {2, 2, 64}),
+                        .values = tensor(DType::f32, {2, 2, 64}),
+                        .rotary = RotaryStep{},
+                        .results = {.into = tensor(DType::f32, {2, 4, 64})},
+                        .sequences = {0}};
   CommandEncoder encoder(device);
   const auto refused = [&](auto change, ExpectedError expected) {
     CacheStep step = sound;

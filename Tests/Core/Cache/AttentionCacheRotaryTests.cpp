@@ -294,7 +294,7 @@ class Step {
 
   CacheStep inputs(uint64_t valueDim) {
     const uint64_t heads = case_.cache.kvHeads, keyDim = case_.cache.headDim;
-    CacheStep step{.options = case_.options, .sequence = 1};
+    CacheStep step{.options = case_.options, .sequences = {1}};
     if (!case_.isFused) {
       step.queries = numbersOf(case_.queries, {case_.tokens, case_.queryHeads, keyDim});
       step.keys = numbersOf(case_.keys, {case_.tokens, heads, keyDim});

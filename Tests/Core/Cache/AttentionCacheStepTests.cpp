@@ -19,11 +19,16 @@ std::vector<float> part(const std::vector<float>& all, uint64_t begin, uint64_t 
 // The rows of a list are the tokens that the same list appends.
 TEST(AttentionCacheStep, ListsAgreeInCacheStep) {
   struct List {
-    std::vector<uint32_t> sequences, rowCounts;
+    std::vector<uint32_t> sequences;
+    std::optional<std::vector<uint32_t>> rowCounts;
   };
-  const List lists[] = {
-      {{0, 0}, {}},           {{0, 0, 1}, {}}, {{2, 0, 2, 2}, {}}, {{0, 1, 2}, {3, 1, 2}}, {{1, 0, 2, 0}, {1, 4, 0, 4}},
-      {{2, 2, 0}, {2, 3, 0}}, {{0, 1}, {0, 0}}};
+  const List lists[] = {{{0, 0}, {}},
+                        {{0, 0, 1}, {}},
+                        {{2, 0, 2, 2}, {}},
+                        {{0, 1, 2}, {{3, 1, 2}}},
+                        {{1, 0, 2, 0}, {{1, 4, 0, 4}}},
+                        {{2, 2, 0}, {{2, 3, 0}}},
+                        {{0, 1}, {{0, 0}}}};
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     for (const List& list : lists) {
       AttentionFixture fixture(device, attendedDescriptor(16));
@@ -31,7 +36,7 @@ TEST(AttentionCacheStep, ListsAgreeInCacheStep) {
       fixture.appendNow(5, 2);
       std::vector<uint32_t> rowSequences;
       for (size_t i = 0; i < list.sequences.size(); ++i) {
-        rowSequences.insert(rowSequences.end(), list.rowCounts.empty() ? 1 : list.rowCounts[i], list.sequences[i]);
+        rowSequences.insert(rowSequences.end(), list.rowCounts ? (*list.rowCounts)[i] : 1, list.sequences[i]);
       }
       const uint64_t rows = rowSequences.size();
       const std::vector<float> keys = smallNumbers(fixture.random, rows * kToken);
@@ -39,8 +44,14 @@ TEST(AttentionCacheStep, ListsAgreeInCacheStep) {
       const std::vector<float> queries = smallNumbers(fixture.random, rows * kRow);
       const Tensor out = fixture.zeros({rows, kQueryHeads, kAttendedDim}), logs = fixture.zeros({rows, kQueryHeads});
       CommandEncoder encoder(device);
-      REQUIRE(fixture.cache.append(encoder, {.keys = fixture.tensor(keys, {rows, kAttendedHeads, kAttendedDim}), .values = fixture.tensor(values, {rows, kAttendedHeads, kAttendedDim}), .sequences = list.sequences, .rowCounts = list.rowCounts}));
-      REQUIRE(fixture.cache.attend(encoder, {.queries = fixture.tensor(queries, {rows, kQueryHeads, kAttendedDim}), .results = {.into = out, .logSumExp = logs}, .sequences = list.sequences, .rowCounts = list.rowCounts}));
+      REQUIRE(fixture.cache.append(encoder, {.keys = fixture.tensor(keys, {rows, kAttendedHeads, kAttendedDim}),
+                                             .values = fixture.tensor(values, {rows, kAttendedHeads, kAttendedDim}),
+                                             .sequences = list.sequences,
+                                             .rowCounts = list.rowCounts}));
+      REQUIRE(fixture.cache.attend(encoder, {.queries = fixture.tensor(queries, {rows, kQueryHeads, kAttendedDim}),
+                                             .results = {.into = out, .logSumExp = logs},
+                                             .sequences = list.sequences,
+                                             .rowCounts = list.rowCounts}));
       REQUIRE(REQUIRE(encoder.commit()).wait());
       const std::vector<float> got = floatsOf(out);
       std::vector<uint64_t> own(rows);
@@ -74,7 +85,7 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                {.op = "AttentionCache.append",
                 .what = kRows,
                 .got = "3 rows",
-                .expected = "2 rows, or as many for each of 2 sequences",
+                .expected = "2 rows, or the same number for each of 2 sequences",
                 .fix = "row counts"});
   EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = two}),
                {.op = "AttentionCache.attend", .what = kRows, .got = "3 rows"});
@@ -89,20 +100,30 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .got = "1 row count",
                 .expected = "2, one for each sequence",
                 .fix = "Pass a row count for each listed sequence"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .options = {.isCausal = false}, .sequences = twice, .rowCounts = oneAndTwo}),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries,
+                                              .results = {.into = out},
+                                              .options = {.isCausal = false},
+                                              .sequences = twice,
+                                              .rowCounts = oneAndTwo}),
                {.op = "AttentionCache.attend",
                 .what = "a sequence is listed again in attention that is not causal",
                 .got = "sequence 0",
                 .expected = "each sequence once",
                 .fix = "with a row count for all of its rows"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = fixture.someQueries(4), .results = {.into = fixture.zeros({4, kQueryHeads, kAttendedDim})}, .sequences = fourTimes}),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = fixture.someQueries(4),
+                                              .results = {.into = fixture.zeros({4, kQueryHeads, kAttendedDim})},
+                                              .sequences = fourTimes}),
                {.op = "AttentionCache.attend",
                 .what = "a sequence has fewer positions than queries",
                 .got = "4 rows of sequence 0, which has 3 positions",
                 .expected = "rows of tokens that were appended",
                 .fix = "Append keys and values"});
   fixture.appendNow(2, 1);
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .options = {.mask = fixture.zeros({1, 16})}, .sequences = two, .rowCounts = oneAndTwo}),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries,
+                                              .results = {.into = out},
+                                              .options = {.mask = fixture.zeros({1, 16})},
+                                              .sequences = two,
+                                              .rowCounts = oneAndTwo}),
                {.op = "AttentionCache.attend",
                 .what = "a mask cannot serve sequences of unequal numbers of rows",
                 .got = "a mask, and row counts that differ",
@@ -138,13 +159,16 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   const Tensor out = fixture.zeros({2, kQueryHeads, kAttendedDim});
   const std::vector<uint32_t> first{0}, apart{0, 1, 0}, oneEach{1, 0, 1};
   CommandEncoder encoder(device);
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = backwards(queries, kQueryHeads), .results = {.into = out}, .sequences = apart, .rowCounts = oneEach}),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = backwards(queries, kQueryHeads),
+                                              .results = {.into = out},
+                                              .sequences = apart,
+                                              .rowCounts = oneEach}),
                {.op = "AttentionCache.attend", .what = "queries lie outside of their tensor", .fix = "Correct"});
   CacheStep step{.queries = backwards(queries, kQueryHeads),
-                       .keys = keys,
-                       .values = keys,
-                       .results = {.into = out},
-                       .sequence = 0};
+                 .keys = keys,
+                 .values = keys,
+                 .results = {.into = out},
+                 .sequences = {0}};
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "queries lie outside of their tensor"});
   step.queries = queries;
@@ -152,8 +176,10 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "vectors lie outside of their tensor"});
   // Extents are checked before rows are listed.
-  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = many(keys, kAttendedHeads * kAttendedDim), .values = many(keys, 0), .sequences = first}),
-               {.op = "AttentionCache.append", .what = "vectors lie outside of their tensor", .fix = "Correct"});
+  EXPECT_ERROR(
+      fixture.cache.append(
+          encoder, {.keys = many(keys, kAttendedHeads * kAttendedDim), .values = many(keys, 0), .sequences = first}),
+      {.op = "AttentionCache.append", .what = "vectors lie outside of their tensor", .fix = "Correct"});
   EXPECT_ERROR(fixture.cache.append(encoder, {.keys = many(keys, 0), .values = many(keys, 0), .sequences = {0, 1}}),
                {.op = "AttentionCache.append",
                 .what = "an extent is too large for the kernel",
@@ -223,11 +249,11 @@ TEST(AttentionCacheStep, CacheStepIsRecordedEntirelyOrNotAtAll) {
   const Tensor keys = fixture.zeros({12, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(12);
   const Tensor out = fixture.zeros({12, kQueryHeads, kAttendedDim});
   CacheStep step{.queries = queries,
-                       .keys = keys,
-                       .values = keys,
-                       .results = {.into = out},
-                       .options = {.window = 9},
-                       .sequence = 0};
+                 .keys = keys,
+                 .values = keys,
+                 .results = {.into = out},
+                 .options = {.window = 9},
+                 .sequences = {0}};
   CommandEncoder encoder(device);
   // The first chunk of eight would succeed, but no later one.
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
@@ -293,8 +319,11 @@ TEST(AttentionCacheStep, ResultsOfDividedCallsMayNotOverlap) {
   const auto rows = [&](uint64_t first, uint64_t count) { return REQUIRE(all.slice(first, count)); };
   const std::vector<uint32_t> sequences{0, 1}, rowCounts{2, 1};
   CommandEncoder encoder(device);
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = rows(0, 3), .results = {.into = rows(2, 3)}, .sequences = sequences, .rowCounts = rowCounts}),
-               {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
+  EXPECT_ERROR(
+      fixture.cache.attend(
+          encoder,
+          {.queries = rows(0, 3), .results = {.into = rows(2, 3)}, .sequences = sequences, .rowCounts = rowCounts}),
+      {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
   EXPECT_ERROR(
       fixture.cache.appendAndAttend(
           encoder,
@@ -317,7 +346,8 @@ TEST(AttentionCacheStep, ResultsHaveTheAxesOfTheirRows) {
   CommandEncoder encoder(device);
   const auto attend = [&](std::vector<uint64_t> axes) {
     axes.insert(axes.end(), {kQueryHeads, kAttendedDim});
-    return fixture.cache.attend(encoder, {.queries = queries, .results = {.into = fixture.zeros(axes)}, .sequences = sequences});
+    return fixture.cache.attend(encoder,
+                                {.queries = queries, .results = {.into = fixture.zeros(axes)}, .sequences = sequences});
   };
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{2, 3}, {6}}) REQUIRE(attend(axes));
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{3, 2}, {1, 6}, {6, 1}}) {

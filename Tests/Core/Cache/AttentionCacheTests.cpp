@@ -171,7 +171,14 @@ TEST(AttentionCache, AnEmptyAppendChangesNothing) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   REQUIRE(append(cache, encoder, 0));
-  REQUIRE(cache.append(encoder, {.keys = tokens(device, 0), .values = tokens(device, 0), .sequences = std::span<const uint32_t>{}}));
+  REQUIRE(cache.append(
+      encoder, {.keys = tokens(device, 0), .values = tokens(device, 0), .sequences = {0, 1}, .rowCounts = {{0, 0}}}));
+  EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 0), .values = tokens(device, 0), .sequences = {}}),
+               {.op = "AttentionCache.append",
+                .what = "the step has no sequence",
+                .got = "an empty list of sequences",
+                .expected = "at least one sequence",
+                .fix = "List the sequences that the tokens continue."});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   REQUIRE(encoder.commit());
   EXPECT_EQ(*cache.nextPosition(0), 0u);
@@ -183,8 +190,7 @@ TEST(AttentionCache, OneTokenMayHaveRank2) {
   CommandEncoder encoder(device);
   const Tensor token = REQUIRE(tokens(device, 1).reshaped(REQUIRE(Shape::make({2, 4}))));
   REQUIRE(cache.append(encoder, token, token, 0));
-  const uint32_t sequence[] = {1};
-  REQUIRE(cache.append(encoder, token, token, sequence));
+  REQUIRE(cache.append(encoder, {.keys = token, .values = token, .sequences = {1}, .rowCounts = {{1}}}));
   REQUIRE(encoder.commit());
   EXPECT_EQ(*cache.nextPosition(0), 1u);
   EXPECT_EQ(*cache.nextPosition(1), 1u);
@@ -195,7 +201,7 @@ TEST(AttentionCache, ABatchAppendsOneTokenToEachListedSequence) {
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 2, 1);
   CommandEncoder encoder(device);
-  const uint32_t sequences[] = {2, 1, 2};
+  const std::vector<uint32_t> sequences{2, 1, 2};
   REQUIRE(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}));
   EXPECT_EQ(encoder.summary().total.dispatches, 1u);
   REQUIRE(encoder.commit());
@@ -208,7 +214,7 @@ TEST(AttentionCache, ABatchNeedsOneTokenPerSequence) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
-  const uint32_t sequences[] = {0, 1};
+  const std::vector<uint32_t> sequences{0, 1};
   EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}),
                {.op = "AttentionCache.append", .what = "the rows do not match the listed sequences"});
   REQUIRE(encoder.commit());
@@ -225,9 +231,10 @@ TEST(AttentionCache, RefusesUnknownSequences) {
                                .got = "sequence 3",
                                .expected = "less than 3",
                                .fix = "Pass a sequence that the cache holds."};
-  const uint32_t sequences[] = {0, 3};
+  const std::vector<uint32_t> sequences{0, 3};
   EXPECT_ERROR(append(cache, encoder, 1, 3), (expected));
-  EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 2), .values = tokens(device, 2), .sequences = sequences}), (expected));
+  EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 2), .values = tokens(device, 2), .sequences = sequences}),
+               (expected));
   EXPECT_ERROR(cache.truncate(0, 3), (expected));
   EXPECT_ERROR(cache.reset(3), (expected));
   REQUIRE(encoder.commit());
@@ -244,7 +251,7 @@ TEST(AttentionCache, AFullLinearCacheRefusesAppends) {
   EXPECT_ERROR(
       append(cache, encoder, 2),
       {.op = "AttentionCache.append", .what = "past the end of a linear cache", .got = "position 3 + 2 tokens"});
-  const uint32_t sequences[] = {0, 1, 0};
+  const std::vector<uint32_t> sequences{0, 1, 0};
   EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}),
                {.op = "AttentionCache",
                 .what = "the sequence is full",
@@ -346,7 +353,7 @@ TEST(AttentionCache, RowsOfDifferentSequencesNeedNoBarrier) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
-  const uint32_t first[] = {0}, second[] = {1};
+  const std::vector<uint32_t> first{0}, second{1};
   REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = first}));
   REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = second}));
   EXPECT_EQ(encoder.summary().barriers, 0u);
@@ -380,7 +387,8 @@ TEST(AttentionCache, ServesMoreSequencesThanOneWriteHolds) {
 
   CommandEncoder longer(device);
   sequences.pop_back();
-  EXPECT_ERROR(cache.append(longer, {.keys = source, .values = source, .sequences = sequences}), {.what = "the rows do not match the listed sequences"});
+  EXPECT_ERROR(cache.append(longer, {.keys = source, .values = source, .sequences = sequences}),
+               {.what = "the rows do not match the listed sequences"});
   EXPECT_EQ(longer.summary().total.dispatches, 0u);
 }
 

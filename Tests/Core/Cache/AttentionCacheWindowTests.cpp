@@ -73,11 +73,11 @@ TEST(AttentionCacheWindow, ManyChunksAreAWarning) {
     const Tensor keys = fixture.zeros({tokens, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(tokens);
     const Tensor out = fixture.zeros({tokens, kQueryHeads, kAttendedDim});
     const CacheStep step{.queries = queries,
-                               .keys = keys,
-                               .values = keys,
-                               .results = {.into = out},
-                               .options = {.window = window},
-                               .sequence = 0};
+                         .keys = keys,
+                         .values = keys,
+                         .results = {.into = out},
+                         .options = {.window = window},
+                         .sequences = {0}};
     const RecordedStep recorded = REQUIRE(RecordedStep::record(
         device, [&](CommandEncoder& encoder) { return fixture.cache.appendAndAttend(encoder, step); }));
     CommandEncoder encoder(device);

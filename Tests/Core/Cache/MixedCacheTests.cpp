@@ -64,16 +64,17 @@ class Family {
         const std::vector<uint32_t> listed{sequence, static_cast<uint32_t>(random_.below(d.sequences))};
         const std::vector<uint32_t> rows{2, 1};
         const Tensor keys = tokens(3, d.kvHeads), values = tokens(3, d.kvHeads);
-        return run(
-            [&](AttentionCache& cache, CommandEncoder& e) { return cache.append(e, {.keys = keys, .values = values, .sequences = listed, .rowCounts = rows}); });
+        return run([&](AttentionCache& cache, CommandEncoder& e) {
+          return cache.append(e, {.keys = keys, .values = values, .sequences = listed, .rowCounts = rows});
+        });
       }
       case 3:
       case 4: {
         const uint64_t count = 1 + random_.below(5);
         CacheStep step{.queries = tokens(count, 2 * d.kvHeads),
-                             .keys = tokens(count, d.kvHeads),
-                             .values = tokens(count, d.kvHeads),
-                             .sequence = sequence};
+                       .keys = tokens(count, d.kvHeads),
+                       .values = tokens(count, d.kvHeads),
+                       .sequences = {sequence}};
         step.results.into = tokens(count, 2 * d.kvHeads);
         if (random_.below(2) == 0) step.rotary = RotaryStep{};
         return run([&](AttentionCache& cache, CommandEncoder& e) { return cache.appendAndAttend(e, step); });

@@ -173,11 +173,12 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
                (misplaced("keys", at(2, 0, 3, 0))));
   // Lists in another order, also where sequences are at the same position.
   EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {1, 0})}), (misplaced("keys", at(2, 0, 1, 1))));
-  EXPECT_ERROR(f.run({f.rotateBoth({0, 1}), f.append(f.keys, {0, 1}),
-                      [&](auto& e) {
-                        return f.cache.attend(e, {.queries = f.queries, .results = {.into = f.out}, .sequences = {1, 0}});
-                      }}),
-               (misplaced("queries", at(2, 0, 1, 1))));
+  EXPECT_ERROR(
+      f.run({f.rotateBoth({0, 1}), f.append(f.keys, {0, 1}),
+             [&](auto& e) {
+               return f.cache.attend(e, {.queries = f.queries, .results = {.into = f.out}, .sequences = {1, 0}});
+             }}),
+      (misplaced("queries", at(2, 0, 1, 1))));
   EXPECT_ERROR(f.run({f.step(RotaryStep{.positions = f.cache.nextPositions({0, 1})}, {1, 0})}),
                (misplaced("tokens", "a rotation for position 2, and a use for position 1 of sequence 1")));
   EXPECT_ERROR(f.run({f.step(RotaryStep{.positions = f.other.nextPositions({0, 1})}, {0, 1})}),
@@ -349,7 +350,9 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
   Fixture f;
   const std::vector<CachePrefix> after{{f.other, 0}};
   REQUIRE(f.run({[&](auto& e) { return f.other.append(e, f.keys, f.keys, 0); }}));
-  const Body attend = [&](auto& e) { return f.cache.attend(e, {.queries = f.queries, .results = {.into = f.out}, .sequences = {0}, .after = after}); };
+  const Body attend = [&](auto& e) {
+    return f.cache.attend(e, {.queries = f.queries, .results = {.into = f.out}, .sequences = {0}, .after = after});
+  };
   const auto rotate = [&](int32_t offset) -> Body {
     return [=, &f](auto& e) {
       return e.encode(MultiRoPE{.queries = f.queries,
@@ -386,7 +389,10 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
   const auto attendTo = [&](std::vector<uint32_t> sequences) -> Body {
     return [=, &f](auto& e) {
       const uint64_t count = sequences.size();
-      return f.cache.attend(e, {.queries = REQUIRE(f.queries.slice(0, count)), .results = {.into = REQUIRE(f.out.slice(0, count))}, .sequences = sequences, .after = after});
+      return f.cache.attend(e, {.queries = REQUIRE(f.queries.slice(0, count)),
+                                .results = {.into = REQUIRE(f.out.slice(0, count))},
+                                .sequences = sequences,
+                                .after = after});
     };
   };
   const Body append = f.append(f.keys, std::vector<uint32_t>{0, 1});

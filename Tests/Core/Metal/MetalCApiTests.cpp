@@ -12,17 +12,13 @@ namespace {
 
 Owned<mnk_device> makeMetal(const MetalFixture& fixture) {
   mnk_metal_options options{};
-  options.size = sizeof options;
   options.library_path = fixture.shippedLibrary().c_str();
   return {mnk_device_make_metal(&options, nullptr), mnk_device_release};
 }
 
 // A write of four numbers from one tensor to another.
 mnk_kv_cache_write copyOf(mnk_tensor* from, mnk_tensor* into) {
-  return {.size = sizeof(mnk_kv_cache_write),
-          .keys = from,
-          .source_layout = MNK_HEAD_MAJOR,
-          .into = {.size = sizeof(mnk_kv_cache_view), .keys = into}};
+  return {.keys = from, .source_layout = MNK_HEAD_MAJOR, .into = {.keys = into}};
 }
 
 constexpr uint64_t kShape[] = {1, 4, 1};
@@ -36,7 +32,6 @@ TEST(MetalCApi, MakesADeviceOverTheAppsObjects) {
   const auto native = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
   const auto queue = NS::TransferPtr(native->newCommandQueue());
   mnk_metal_options options{};
-  options.size = sizeof options;
   options.device = native.get();
   options.queue = queue.get();
   options.library_path = fixture.shippedLibrary().c_str();
@@ -103,16 +98,11 @@ TEST(MetalCApi, RunsARecordedStepInTheAppsCommandBuffer) {
   constexpr uint64_t kRuns = 3;
   const auto token = makeTensor(device.get(), MNK_F32, {1, 4});
   EXPECT(mnk_tensor_write(token.get(), kNumbers, sizeof kNumbers, nullptr));
-  const mnk_cache_descriptor descriptor{.size = sizeof descriptor,
-                                        .kv_heads = 1,
-                                        .head_dim = 4,
-                                        .capacity = kRuns,
-                                        .sequences = 1,
-                                        .dtype = MNK_F32,
-                                        .is_storage_only = true};
+  const mnk_cache_descriptor descriptor{
+      .kv_heads = 1, .head_dim = 4, .capacity = kRuns, .sequences = 1, .dtype = MNK_F32, .is_storage_only = true};
   const Owned<mnk_cache> cache(mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release);
   const Owned<mnk_encoder> recording(mnk_encoder_make_recording(device.get(), "token", nullptr), mnk_encoder_release);
-  EXPECT(mnk_encoder_append(recording.get(), cache.get(), token.get(), token.get(), 0, nullptr));
+  EXPECT(append(recording.get(), cache.get(), token.get(), token.get(), 0));
   const Owned<mnk_recorded_step> step(mnk_recorded_step_make(recording.get(), nullptr), mnk_recorded_step_release);
   const AutoreleasePool pool;
   auto* const queue = static_cast<MTL::CommandQueue*>(mnk_device_metal_queue(device.get()));
@@ -140,13 +130,11 @@ TEST(MetalCApi, RunsARecordedStepInTheAppsCommandBuffer) {
 TEST(MetalCApi, MissingObjectsAreTypedErrors) {
   MetalFixture fixture;
   const auto device = makeMetal(fixture);
-  const mnk_host_options hostOptions{.size = sizeof hostOptions};
+  const mnk_host_options hostOptions{};
   const Owned<mnk_device> host(mnk_device_make_host(&hostOptions, nullptr), mnk_device_release);
-  const mnk_metal_options wrong{.size = 1};
   int anything = 0;
   Refusals no;
   no(mnk_device_make_metal(nullptr, no.out()));
-  no(mnk_device_make_metal(&wrong, no.out()));
   no(mnk_tensor_make_over_metal_buffer(nullptr, &anything, MNK_F32, kShape, 3, 0, no.out()));
   no(mnk_tensor_make_over_metal_buffer(device.get(), nullptr, MNK_F32, kShape, 3, 0, no.out()));
   no(mnk_tensor_make_over_metal_buffer(host.get(), &anything, MNK_F32, kShape, 3, 0, no.out()));

@@ -218,7 +218,11 @@ TEST(PrepareStorage, StepsThatWerePreparedCompileNothing) {
         CommandEncoder encoder(device);
         REQUIRE(encoder.encode(MultiRoPE{.queries = rotated, .keys = HeadsView(keys), .rotary = rotary}));
         REQUIRE(cache.append(encoder, {.keys = keys, .values = values, .sequences = sequences, .rowCounts = counts}));
-        REQUIRE(cache.attend(encoder, {.queries = queries, .results = {.into = into}, .options = options, .sequences = sequences, .rowCounts = counts}));
+        REQUIRE(cache.attend(encoder, {.queries = queries,
+                                       .results = {.into = into},
+                                       .options = options,
+                                       .sequences = sequences,
+                                       .rowCounts = counts}));
         CacheStep all{.queries = queries, .keys = keys, .values = values, .options = options};
         if (d.latentDim == 0) all.rotary = RotaryStep{rotary};
         all.results.into = into, all.sequences = sequences, all.rowCounts = counts;

@@ -67,7 +67,7 @@ std::vector<Case> cases() {
        .isFused = true,
        .hasPositions = true,
        .sequences = {1, 0},
-       .rowCounts = {2, 1}}};
+       .rowCounts = {{2, 1}}}};
 }
 
 struct Layers {
@@ -147,19 +147,23 @@ struct Layers {
       if (auto done = layer.cache.append(encoder, layer.keys, layer.values, 1); !done) return done;
       return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {.scale = 0.5f}, 1);
     }
-    if (auto done = layer.cache.append(encoder, {.keys = layer.keys, .values = layer.values, .sequences = of.sequences}); !done) return done;
-    return layer.cache.attend(encoder, {.queries = layer.queries, .results = {.into = layer.results}, .sequences = of.sequences});
+    if (auto done =
+            layer.cache.append(encoder, {.keys = layer.keys, .values = layer.values, .sequences = of.sequences});
+        !done)
+      return done;
+    return layer.cache.attend(
+        encoder, {.queries = layer.queries, .results = {.into = layer.results}, .sequences = of.sequences});
   }
 
   Result<void> encodeFused(Layer& layer, CommandEncoder& encoder, bool isRecorded) {
     CacheStep step{.queries = layer.queries,
-                         .keys = layer.keys,
-                         .values = layer.values,
-                         .rotary = RotaryStep{},
-                         .results = {.into = layer.results},
-                         .sequences = {of.sequences.empty() ? 1 : kOnlySequence},
-                         .sequences = of.sequences,
-                         .rowCounts = of.rowCounts};
+                   .keys = layer.keys,
+                   .values = layer.values,
+                   .rotary = RotaryStep{},
+                   .results = {.into = layer.results},
+                   .sequences = {of.sequences.empty() ? 1 : kOnlySequence},
+                   .sequences = of.sequences,
+                   .rowCounts = of.rowCounts};
     if (of.hasPositions) step.rotary->positions = positions(layer, isRecorded);
     return layer.cache.appendAndAttend(encoder, step);
   }

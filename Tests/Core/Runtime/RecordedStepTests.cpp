@@ -124,8 +124,13 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
     std::vector<uint32_t> listed{0, 1}, rows{1, 1};
     for (const auto& call : std::vector<Body>{
              [&](auto& e) { return cache.append(e, one, one, 0); },
-             [&](auto& e) { return cache.append(e, {.keys = two, .values = two, .sequences = listed, .rowCounts = rows}); },
-             [&](auto& e) { return cache.attend(e, {.queries = two, .results = {.into = into}, .sequences = listed, .rowCounts = rows}); },
+             [&](auto& e) {
+               return cache.append(e, {.keys = two, .values = two, .sequences = listed, .rowCounts = rows});
+             },
+             [&](auto& e) {
+               return cache.attend(e,
+                                   {.queries = two, .results = {.into = into}, .sequences = listed, .rowCounts = rows});
+             },
              [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
              [&](auto& e) { return cache.copy(e, 0, 2); },
              [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },

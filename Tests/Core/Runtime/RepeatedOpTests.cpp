@@ -262,8 +262,8 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
       const bool isUneven = isListed && tokens > 2 && random.below(2) == 0;
       const auto first = static_cast<uint32_t>(isUneven ? 1 : tokens / 2),
                  second = static_cast<uint32_t>(tokens) - first;
-      const std::vector<uint32_t> rowCounts =
-          isListed && (tokens > 2 || random.below(2) == 0) ? std::vector{first, second} : std::vector<uint32_t>();
+      const bool hasCounts = isListed && (tokens > 2 || random.below(2) == 0);
+      const auto rowCounts = hasCounts ? std::optional(std::vector{first, second}) : std::nullopt;
       Result<void> results[2];
       for (size_t i = 0; i < 2; ++i) {
         if (isTakenBack) appendAndTakeBack(caches[i].back(), sequence, memories[i], devices[i]);
@@ -273,9 +273,9 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           if (i == 1) devices[1]->planCache().clear();
           if (isCut) (void)cache.truncate(cut % (*cache.nextPosition(sequence) + 1), sequence);
           CacheStep call{.queries = memories[i].make(DType::f16, {tokens, 4, 32}),
-                               .keys = memories[i].make(DType::f16, {tokens, 2, 32}),
-                               .values = memories[i].make(DType::f16, {tokens, 2, 32}),
-                               .sequence = 0};
+                         .keys = memories[i].make(DType::f16, {tokens, 2, 32}),
+                         .values = memories[i].make(DType::f16, {tokens, 2, 32}),
+                         .sequences = {0}};
           if (isFused) {
             const Tensor fused = memories[i].make(DType::f16, {tokens, 8 * 32});
             call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 32));
@@ -284,8 +284,8 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           }
           call.results.into = memories[i].make(DType::f16, {tokens, 4, 32});
           call.options.window = window;
-          call.sequence = isListed ? kOnlySequence : sequence;
-          if (isListed) call.sequences = listed, call.rowCounts = rowCounts;
+          call.sequences = isListed ? listed : std::vector{sequence};
+          if (isListed) call.rowCounts = rowCounts;
           if (isRotated) call.rotary = RotaryStep{};
           if (isRotated && positions == 0) call.rotary->positions = RotaryPositions(position);
           if (isRotated && positions == 1) {
@@ -301,9 +301,14 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           if (isOneCall) {
             results[i] = cache.appendAndAttend(encoder, call);
           } else if (isListed) {
-            results[i] = cache.append(encoder, {.keys = call.keys, .values = call.values, .sequences = listed, .rowCounts = rowCounts});
+            results[i] = cache.append(
+                encoder, {.keys = call.keys, .values = call.values, .sequences = listed, .rowCounts = rowCounts});
             if (results[i])
-              results[i] = cache.attend(encoder, {.queries = call.queries, .results = call.results, .options = call.options, .sequences = listed, .rowCounts = rowCounts});
+              results[i] = cache.attend(encoder, {.queries = call.queries,
+                                                  .results = call.results,
+                                                  .options = call.options,
+                                                  .sequences = listed,
+                                                  .rowCounts = rowCounts});
           } else {
             results[i] = cache.append(encoder, call.keys, call.values, sequence);
             if (results[i]) results[i] = cache.attend(encoder, call.queries, call.results, call.options, sequence);
@@ -342,10 +347,10 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
     AttentionCache cache = REQUIRE(AttentionCache::make(device, descriptor));
     BindingMemory memory(device);
     CacheStep call{.queries = memory.make(DType::f16, {16, 4, 32}),
-                         .keys = memory.make(DType::f16, {16, 2, 32}),
-                         .values = memory.make(DType::f16, {16, 2, 32}),
-                         .rotary = RotaryStep{},
-                         .results = {.into = memory.make(DType::f16, {16, 4, 32})}};
+                   .keys = memory.make(DType::f16, {16, 2, 32}),
+                   .values = memory.make(DType::f16, {16, 2, 32}),
+                   .rotary = RotaryStep{},
+                   .results = {.into = memory.make(DType::f16, {16, 4, 32})}};
     for (uint32_t sequence = 0; sequence < 16; ++sequence) call.sequences.push_back(15 - sequence);
     std::vector<size_t> plans;
     for (int step = 0; step < 8; ++step) {
@@ -353,7 +358,9 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
       CommandEncoder encoder(device);
       REQUIRE(cache.appendAndAttend(encoder, call));
       REQUIRE(cache.append(encoder, {.keys = call.keys, .values = call.values, .sequences = call.sequences}));
-      REQUIRE(cache.attend(encoder, {.queries = call.queries, .results = call.results, .options = call.options, .sequences = call.sequences}));
+      REQUIRE(cache.attend(
+          encoder,
+          {.queries = call.queries, .results = call.results, .options = call.options, .sequences = call.sequences}));
       REQUIRE(encoder.commit());
       plans.push_back(device->planCache().count());
     }

@@ -16,10 +16,8 @@ namespace {
 using test::Owned;
 
 constexpr std::string_view kNoDescriptor = "mnk_cache_descriptor is missing";
-constexpr std::string_view kSize = "mnk_cache_descriptor has the wrong size";
 constexpr std::string_view kNotADType = "the number is not a dtype";
 constexpr std::string_view kNotAWrap = "the number is not a wrap";
-constexpr std::string_view kQuantizationSize = "mnk_cache_quantization has the wrong size";
 constexpr std::string_view kNotACodec = "the number is not a codec";
 constexpr std::string_view kNotARule = "the number is not a rule for scales";
 constexpr std::string_view kNotATreatment = "the number is not a treatment of NaN and infinity";
@@ -34,9 +32,8 @@ constexpr std::string_view kCut = "the sequence cannot be cut there";
 class AttentionCacheCase final : public Case {
  public:
   AttentionCacheCase(Arena& arena, Seeded& random) {
-    mnk_cache_descriptor& d = storage_.descriptor;
-    d = {.size = sizeof d,
-         .kv_heads = static_cast<uint32_t>(1 + random.below(3)),
+    mnk_cache_descriptor& d = descriptor_;
+    d = {.kv_heads = static_cast<uint32_t>(1 + random.below(3)),
          .head_dim = static_cast<uint32_t>(8 * (1 + random.below(8))),
          .value_head_dim = static_cast<uint32_t>(8 * random.below(8)),
          .capacity = static_cast<uint32_t>(1 + random.below(9)),
@@ -64,19 +61,19 @@ class AttentionCacheCase final : public Case {
   }
 
   std::string text() const override {
-    const mnk_cache_descriptor& d = storage_.descriptor;
+    const mnk_cache_descriptor& d = descriptor_;
     return fmt::format(
-        "AttentionCache{} (size {}): {} heads of {} and {}, latent {}, capacity {}, {} sequences, dtype {}, wrap {}, "
+        "AttentionCache{}: {} heads of {} and {}, latent {}, capacity {}, {} sequences, dtype {}, wrap {}, "
         "{} pinned, "
         "window {} for {} rows and drafts of {}{}{}; cut sequence {} at {}",
-        isNull_ ? " NULL" : "", d.size, d.kv_heads, d.head_dim, d.value_head_dim, d.latent_dim, d.capacity, d.sequences,
+        isNull_ ? " NULL" : "", d.kv_heads, d.head_dim, d.value_head_dim, d.latent_dim, d.capacity, d.sequences,
         static_cast<uint32_t>(d.dtype), static_cast<uint32_t>(d.when_full), d.pinned, d.sliding_window.window,
         d.sliding_window.max_rows, d.sliding_window.max_draft, d.is_storage_only ? ", storage only" : "",
         quantizationText(), sequence_, position_);
   }
 
   Verdict run(Arena& arena) override {
-    const mnk_cache_descriptor& d = storage_.descriptor;
+    const mnk_cache_descriptor& d = descriptor_;
     test::Caught caught;
     const Owned<mnk_cache> cache(mnk_cache_make(arena.device(0), isNull_ ? nullptr : &d, caught.out()),
                                  mnk_cache_release);
@@ -112,7 +109,7 @@ class AttentionCacheCase final : public Case {
 
   // A window, and a ring that is as large as it needs, or is left to size itself.
   void slide(Seeded& random) {
-    mnk_cache_descriptor& d = storage_.descriptor;
+    mnk_cache_descriptor& d = descriptor_;
     d.sliding_window = {.window = static_cast<uint32_t>(1 + random.below(6)),
                         .max_rows = static_cast<uint32_t>(random.below(5)),
                         .max_draft = static_cast<uint32_t>(random.below(5))};
@@ -120,7 +117,7 @@ class AttentionCacheCase final : public Case {
   }
 
   void mutate(Seeded& random) {
-    mnk_cache_descriptor& d = storage_.descriptor;
+    mnk_cache_descriptor& d = descriptor_;
     const auto number = static_cast<uint32_t>(edge(random, {d.capacity, 1u << 31, UINT32_MAX}));
     uint32_t* const extents[] = {&d.kv_heads,
                                  &d.head_dim,
@@ -138,9 +135,6 @@ class AttentionCacheCase final : public Case {
         isNull_ = true;
         return;
       case 1:
-        d.size = edge(random, {sizeof d, sizeof d + 8, 2 * sizeof d});
-        std::fill(std::begin(storage_.tail), std::end(storage_.tail), static_cast<uint8_t>(random.below(2)));
-        return;
       case 2:
         d.dtype = test::number<mnk_dtype>(coin(random, 1, 2) ? static_cast<uint32_t>(random.below(8)) : number);
         return;
@@ -161,7 +155,7 @@ class AttentionCacheCase final : public Case {
 
   // A codec that fits the head dims, which are made to fit one.
   void quantize(Seeded& random) {
-    mnk_cache_descriptor& d = storage_.descriptor;
+    mnk_cache_descriptor& d = descriptor_;
     const bool isTurbo = coin(random, 2, 3);
     d.head_dim = isTurbo ? oneOf(random, {32u, 64u, 80u, 192u, 256u}) : oneOf(random, {4u, 32u, 256u, 512u});
     if (d.value_head_dim != 0) d.value_head_dim = d.head_dim;
@@ -170,7 +164,6 @@ class AttentionCacheCase final : public Case {
     const bool isAffine = isVariant && !hasByteCodes;
     isQuantized_ = true;
     quantization_ = {
-        .size = sizeof quantization_,
         .codec = isTurbo      ? MNK_TURBO
                  : !isVariant ? MNK_MLX1
                  : isAffine   ? MNK_MLX1_AFFINE4
@@ -195,8 +188,6 @@ class AttentionCacheCase final : public Case {
         quantization_.planes = test::number<mnk_quantized_planes>(number);
         return;
       case 0:
-        quantization_.size -= 1 + random.below(8);
-        return;
       case 1:
         quantization_.codec = test::number<mnk_kv_codec_name>(number);
         return;
@@ -220,7 +211,7 @@ class AttentionCacheCase final : public Case {
         fills_[random.below(3)] = oneOf(random, {0.0f, -0.0f, 1e-40f, std::nanf(""), -HUGE_VALF, 3.0f});
         return;
       case 8:
-        storage_.descriptor.value_head_dim = storage_.descriptor.head_dim == 4 ? 512 : 4;
+        descriptor_.value_head_dim = descriptor_.head_dim == 4 ? 512 : 4;
         quantization_.value_bits = 4;
         return;
       default:
@@ -236,7 +227,7 @@ class AttentionCacheCase final : public Case {
 
   // Means of keys, means of values, channel scales of keys: those that are filled, all of one number.
   void makeChannels(Arena& arena, Seeded& random) {
-    const mnk_cache_descriptor& d = storage_.descriptor;
+    const mnk_cache_descriptor& d = descriptor_;
     mnk_tensor** const tensors[] = {&quantization_.key_means, &quantization_.value_means,
                                     &quantization_.key_channel_scales};
     for (uint32_t i = 0; i < 3; ++i) {
@@ -257,9 +248,9 @@ class AttentionCacheCase final : public Case {
   std::string quantizationText() const {
     if (!isQuantized_) return {};
     std::string text =
-        fmt::format(", codec {} (size {}) of {} and {} bits, planes {}, factor {}, {} candidates, rules {} {} {}",
-                    static_cast<uint32_t>(quantization_.codec), quantization_.size, quantization_.key_bits,
-                    quantization_.value_bits, static_cast<uint32_t>(quantization_.planes), quantization_.scale_factor,
+        fmt::format(", codec {} of {} and {} bits, planes {}, factor {}, {} candidates, rules {} {} {}",
+                    static_cast<uint32_t>(quantization_.codec), quantization_.key_bits, quantization_.value_bits,
+                    static_cast<uint32_t>(quantization_.planes), quantization_.scale_factor,
                     quantization_.options.candidates, static_cast<uint32_t>(quantization_.options.key_scale),
                     static_cast<uint32_t>(quantization_.options.value_scale),
                     static_cast<uint32_t>(quantization_.options.non_finite));
@@ -268,7 +259,7 @@ class AttentionCacheCase final : public Case {
   }
 
   CacheNumbers numbers() const {
-    const mnk_cache_descriptor& d = storage_.descriptor;
+    const mnk_cache_descriptor& d = descriptor_;
     CacheNumbers cache{.kvHeads = d.kv_heads,
                        .headDim = d.head_dim,
                        .valueHeadDim = d.value_head_dim,
@@ -299,7 +290,6 @@ class AttentionCacheCase final : public Case {
 
   std::string_view quantizationRefusal() const {
     const mnk_kv_quantize_options& options = quantization_.options;
-    if (quantization_.size < sizeof quantization_) return kQuantizationSize;
     if (static_cast<uint32_t>(quantization_.codec) > MNK_MLX1_AFFINE4) return kNotACodec;
     if (std::max<uint32_t>(options.key_scale, options.value_scale) > MNK_SCALE_LEAST_SQUARES) return kNotARule;
     if (static_cast<uint32_t>(options.non_finite) > MNK_NON_FINITE_ZERO) return kNotATreatment;
@@ -309,7 +299,7 @@ class AttentionCacheCase final : public Case {
 
   std::string_view channelRefusal() const {
     const bool hasAny = fills_[0] || fills_[1] || fills_[2];
-    if (hasAny && channelHeads_.value_or(storage_.descriptor.kv_heads) != storage_.descriptor.kv_heads) {
+    if (hasAny && channelHeads_.value_or(descriptor_.kv_heads) != descriptor_.kv_heads) {
       return kChannelShape;
     }
     for (uint32_t i = 0; i < 3; ++i) {
@@ -319,9 +309,8 @@ class AttentionCacheCase final : public Case {
   }
 
   std::string_view refusal() const {
-    const mnk_cache_descriptor& d = storage_.descriptor;
+    const mnk_cache_descriptor& d = descriptor_;
     if (isNull_) return kNoDescriptor;
-    if (d.size < sizeof d || d.size > 2 * sizeof d || (d.size > sizeof d && storage_.tail[0] != 0)) return kSize;
     if (static_cast<uint32_t>(d.dtype) > MNK_I32) return kNotADType;
     if (static_cast<uint32_t>(d.when_full) > MNK_RING) return kNotAWrap;
     if (isQuantized_ && !quantizationRefusal().empty()) return quantizationRefusal();
@@ -338,10 +327,7 @@ class AttentionCacheCase final : public Case {
   }
 
   bool isNull_ = false;
-  struct {
-    mnk_cache_descriptor descriptor;
-    uint8_t tail[sizeof(mnk_cache_descriptor)];
-  } storage_{};
+  mnk_cache_descriptor descriptor_{};
   bool isQuantized_ = false;
   mnk_cache_quantization quantization_{};
   // What means of keys, means of values and channel scales of keys are filled with, and for how many heads.
@@ -360,10 +346,10 @@ std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
 
 Target attentionCacheTarget() {
   std::vector<std::string_view> refusals{
-      kNoDescriptor, kSize,       kNotADType,  kNotAWrap,         kNothing,   kExtent,        kDType,
-      kPinned,       kTooLarge,   kNoKernel,   kQuantizationSize, kNotACodec, kNotARule,      kNotATreatment,
-      kCodec,        kHeadDims,   kSequence,   kSmallForWindow,   kNoWindow,  kUnusable,      kCut,
-      kScaleFactor,  kCandidates, kNoChannels, kChannelShape,     kNotPlanes, kDenseChannels, kLatentValues};
+      kNoDescriptor, kNotADType,      kNotAWrap,  kNothing,       kExtent,        kDType,       kPinned,
+      kTooLarge,     kNoKernel,       kNotACodec, kNotARule,      kNotATreatment, kCodec,       kHeadDims,
+      kSequence,     kSmallForWindow, kNoWindow,  kUnusable,      kCut,           kScaleFactor, kCandidates,
+      kNoChannels,   kChannelShape,   kNotPlanes, kDenseChannels, kLatentValues};
   const auto ofPrograms = cacheProgramRefusals();
   refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
   return {.name = "AttentionCache", .share = 460, .refusals = std::move(refusals), .make = makeCase};

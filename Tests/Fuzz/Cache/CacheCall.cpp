@@ -40,16 +40,15 @@ bool attends(const CacheCall& call) {
 // The views that the call needs, with their names.
 struct NamedHeads {
   HeadsSpec* heads;
-  std::string_view missing, outside;
+  std::string_view name, outside;
 };
 std::vector<NamedHeads> viewsOf(CacheCall& call) {
   std::vector<NamedHeads> views;
-  if (attends(call))
-    views.push_back({&call.queries, "queries.tensor is missing", "queries lie outside of their tensor"});
+  if (attends(call)) views.push_back({&call.queries, "queries", "queries lie outside of their tensor"});
   if (appends(call)) {
     constexpr std::string_view kOutside = "vectors lie outside of their tensor";
-    views.push_back({&call.keys, "keys.tensor is missing", kOutside});
-    views.push_back({&call.values, "values.tensor is missing", kOutside});
+    views.push_back({&call.keys, "keys", kOutside});
+    views.push_back({&call.values, "values", kOutside});
   }
   return views;
 }
@@ -58,7 +57,7 @@ std::vector<NamedHeads> viewsOf(CacheCall& call) {
 std::string mutateStruct(CacheCall& call, Seeded& random) {
   const auto views = viewsOf(call);
   const NamedHeads& view = views[random.below(views.size())];
-  switch (random.below(11)) {
+  switch (random.below(7)) {
     case 0:
       call.hasEncoder = false;
       return "encoder is missing";
@@ -69,31 +68,17 @@ std::string mutateStruct(CacheCall& call, Seeded& random) {
       call.hasStep = false;
       return "mnk_cache_step is missing";
     case 3:
-      call.size = oneOf<size_t>(random, {0, call.size - 1, 2 * call.size + 1, call.size + 8});
-      call.tail = 1;
-      return "mnk_cache_step has the wrong size";
-    case 4:
-      view.heads->view.size += coin(random, 1, 2) ? 8 : -8;
-      return "mnk_heads_view has the wrong size";
-    case 5:
       if (view.heads->view.has_strides) return {};
       view.heads->view.layout = test::number<mnk_kv_layout>(static_cast<uint32_t>(2 + random.below(9)));
       return "the number is not a layout";
-    case 6:
+    case 4:
       view.heads->tensor.reset();
-      return std::string(view.missing);
-    case 7:
+      if (view.heads->view.has_strides) return fmt::format("{}.tensor is missing", view.name);
+      return view.name == "queries" ? "queries have no memory" : "a source has no memory";
+    case 5:
       call.hasSequences = false;
       call.sequenceCount = 1 + random.below(3);
       return "sequences is missing";
-    case 8:
-      if (!call.hasResults) return {};
-      call.resultsSize = oneOf<size_t>(random, {0, call.resultsSize - 8, 3 * call.resultsSize});
-      return "mnk_attention_results has the wrong size";
-    case 9:
-      if (!call.hasOptions) return {};
-      call.options.size = oneOf<size_t>(random, {0, call.options.size - 8, 3 * call.options.size});
-      return "mnk_attention_options has the wrong size";
     default:
       call.isCommitted = true;
       return "the encoder is used after it was committed";
@@ -117,7 +102,7 @@ std::string mutateLists(CacheCall& call, const CacheModel& model, Seeded& random
       return "the rows do not match the listed sequences";
     }
     default:
-      if (call.kind == Kind::appendAndAttend && coin(random, 1, 3)) {
+      if (coin(random, 1, 3)) {
         call.sequences.clear();
         return "the step has no sequence";
       }
@@ -160,7 +145,7 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
       const bool isFolded = coin(random, 1, 2);
       for (HeadsSpec* heads : {&call.keys, &call.values}) {
         heads->view = *placesOf(*heads);
-        heads->view.size = sizeof heads->view, heads->view.has_strides = true;
+        heads->viewheads->view.has_strides = true;
         heads->view.sequences = 1, heads->view.tokens = tokens;
         if (isFolded) heads->view.token_stride = 0;
       }
@@ -229,10 +214,10 @@ std::vector<StepEntry> CacheCall::entries() const {
 }
 
 HeadsSpec CacheCall::queriesInto() const {
-  return isInPlace ? queries : HeadsSpec{into, {.size = sizeof(mnk_heads_view), .layout = MNK_TOKEN_MAJOR}};
+  return isInPlace ? queries : HeadsSpec{into, {.layout = MNK_TOKEN_MAJOR}};
 }
 HeadsSpec CacheCall::keysInto() const {
-  return isInPlace ? keys : HeadsSpec{rotatedKeys, {.size = sizeof(mnk_heads_view), .layout = MNK_TOKEN_MAJOR}};
+  return isInPlace ? keys : HeadsSpec{rotatedKeys, {.layout = MNK_TOKEN_MAJOR}};
 }
 
 std::string CacheCall::text() const {
@@ -241,10 +226,9 @@ std::string CacheCall::text() const {
   if (kind == Kind::copy) return text + fmt::format(" {} to {}", sequence, target);
   if (kind == Kind::runStep) return text + (isEncoded ? " with an encoder" : "");
   if (kind == Kind::commit || kind == Kind::drop) return text;
-  text +=
-      fmt::format("{}{}{}{} (size {}), sequences {} [{}]", hasEncoder ? "" : " without encoder",
-                  hasCache ? "" : " without cache", hasStep ? "" : " without step",
-                  isCommitted ? " after a commit" : "", size, hasSequences ? "" : "NULL", fmt::join(sequences, ", "));
+  text += fmt::format("{}{}{}{}, sequences {} [{}]", hasEncoder ? "" : " without encoder",
+                      hasCache ? "" : " without cache", hasStep ? "" : " without step",
+                      isCommitted ? " after a commit" : "", hasSequences ? "" : "NULL", fmt::join(sequences, ", "));
   if (sequenceCount) text += fmt::format(" said to be {}", *sequenceCount);
   if (hasRowCounts) text += fmt::format(", rows [{}]", fmt::join(rowCounts, ", "));
   text += textOf("queries", queries) + textOf("keys", keys) + textOf("values", values);
@@ -298,48 +282,42 @@ CacheStep::CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena
     return view;
   };
   if (call.into) results_.into = arena.make(*call.into, random);
-  results_.size = call.resultsSize;
   options_ = call.options;
   if (call.rotation) {
     const CacheRotation& rotation = *call.rotation;
     const auto listed = [](const std::vector<int32_t>& list) -> mnk_rotary_numbers {
       return {.list = list.empty() ? nullptr : list.data(), .list_count = list.size()};
     };
-    std::memset(rotary_.tail, 1, sizeof rotary_.tail);
-    rotary_.value = {.size = rotation.size,
-                     .embedding = rotation.embedding,
-                     .has_first_position = rotation.first.has_value(),
-                     .first_position = rotation.first.value_or(0),
-                     .positions = listed(rotation.positions),
-                     .offsets = listed(rotation.offsets)};
-    if (rotation.positionsIn) rotary_.value.positions = {.tensor = arena.make(*rotation.positionsIn, random)};
-    if (rotation.next) rotary_.value.next = rotation.next->of(cache);
+    rotary_ = {.embedding = rotation.embedding,
+               .has_first_position = rotation.first.has_value(),
+               .first_position = rotation.first.value_or(0),
+               .positions = listed(rotation.positions),
+               .offsets = listed(rotation.offsets)};
+    if (rotation.positionsIn) rotary_.positions = {.tensor = arena.make(*rotation.positionsIn, random)};
+    if (rotation.next) rotary_.next = rotation.next->of(cache);
   }
-  std::memset(step_.tail, call.tail, sizeof step_.tail);
   static constexpr uint32_t kNone = 0;
   const uint32_t* list = call.sequences.empty() ? &kNone : call.sequences.data();
-  step_.value = {.size = call.size,
-                 .queries = made(call.queries),
-                 .keys = made(call.keys),
-                 .values = made(call.values),
-                 .sequences = call.hasSequences ? list : nullptr,
-                 .row_counts = call.hasRowCounts ? call.rowCounts.data() : nullptr,
-                 .sequence_count = call.sequenceCount.value_or(call.hasSequences ? call.sequences.size() : 0),
-                 .results = call.hasResults ? &results_ : nullptr,
-                 .options = call.hasOptions ? &options_ : nullptr,
-                 .rotary = call.rotation ? &rotary_.value : nullptr};
+  step_ = {.queries = made(call.queries),
+           .keys = made(call.keys),
+           .values = made(call.values),
+           .sequences = call.hasSequences ? list : nullptr,
+           .row_counts = call.hasRowCounts ? call.rowCounts.data() : nullptr,
+           .sequence_count = call.sequenceCount.value_or(call.hasSequences ? call.sequences.size() : 0),
+           .results = call.hasResults ? &results_ : nullptr,
+           .options = call.hasOptions ? &options_ : nullptr,
+           .rotary = call.rotation ? &rotary_ : nullptr};
   if (call.kind != Kind::rotate) return;
   const auto rotated = [&](const HeadsSpec& heads) { return call.isInPlace ? mnk_heads_view{} : made(heads); };
-  rope_ = {.size = sizeof rope_,
-           .queries = step_.value.queries,
-           .keys = step_.value.keys,
+  rope_ = {.queries = step_.queries,
+           .keys = step_.keys,
            .rotated_queries = rotated(call.queriesInto()),
            .rotated_keys = rotated(call.keysInto()),
-           .first_position = rotary_.value.first_position,
-           .positions = rotary_.value.positions,
-           .next = rotary_.value.next,
-           .offsets = rotary_.value.offsets,
-           .rotary = rotary_.value.embedding};
+           .first_position = rotary_.first_position,
+           .positions = rotary_.positions,
+           .next = rotary_.next,
+           .offsets = rotary_.offsets,
+           .rotary = rotary_.embedding};
 }
 
 }  // namespace mnk::fuzz

@@ -25,14 +25,11 @@ struct CacheCall {
   CacheCallKind kind = CacheCallKind::append;
   bool hasEncoder = true, hasCache = true, hasStep = true;
   bool isCommitted = false;  // in an encoder that was committed before
-  size_t size = sizeof(mnk_cache_step);
-  uint8_t tail = 0;  // what follows the step
   HeadsSpec queries, keys, values;
   std::vector<uint32_t> sequences, rowCounts;
   bool hasSequences = true, hasRowCounts = false;
   std::optional<size_t> sequenceCount;  // in place of the list's own
   bool hasResults = false, hasOptions = false;
-  size_t resultsSize = sizeof(mnk_attention_results);
   std::optional<TensorSpec> into;         // attention, or rotated queries
   std::optional<TensorSpec> rotatedKeys;  // which have the axes of the rotated queries
   bool isInPlace = false;                 // rotates queries and keys where they are
@@ -72,21 +69,15 @@ class CacheStep {
   CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena, Seeded& random);
   CacheStep(const CacheStep&) = delete;
   CacheStep& operator=(const CacheStep&) = delete;
-  const mnk_cache_step* get() const { return call_.hasStep ? &step_.value : nullptr; }
+  const mnk_cache_step* get() const { return call_.hasStep ? &step_ : nullptr; }
   const mnk_multi_rope* rope() const { return &rope_; }
 
  private:
   const CacheCall& call_;
   mnk_attention_results results_{};
   mnk_attention_options options_{};
-  struct {
-    mnk_rotary_step value{};
-    unsigned char tail[sizeof(mnk_rotary_step)]{};
-  } rotary_;
-  struct {
-    mnk_cache_step value{};
-    unsigned char tail[sizeof(mnk_cache_step)]{};
-  } step_;
+  mnk_rotary_step rotary_{};
+  mnk_cache_step step_{};
   mnk_multi_rope rope_{};
 };
 

@@ -48,7 +48,7 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
   for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
     numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
   }
-  mnk_heads_view view{.size = sizeof view, .layout = MNK_TOKEN_MAJOR};
+  mnk_heads_view view{.layout = MNK_TOKEN_MAJOR};
   TensorSpec spec{.dtype = dtype, .shape = {each, headCount, dim}};
   if (axis != 0) spec.shape.insert(spec.shape.begin(), sequences);
   switch (random_.below(3)) {
@@ -78,7 +78,7 @@ HeadsSpec Operands::drawRows(const HeadsSpec& whole, uint64_t first, uint64_t ro
   const bool isTokenMajor = !whole.view.has_strides && whole.view.layout == MNK_TOKEN_MAJOR;
   if (isTokenMajor && coin(random_, 1, 2)) return {partOf(*whole.tensor, first, rows, axis), whole.view};
   mnk_heads_view view = *placesOf(whole);
-  view.size = sizeof view, view.has_strides = true;
+  viewview.has_strides = true;
   view.sequences = std::max<uint64_t>(axis, 1), view.tokens = rows / view.sequences;
   view.sequence_stride = view.tokens * view.token_stride;
   view.offset += first * view.token_stride;

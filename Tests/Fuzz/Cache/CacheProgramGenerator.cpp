@@ -366,8 +366,7 @@ class Generator {
       options.window = model().cache().capacity - model().cache().pinned;
     options.seesPinned = coin(random_, 1, 3);
     options.isBidirectional = coin(random_, 1, 6);
-    call.options = {.size = sizeof call.options,
-                    .is_bidirectional = options.isBidirectional,
+    call.options = {.is_bidirectional = options.isBidirectional,
                     .window = static_cast<uint32_t>(options.window),
                     .window_sees_pinned = options.seesPinned};
     // Attention over a latent cache needs a scale. This one is the default of its keys.

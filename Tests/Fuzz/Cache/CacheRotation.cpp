@@ -52,7 +52,7 @@ void CacheRotation::rotate(float* row, uint64_t heads, uint64_t headDim, int64_t
 
 std::string CacheRotation::text() const {
   std::string text = fmt::format(
-      "\n    rotary (size {}): layout {}, base {}, rope dim {}{}, first {}, positions [{}]{}, offsets [{}]", size,
+      "\n    rotary: layout {}, base {}, rope dim {}{}, first {}, positions [{}]{}, offsets [{}]",
       static_cast<uint32_t>(embedding.layout), embedding.base, embedding.rope_dim,
       embedding.is_inverse ? ", inverse" : "", first ? fmt::format("{}", *first) : "none", fmt::join(positions, ", "),
       positionsIn ? " in " + positionsIn->text() : "", fmt::join(offsets, ", "));
@@ -97,8 +97,7 @@ NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool
 
 CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows, uint64_t entries, bool isEven) {
   CacheRotation rotation;
-  rotation.embedding = {.size = sizeof rotation.embedding,
-                        .layout = oneOf(random, {MNK_HALF_SPLIT, MNK_INTERLEAVED_PAIRS}),
+  rotation.embedding = {.layout = oneOf(random, {MNK_HALF_SPLIT, MNK_INTERLEAVED_PAIRS}),
                         .base = oneOf(random, {10000.0, 500000.0, 2.0}),
                         .has_rope_dim = coin(random, 1, 3),
                         .rope_dim = 2 * (1 + random.below(headDim / 2)),
@@ -124,27 +123,21 @@ CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows
 }
 
 std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random) {
-  switch (random.below(7)) {
+  switch (random.below(5)) {
     case 0:
-      rotation.size = oneOf<size_t>(random, {0, rotation.size - 1, 2 * rotation.size + 1});
-      return "mnk_rotary_step has the wrong size";
-    case 1:
-      rotation.embedding.size += coin(random, 1, 2) ? 8 : -8;
-      return "mnk_rotary_embedding has the wrong size";
-    case 2:
       rotation.embedding.has_rope_dim = true;
       rotation.embedding.rope_dim = coin(random, 1, 2) ? 0 : rotation.embedding.rope_dim - 1;
       return "the rope dim is odd or zero";
-    case 3:
+    case 1:
       rotation.embedding.base = oneOf(random, {0.0, -1.0, std::nan(""), HUGE_VAL});
       return "the base is not a positive number";
-    case 4:
+    case 2:
       rotation.next.reset();
       rotation.positions.clear();
       rotation.positionsIn.reset();
       rotation.first = oneOf(random, {INT64_MAX, INT64_MIN, int64_t{1} << 31, -(int64_t{1} << 31) - 1});
       return "a position is out of range";
-    case 5:
+    case 3:
       rotation.next.reset();
       rotation.first.reset();
       rotation.positionsIn.reset();

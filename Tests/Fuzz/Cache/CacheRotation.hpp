@@ -21,7 +21,6 @@ struct NextSpec {
 };
 
 struct CacheRotation {
-  size_t size = sizeof(mnk_rotary_step);
   mnk_rotary_embedding embedding{};
   std::optional<int64_t> first;           // position of every entry
   std::vector<int32_t> positions;         // of all rows

@@ -22,6 +22,21 @@ NSString* _Nullable wrongIn(NSError* _Nullable error, MNKErrorCode code, NSStrin
 // The same for the core's error.
 NSString* _Nullable wrongIn(NSError* _Nullable error, const Error& expected);
 
+// A step with these properties; nil leaves the default.
+struct StepProperties {
+  MNKHeadsView* _Nullable queries = nil;
+  MNKHeadsView* _Nullable keys = nil;
+  MNKHeadsView* _Nullable values = nil;
+  MNKRotaryStep* _Nullable rotary = nil;
+  MNKAttentionResults* _Nullable results = nil;
+  MNKAttentionOptions* _Nullable options = nil;
+  NSArray<NSNumber*>* _Nullable sequences = nil;
+  NSArray<NSNumber*>* _Nullable rowCounts = nil;
+  NSArray<MNKCachePrefix*>* _Nullable prefixes = nil;
+};
+MNKCacheStep* cacheStep(const StepProperties& properties);
+MNKHeadsView* viewOf(MNKTensor* tensor);
+
 // The failures that checks of the C++ test support report while the body runs.
 NSString* _Nullable failuresWithin(const std::function<void()>& body);
 

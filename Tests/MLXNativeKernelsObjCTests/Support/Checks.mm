@@ -84,4 +84,22 @@ NSString *failuresWithin(const std::function<void()> &body) {
   return failures ? [NSString stringWithUTF8String:failures] : nil;
 }
 
+MNKCacheStep *cacheStep(const StepProperties &properties) {
+  MNKCacheStep *step = [[MNKCacheStep alloc] init];
+  step.queries = properties.queries;
+  step.keys = properties.keys;
+  step.values = properties.values;
+  step.rotary = properties.rotary;
+  step.results = properties.results;
+  step.options = properties.options;
+  if (properties.sequences) step.sequences = (NSArray<NSNumber *> *_Nonnull)properties.sequences;
+  step.rowCounts = properties.rowCounts;
+  if (properties.prefixes) step.prefixes = (NSArray<MNKCachePrefix *> *_Nonnull)properties.prefixes;
+  return step;
+}
+
+MNKHeadsView *viewOf(MNKTensor *tensor) {
+  return [[MNKHeadsView alloc] initWithTensor:tensor];
+}
+
 }  // namespace mnk::objc_test

@@ -78,32 +78,27 @@ static void testOps(mnk_device* device) {
   CHECK(mnk_tensor_write(tokens, numbers, sizeof numbers, NULL));
 
   // With one head, a cache has the layout of its tokens.
-  const mnk_kv_cache_write write = {.size = sizeof write,
-                                    .keys = tokens,
-                                    .source_layout = MNK_TOKEN_MAJOR,
-                                    .into = {.size = sizeof write.into, .keys = dense, .wrap = MNK_RING},
-                                    .position = kTokens};
+  const mnk_kv_cache_write write = {
+      .keys = tokens, .source_layout = MNK_TOKEN_MAJOR, .into = {.keys = dense, .wrap = MNK_RING}, .position = kTokens};
   RUN(device, mnk_encoder_kv_cache_write, &write);
   CHECK(isClose(dense, numbers));
   const mnk_quantized_kv_view view = {
-      .size = sizeof view,
       .keys = {.codec = codec, .codes = keyCodes, .scales = keyScales},
       .values = {.codec = codec, .codes = valueCodes, .scales = valueScales},
       .wrap = MNK_RING,
   };
   const mnk_kv_cache_quantize store = {
-      .size = sizeof store, .keys = tokens, .values = tokens, .source_layout = MNK_TOKEN_MAJOR, .into = view};
+      .keys = tokens, .values = tokens, .source_layout = MNK_TOKEN_MAJOR, .into = view};
   RUN(device, mnk_encoder_kv_cache_quantize, &store);
   const mnk_kv_cache_dequantize load = {
-      .size = sizeof load, .from = view, .values = back, .layout = MNK_TOKEN_MAJOR, .domain = MNK_ORIGINAL_DOMAIN};
+      .from = view, .values = back, .layout = MNK_TOKEN_MAJOR, .domain = MNK_ORIGINAL_DOMAIN};
   RUN(device, mnk_encoder_kv_cache_dequantize, &load);
   CHECK(isClose(back, numbers));
-  mnk_hadamard turn = {.size = sizeof turn, .from = back, .has_signs = true, .signs = MNK_TURBO};
+  mnk_hadamard turn = {.from = back, .has_signs = true, .signs = MNK_TURBO};
   mnk_multi_rope rope = {
-      .size = sizeof rope,
-      .queries = {.size = sizeof rope.queries, .tensor = back, .layout = MNK_TOKEN_MAJOR},
+      .queries = {.tensor = back, .layout = MNK_TOKEN_MAJOR},
       .first_position = 100000,
-      .rotary = {.size = sizeof rope.rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1},
+      .rotary = {.layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1},
   };
   RUN(device, mnk_encoder_hadamard, &turn);
   RUN(device, mnk_encoder_multi_rope, &rope);
@@ -115,10 +110,9 @@ static void testOps(mnk_device* device) {
 
   // Each row attends only to its own token, so the result is that token's value; merging one part gives the same.
   const mnk_attended_sequence sequence = {.sequence = 0, .length = kTokens, .has_position = true, .position = 0};
-  const mnk_attention_options options = {.size = sizeof options, .window = 1};
-  mnk_attention_results results = {.size = sizeof results, .into = out};
+  const mnk_attention_options options = {.window = 1};
+  mnk_attention_results results = {.into = out};
   mnk_flash_decode attend = {
-      .size = sizeof attend,
       .queries = tokens,
       .quantized = &view,
       .sequences = &sequence,
@@ -128,14 +122,13 @@ static void testOps(mnk_device* device) {
   };
   RUN(device, mnk_encoder_flash_decode, &attend);
   CHECK(isClose(out, numbers));
-  results = (mnk_attention_results){.size = sizeof results, .partial_sums = back, .partial_stats = stats};
+  results = (mnk_attention_results){.partial_sums = back, .partial_stats = stats};
   RUN(device, mnk_encoder_flash_decode, &attend);
   const uint64_t sumsShape[] = {1, kTokens, 1, kDim}, statsShape[] = {1, kTokens, 1, 2};
   mnk_tensor* sums = mnk_tensor_make_reshaped(back, sumsShape, 4, NULL);
   mnk_tensor* parts = mnk_tensor_make_reshaped(stats, statsShape, 4, NULL);
-  results = (mnk_attention_results){.size = sizeof results, .into = out};
-  const mnk_merge_partials merge = {
-      .size = sizeof merge, .partial_sums = sums, .partial_stats = parts, .results = &results};
+  results = (mnk_attention_results){.into = out};
+  const mnk_merge_partials merge = {.partial_sums = sums, .partial_stats = parts, .results = &results};
   RUN(device, mnk_encoder_merge_partials, &merge);
   CHECK(isClose(out, numbers));
 
@@ -143,7 +136,7 @@ static void testOps(mnk_device* device) {
   attend.sequence_count = 0;
   CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
   CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "FlashDecode");
-  const mnk_attention_options byMatrices = {.size = sizeof byMatrices, .kernel = MNK_KERNEL_MATRIX};
+  const mnk_attention_options byMatrices = {.kernel = MNK_KERNEL_MATRIX};
   attend.options = &byMatrices;
   attend.sequence_count = 1;
   if (strcmp(mnk_device_kind(device), "host") == 0) {

@@ -66,7 +66,8 @@ Result<void> encode(Encoded encoded, Arena& arena, CommandEncoder& encoder) {
       return appendAll(arena, encoder);
     case Encoded::attendOverMany:
     case Encoded::attendWithRows:
-      return arena.cache.attend(encoder, {.queries = arena.tokens, .results = {.into = arena.results}, .sequences = arena.sequences});
+      return arena.cache.attend(
+          encoder, {.queries = arena.tokens, .results = {.into = arena.results}, .sequences = arena.sequences});
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #ifdef __OBJC__
 #import <MLXNativeKernels/MNKAttentionCache.h>
 #import <MLXNativeKernels/MNKAttentionOptions.h>
+#import <MLXNativeKernels/MNKCacheStep.h>
 #import <MLXNativeKernels/MNKCommandEncoder.h>
 #import <MLXNativeKernels/MNKCompletion.h>
 #import <MLXNativeKernels/MNKDescriptor.h>

@@ -4,7 +4,7 @@
 #import <MLXNativeKernels/MNKMultiRoPE.h>
 #import <MLXNativeKernels/MNKOperation.h>
 
-@class MNKAttentionCache, MNKCachePrefix, MNKDevice, MNKDispatch, MNKQuantizedStorage;
+@class MNKAttentionCache, MNKCacheStep, MNKDevice, MNKDispatch, MNKQuantizedStorage;
 
 NS_ASSUME_NONNULL_BEGIN
 
@@ -28,152 +28,42 @@ __attribute__((objc_subclassing_restricted))
 
 @property(nonatomic, readonly) MNKDevice *device;
 
-/// Writes keys and values at the next position of the only sequence, or quantizes them, whichever the cache
-/// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can have
+/// Writes keys and values at the next positions of their sequences, or quantizes them, whichever the cache asks:
+/// `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can have
 /// another layout.
+- (BOOL)append:(MNKCacheStep *)step
+       toCache:(MNKAttentionCache *)cache
+         error:(NSError **)error NS_SWIFT_NAME(append(_:to:));
+/// The same for the only sequence of a cache.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
              error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:));
-/// The same for one of several sequences.
-- (BOOL)appendKeys:(MNKTensor *)keys
-            values:(MNKTensor *)values
-           toCache:(MNKAttentionCache *)cache
-          sequence:(NSUInteger)sequence
-             error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequence:));
-/// One token for each listed sequence, in the order of the list, or `[sequences, tokens, kvHeads, headDim]`.
-- (BOOL)appendKeys:(MNKTensor *)keys
-            values:(MNKTensor *)values
-           toCache:(MNKAttentionCache *)cache
-         sequences:(NSArray<NSNumber *> *)sequences
-             error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequences:));
-/// Appends tokens of one sequence in any layout.
-- (BOOL)appendKeysView:(MNKHeadsView *)keys
-            valuesView:(MNKHeadsView *)values
-               toCache:(MNKAttentionCache *)cache
-              sequence:(NSUInteger)sequence
-                 error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequence:));
-/// Appends tokens of several sequences in any layout, in the order of the list. A sequence that is listed again
-/// continues.
-///
-/// - Parameter rowCounts: How many tokens each listed sequence has; `nil` means one for each, or as many as the views
-///   have for each of their sequences.
-- (BOOL)appendKeysView:(MNKHeadsView *)keys
-            valuesView:(MNKHeadsView *)values
-               toCache:(MNKAttentionCache *)cache
-             sequences:(NSArray<NSNumber *> *)sequences
-             rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
-                 error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequences:rowCounts:));
 
-/// Attends queries, the newest tokens of the only sequence, to all that the cache holds of it, with what this
-/// encoder has appended: `[heads, headDim]` for one row, or `[rows, heads, headDim]`.
+/// Attends queries, the newest tokens of their sequences, to all that the cache holds of them, with what this encoder
+/// has appended: `[heads, headDim]` for one row, or `[rows, heads, headDim]`. All sequences attend in the same
+/// dispatch, even if row counts differ; a mask needs equal counts.
 ///
 /// With a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees what
 /// the ring holds up to its own position. Several rows in one step then see less than the same rows one at a time,
-/// because all of their keys are stored before the first attends; `appendAndAttendQueries:` gives the results of one at
-/// a time.
+/// because all of their keys are stored before the first attends; `appendAndAttend:` gives the results of one at a
+/// time.
+- (BOOL)attend:(MNKCacheStep *)step
+     overCache:(MNKAttentionCache *)cache
+         error:(NSError **)error NS_SWIFT_NAME(attend(_:over:));
+/// The same for the only sequence of a cache.
 - (BOOL)attendQueries:(MNKTensor *)queries
             overCache:(MNKAttentionCache *)cache
            intoTensor:(MNKTensor *)output
               options:(nullable MNKAttentionOptions *)options
                 error:(NSError **)error NS_SWIFT_NAME(attend(_:over:into:options:));
-/// The same for one of several sequences, and optionally with the logarithm of the sum.
-- (BOOL)attendQueries:(MNKTensor *)queries
-            overCache:(MNKAttentionCache *)cache
-             sequence:(NSUInteger)sequence
-              results:(MNKAttentionResults *)results
-              options:(nullable MNKAttentionOptions *)options
-                error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequence:results:options:));
-/// The same number of rows of each listed sequence: `[sequences, rows, heads, headDim]`, or
-/// `[sequences, heads, headDim]` for one.
-- (BOOL)attendQueries:(MNKTensor *)queries
-            overCache:(MNKAttentionCache *)cache
-            sequences:(NSArray<NSNumber *> *)sequences
-              results:(MNKAttentionResults *)results
-              options:(nullable MNKAttentionOptions *)options
-                error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:results:options:));
-/// Attends queries of one sequence in any layout.
-- (BOOL)attendQueriesView:(MNKHeadsView *)queries
-                overCache:(MNKAttentionCache *)cache
-                 sequence:(NSUInteger)sequence
-                  results:(MNKAttentionResults *)results
-                  options:(nullable MNKAttentionOptions *)options
-                    error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequence:results:options:));
-/// Attends queries of several sequences in any layout. Lists mean what they mean in an append: a sequence's rows are
-/// its newest tokens, or the newest before those of a later entry for the same sequence. All attend in the same
-/// dispatch, even if row counts differ; a mask needs equal counts.
-- (BOOL)attendQueriesView:(MNKHeadsView *)queries
-                overCache:(MNKAttentionCache *)cache
-                sequences:(NSArray<NSNumber *> *)sequences
-                rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
-                  results:(MNKAttentionResults *)results
-                  options:(nullable MNKAttentionOptions *)options
-                    error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:rowCounts:results:options:));
 
-/// Attends queries of sequences whose first tokens are in other caches, such as a prompt that several conversations
-/// share. Position 0 of a listed sequence follows the last position of the last prefix: causality, windows and slopes
-/// are those of one sequence with all tokens. There is no mask.
-- (BOOL)attendQueriesView:(MNKHeadsView *)queries
-                overCache:(MNKAttentionCache *)cache
-                sequences:(NSArray<NSNumber *> *)sequences
-                rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
-                    after:(NSArray<MNKCachePrefix *> *)prefixes
-                  results:(MNKAttentionResults *)results
-                  options:(nullable MNKAttentionOptions *)options
-                    error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:rowCounts:after:results:options:));
-
-/// Appends any number of tokens of one sequence and attends with their queries, in chunks that a ring can serve: the
-/// results are those of appending and attending token by token. Tokens that take several chunks need causal attention,
-/// without a mask.
-- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
-                          keys:(MNKHeadsView *)keys
-                        values:(MNKHeadsView *)values
-                     overCache:(MNKAttentionCache *)cache
-                      sequence:(NSUInteger)sequence
-                       results:(MNKAttentionResults *)results
-                       options:(nullable MNKAttentionOptions *)options
-                         error:(NSError **)error
-    NS_SWIFT_NAME(appendAndAttend(_:keys:values:over:sequence:results:options:));
-/// The same with queries and keys that are rotated in the dispatch that stores the keys; those that are passed do not
-/// change.
-- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
-                          keys:(MNKHeadsView *)keys
-                        values:(MNKHeadsView *)values
-                        rotary:(nullable MNKRotaryStep *)rotary
-                     overCache:(MNKAttentionCache *)cache
-                      sequence:(NSUInteger)sequence
-                       results:(MNKAttentionResults *)results
-                       options:(nullable MNKAttentionOptions *)options
-                         error:(NSError **)error
-    NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequence:results:options:));
-/// The same for several sequences, with the meaning that lists have in `appendKeysView:`. An entry counts as a sequence
-/// of positions and offsets.
-- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
-                          keys:(MNKHeadsView *)keys
-                        values:(MNKHeadsView *)values
-                        rotary:(nullable MNKRotaryStep *)rotary
-                     overCache:(MNKAttentionCache *)cache
-                     sequences:(NSArray<NSNumber *> *)sequences
-                     rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
-                       results:(MNKAttentionResults *)results
-                       options:(nullable MNKAttentionOptions *)options
-                         error:(NSError **)error
-    NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequences:rowCounts:results:options:));
-
-/// The same for sequences whose first tokens are in other caches, as in `attendQueriesView:`. Without positions in
-/// `rotary`, tokens are rotated by their positions after the prefixes.
-- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
-                          keys:(MNKHeadsView *)keys
-                        values:(MNKHeadsView *)values
-                        rotary:(nullable MNKRotaryStep *)rotary
-                     overCache:(MNKAttentionCache *)cache
-                     sequences:(NSArray<NSNumber *> *)sequences
-                     rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
-                         after:(NSArray<MNKCachePrefix *> *)prefixes
-                       results:(MNKAttentionResults *)results
-                       options:(nullable MNKAttentionOptions *)options
-                         error:(NSError **)error
-    NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequences:rowCounts:after:results:options:));
+/// Appends any number of tokens and attends with their queries, in chunks that a ring can serve. Gives the same results
+/// as appending and attending one token at a time. Tokens that take several chunks need causal attention, without a
+/// mask. A step with a rotary embedding rotates queries and keys in the dispatch that stores the keys.
+- (BOOL)appendAndAttend:(MNKCacheStep *)step
+              overCache:(MNKAttentionCache *)cache
+                  error:(NSError **)error NS_SWIFT_NAME(appendAndAttend(_:over:));
 
 /// Replaces a sequence with a copy of another.
 - (BOOL)copySequence:(NSUInteger)source

@@ -1,4 +1,4 @@
-// The C API: opaque handles, descriptors that start with their own size, and errors in four parts.
+// The C API: opaque handles, descriptors, and errors in four parts.
 //
 // Ownership: a function whose name contains `make` or `copy` returns an object that the caller releases with the
 // matching `…_release`; releasing NULL does nothing. Objects retain what they need, so they may be released in any

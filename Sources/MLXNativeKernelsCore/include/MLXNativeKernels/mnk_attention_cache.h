@@ -22,7 +22,6 @@ typedef enum MNK_CLOSED(mnk_quantized_planes) {
 
 // How a cache quantizes what is appended. Means and channel scales are for turbo only and are copied.
 typedef struct mnk_cache_quantization {
-  size_t size;  // sizeof(mnk_cache_quantization)
   mnk_kv_codec_name codec;
   uint32_t key_bits;
   uint32_t value_bits;  // 0: as key_bits
@@ -43,7 +42,6 @@ typedef struct mnk_sliding_window {
 } mnk_sliding_window;
 
 typedef struct mnk_cache_descriptor {
-  size_t size;  // sizeof(mnk_cache_descriptor)
   uint32_t kv_heads;
   uint32_t head_dim;
   uint32_t value_head_dim;  // 0: as head_dim, or as latent_dim
@@ -96,7 +94,6 @@ uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
 
 // How queries and keys of a step are rotated, as in mnk_multi_rope.
 typedef struct mnk_rotary_step {
-  size_t size;  // sizeof(mnk_rotary_step)
   mnk_rotary_embedding embedding;
   bool has_first_position;       // else, without `positions`, tokens have the positions that they get in the cache
   int64_t first_position;        // of every sequence, if there are no positions
@@ -116,7 +113,6 @@ typedef struct mnk_cache_prefix {
 // Tokens of sequences of a cache, to append, to attend, or both. A view without a tensor is left out. A call refuses
 // parts that it does not use.
 typedef struct mnk_cache_step {
-  size_t size;             // sizeof(mnk_cache_step)
   mnk_heads_view queries;  // to attend
   mnk_heads_view keys;     // to append
   mnk_heads_view values;
@@ -135,8 +131,8 @@ typedef struct mnk_cache_step {
 // Appends keys and values: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token, or a view of another layout.
 // A sequence that is listed again continues.
 bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error);
-// Attends queries, the newest tokens of their sequences, to all that the cache holds of them, with what this encoder has
-// appended.
+// Attends queries, the newest tokens of their sequences, to all that the cache holds of them, with what this encoder
+// has appended.
 bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error);
 // Appends any number of tokens and attends with their queries, in chunks that a ring can serve. Gives the same results
 // as appending and attending one token at a time. Tokens that take several chunks need causal attention, without a

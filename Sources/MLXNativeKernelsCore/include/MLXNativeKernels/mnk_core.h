@@ -90,7 +90,6 @@ mnk_error* MNK_NULLABLE mnk_device_copy_last_failure(const mnk_device* device);
 // Options of the Host device. Zero in a field means its default, or what the environment says: MNK_HOST_SEED,
 // MNK_HOST_CHECKING (guarded or full), MNK_HOST_PERTURB (1).
 typedef struct mnk_host_options {
-  size_t size;                        // sizeof(mnk_host_options)
   uint32_t workers;                   // threads that run threadgroups; 0: one per core
   uint64_t order_seed;                // not 0: dispatches, threadgroups and lanes run in this seeded random order
   int32_t checking;                   // 0 off; 1 guarded: poison and canaries; 2 full: every load and store is checked
@@ -201,7 +200,6 @@ typedef struct mnk_constant {
 } mnk_constant;
 
 typedef struct mnk_dispatch {
-  size_t size;                              // sizeof(mnk_dispatch)
   const mnk_library* MNK_NULLABLE library;  // NULL: the library that this package ships
   const char* function;
   const char* MNK_NULLABLE kind;  // counters are kept per kind; NULL: "Custom"

@@ -27,9 +27,8 @@ typedef enum MNK_CLOSED(mnk_flash_decode_merge) {
   MNK_MERGE_IN_KERNEL = 2,  // the threadgroup that stores the last part; not every device can
 } mnk_flash_decode_merge;
 
-// All zero but for the size are the defaults.
+// All zero are the defaults.
 typedef struct mnk_attention_options {
-  size_t size;                    // sizeof(mnk_attention_options)
   float scale;                    // at most 4e19 / headDim; 0: 1 / sqrt(headDim)
   bool is_bidirectional;          // else causal: a row sees nothing after its own position
   uint32_t window;                // how many newest positions a row sees, including its own; 0: all
@@ -46,7 +45,6 @@ typedef struct mnk_attention_options {
 // The outputs of attention: `into`, or partials instead, not over mnk_cache. For queries of any layout, axes before the
 // last are [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
 typedef struct mnk_attention_results {
-  size_t size;                             // sizeof(mnk_attention_results)
   mnk_tensor* MNK_NULLABLE into;           // f32, f16 or bf16
   mnk_tensor* MNK_NULLABLE partial_sums;   // f32, with the values' head dim; both of them or none
   mnk_tensor* MNK_NULLABLE partial_stats;  // f32, with a last axis of 2
@@ -69,7 +67,6 @@ typedef struct mnk_attended_sequence {
 } mnk_attended_sequence;
 
 typedef struct mnk_flash_decode {
-  size_t size;  // sizeof(mnk_flash_decode)
   // f32, f16 or bf16 [heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]; or queries_view
   mnk_tensor* MNK_NULLABLE queries;
   const mnk_kv_cache_view* MNK_NULLABLE dense;  // one of these two
@@ -88,7 +85,6 @@ mnk_plan* MNK_NULLABLE mnk_flash_decode_make_plan(const mnk_flash_decode* op, co
 bool mnk_encoder_flash_decode(mnk_encoder* encoder, const mnk_flash_decode* op, mnk_error_out error);
 
 typedef struct mnk_merge_partials {
-  size_t size;                     // sizeof(mnk_merge_partials)
   mnk_tensor* partial_sums;        // f32 [parts, …, heads, headDim]: each part as mnk_flash_decode writes it
   mnk_tensor* partial_stats;       // f32 [parts, …, heads, 2]
   mnk_tensor* MNK_NULLABLE sinks;  // f32 [heads]; not if results are partials again

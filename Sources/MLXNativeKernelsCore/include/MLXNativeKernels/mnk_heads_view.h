@@ -10,7 +10,6 @@ typedef enum MNK_CLOSED(mnk_kv_layout) { MNK_HEAD_MAJOR = 0, MNK_TOKEN_MAJOR = 1
 
 // Vectors of head_dim elements, one for every sequence, token and head, in a tensor's memory.
 typedef struct mnk_heads_view {
-  size_t size;  // sizeof(mnk_heads_view), exactly
   mnk_tensor* MNK_NULLABLE tensor;
   mnk_kv_layout layout;  // 0 is head-major
   bool has_strides;      // then what follows replaces the tensor's shape and the layout; otherwise it must be 0
@@ -25,7 +24,7 @@ typedef struct mnk_heads_view {
 } mnk_heads_view;
 
 // Heads side by side in the columns of a [tokens, width] or [sequences, tokens, width] tensor, as a fused projection
-// leaves them. Fills the view in, with its size; only the rank is checked before it is used.
+// leaves them. Fills the view in; only the rank is checked before it is used.
 bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64_t first_column, uint64_t heads,
                                 uint64_t head_dim, mnk_error_out error);
 

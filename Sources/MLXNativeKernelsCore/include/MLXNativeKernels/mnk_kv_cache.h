@@ -13,7 +13,6 @@ MNK_HEADER_BEGIN
 typedef enum MNK_CLOSED(mnk_kv_wrap) { MNK_LINEAR = 0, MNK_RING = 1 } mnk_kv_wrap;
 
 typedef struct mnk_kv_cache_view {
-  size_t size;                      // sizeof(mnk_kv_cache_view), exactly
   mnk_tensor* keys;                 // [sequences,] heads, capacity, headDim (head-major), or
   mnk_tensor* MNK_NULLABLE values;  // [sequences,] capacity, heads, headDim (token-major)
   mnk_kv_layout layout;
@@ -33,7 +32,6 @@ typedef struct mnk_row_indices {
 
 // See KVCacheWrite.hpp for the definition.
 typedef struct mnk_kv_cache_write {
-  size_t size;                    // sizeof(mnk_kv_cache_write)
   mnk_tensor* MNK_NULLABLE keys;  // these, or the views below
   mnk_tensor* MNK_NULLABLE values;
   mnk_kv_layout source_layout;  // of these; 0 is head-major

@@ -32,7 +32,6 @@ bool mnk_kv_codec_get_sizes(const mnk_kv_codec* codec, uint64_t head_dim, mnk_kv
 
 // The extents of a quantized cache.
 typedef struct mnk_quantized_cache_extents {
-  size_t size;  // sizeof(mnk_quantized_cache_extents)
   mnk_kv_codec keys;
   uint64_t head_dim;
   bool has_values;          // otherwise there are only keys

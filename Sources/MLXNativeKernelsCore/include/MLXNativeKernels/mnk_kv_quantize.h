@@ -20,7 +20,6 @@ typedef struct mnk_quantized_kv_plane {
 } mnk_quantized_kv_plane;
 
 typedef struct mnk_quantized_kv_view {
-  size_t size;  // sizeof(mnk_quantized_kv_view), exactly
   mnk_quantized_kv_plane keys;
   mnk_quantized_kv_plane values;
   mnk_kv_layout layout;  // 0 is head-major
@@ -30,7 +29,6 @@ typedef struct mnk_quantized_kv_view {
 } mnk_quantized_kv_view;
 
 typedef struct mnk_kv_cache_quantize {
-  size_t size;                      // sizeof(mnk_kv_cache_quantize)
   mnk_tensor* MNK_NULLABLE keys;    // f32, f16 or bf16; the fields of a source and of places are those of
   mnk_tensor* MNK_NULLABLE values;  // mnk_kv_cache_write
   mnk_kv_layout source_layout;
@@ -58,7 +56,6 @@ bool mnk_encoder_kv_cache_quantize(mnk_encoder* encoder, const mnk_kv_cache_quan
 typedef enum MNK_CLOSED(mnk_kv_domain) { MNK_ORIGINAL_DOMAIN = 0, MNK_ROTATED_DOMAIN = 1 } mnk_kv_domain;
 
 typedef struct mnk_kv_cache_dequantize {
-  size_t size;  // sizeof(mnk_kv_cache_dequantize)
   mnk_quantized_kv_view from;
   uint64_t sequence;              // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
   uint64_t position;              // of the first token read
@@ -72,7 +69,6 @@ mnk_plan* MNK_NULLABLE mnk_kv_cache_dequantize_make_plan(const mnk_kv_cache_dequ
 bool mnk_encoder_kv_cache_dequantize(mnk_encoder* encoder, const mnk_kv_cache_dequantize* op, mnk_error_out error);
 
 typedef struct mnk_hadamard {
-  size_t size;                    // sizeof(mnk_hadamard)
   mnk_tensor* from;               // f32, f16 or bf16; its last axis is a power of two from 4 to 4096; or 80, 96, 112 or
                                   // 192, where the transform is turbo's rotation by blocks
   mnk_tensor* MNK_NULLABLE into;  // of the same shape; NULL: in place

@@ -9,7 +9,6 @@
 MNK_HEADER_BEGIN
 
 typedef struct mnk_metal_options {
-  size_t size;                            // sizeof(mnk_metal_options)
   void* MNK_NULLABLE device;              // id<MTLDevice>; NULL: the queue's device, or the system's default
   void* MNK_NULLABLE queue;               // id<MTLCommandQueue>; NULL: the device's own
   const char* MNK_NULLABLE library_path;  // compiled kernels of this package; NULL: they are searched for

@@ -32,7 +32,6 @@ typedef struct mnk_yarn {
 } mnk_yarn;
 
 typedef struct mnk_rotary_embedding {
-  size_t size;  // sizeof(mnk_rotary_embedding), exactly
   mnk_rotary_layout layout;
   uint32_t sections[4];
   double base;
@@ -70,7 +69,6 @@ typedef struct mnk_next_positions {
 } mnk_next_positions;
 
 typedef struct mnk_multi_rope {
-  size_t size;  // sizeof(mnk_multi_rope)
   mnk_heads_view queries;
   mnk_heads_view keys;             // a view without a tensor is left out: no keys
   mnk_heads_view rotated_queries;  // and results in place

@@ -15,7 +15,6 @@ typedef enum MNK_CLOSED(mnk_tuning) {
 } mnk_tuning;
 
 typedef struct mnk_preparation {
-  size_t size;                                               // sizeof(mnk_preparation)
   const mnk_cache* MNK_NULLABLE const* MNK_NULLABLE caches;  // of the device; such as one for each layer
   size_t cache_count;
   uint32_t query_heads;  // as steps have them; 0: as many as the cache has
@@ -28,7 +27,6 @@ typedef struct mnk_preparation {
 } mnk_preparation;
 
 typedef struct mnk_preparation_summary {
-  size_t size;        // sizeof(mnk_preparation_summary)
   uint64_t kernels;   // ready to run
   uint64_t measured;  // shapes that this call measured
   uint64_t known;     // shapes that were measured before
