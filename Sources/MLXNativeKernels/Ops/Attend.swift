@@ -135,7 +135,8 @@ extension KernelEncoder {
     ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - keys: The same tokens with the cache's heads.
     ///   - values: The same tokens with the cache's heads and `valueHeadDim`, in the element type of the keys.
-    ///   - rotary: How queries and keys are rotated. A list entry counts as a sequence of positions and offsets.
+    ///   - rotary: How queries and keys are rotated. A list entry counts as a sequence of positions and offsets; offsets need the
+    ///     same number of rows for each.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the tokens continue; at least one.
     ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for

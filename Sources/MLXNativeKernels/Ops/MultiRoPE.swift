@@ -35,10 +35,11 @@ public struct MultiRoPE: Sendable {
         ///
         /// They follow the cache: a ``RecordedStep`` asks for them with every run. The same step must append the
         /// rotated keys; otherwise it throws when it is submitted. The step knows tokens by their memory, head by head.
-        /// It throws if it appends or attends with rows that were rotated for another token or not at all, and if it
-        /// rotates rows by `.next` or in `appendAndAttend` that it has rotated by `.next` before, unless a kernel that
-        /// it encodes has written them since. A rotation by other positions counts as such a kernel. In an encoder over
-        /// your own command buffer, where other kernels may write in between, only the number of tokens is checked.
+        /// It throws if it appends or attends with rows that were rotated for another token, by another embedding than
+        /// the keys, or not at all, and if it rotates rows by `.next` or in `appendAndAttend` that it has rotated by
+        /// `.next` before, unless a kernel that it encodes has written them since. A rotation by other positions counts
+        /// as such a kernel. In an encoder over your own command buffer, where other kernels may write in between, only
+        /// the number of tokens is checked.
         /// Values are not compared: do not rotate them. Of several tensors that were rotated for one token, the step
         /// cannot know which one is meant.
         /// ``MultiRoPE/plan()`` throws for these positions, because a plan would not follow the cache.

@@ -67,8 +67,8 @@ Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t
           .fix = std::string(fix)};
 }
 
-Error ignored(std::string_view op, std::string_view field, std::string_view flag) {
-  return unread(op, field, flag, "false", "0");
+Error ignored(std::string_view op, std::string_view field, std::string_view flag, std::string_view unset) {
+  return unread(op, field, flag, unset, "0");
 }
 
 Error uncounted(std::string_view op, std::string_view list, std::string_view count) {

@@ -88,7 +88,7 @@ Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t
               std::string_view fix = "Pass fewer, or put the data in a tensor.");
 
 // The errors for a field that is filled in although the flag, or the count, without which it is not read is not set.
-Error ignored(std::string_view op, std::string_view field, std::string_view flag);
+Error ignored(std::string_view op, std::string_view field, std::string_view flag, std::string_view unset = "false");
 Error uncounted(std::string_view op, std::string_view list, std::string_view count);
 
 // A required handle.

@@ -61,6 +61,7 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
 }
 
 Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what) {
+  if (!input.list && input.list_axes != 0) return ignored(MultiRoPE::name, "list_axes", "list", "NULL");
   if (input.tensor) return std::optional<RotaryOffsets>(input.tensor->tensor);
   if (!input.list && input.list_count != 0) return nullArgument(what);
   if (input.list_count > MultiRoPE::kMaxListed)

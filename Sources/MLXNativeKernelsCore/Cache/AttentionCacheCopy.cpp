@@ -147,7 +147,9 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, Atte
     if (state_ != into.state_) {
       MNK_TRY(checkSameShape(state_->descriptor, into.state_->descriptor));
     } else if (from == to) {
-      return {};
+      MNK_TRY(auto recording, State::join(state_, encoder, {&from, 1}));
+      MNK_TRY(recording->known(from));
+      return encoder.encode(Plan{.op = std::string(kCopy), .dispatches = {}});
     }
     return State::copyFrom(encoder, into.state_, state_, {&from, 1}, {&to, 1});
   });

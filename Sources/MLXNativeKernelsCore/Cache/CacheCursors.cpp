@@ -321,6 +321,7 @@ Error CacheCursors::Recording::overtakenError(uint32_t sequence, uint64_t rotate
 
 void CacheCursors::Recording::keepRotations(bool hasOffsets, std::span<const int32_t> numbers) noexcept {
   std::lock_guard lock(mutex());
+  hasRotated_ = hasRotated_ || !rotations_.empty();
   for (size_t i = 0; i < rotations_.size(); ++i) {
     const auto& [begin, end, sequence] = rotations_[i];
     Change& change = this->change(sequence);
@@ -433,6 +434,7 @@ void CacheCursors::Recording::finished(const Result<void>& outcome) noexcept {
   last = std::move(cursors_);
   changes_.clear();
   rotations_.clear();
+  hasRotated_ = false;
   if (last->idle_.size() < last->idle_.capacity()) last->idle_.push_back(shared_from_this());
 }
 

@@ -153,6 +153,14 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   void keepRotations(bool hasOffsets, std::span<const int32_t> numbers) noexcept;
   // What this encoder's rotations add to positions of the sequence; nothing if it has rotated none of its tokens.
   std::optional<RotationOffsets> offsetsOf(uint32_t sequence);
+  // This encoder appends keys of the sequence that are rotated by this embedding, and so by those that follow.
+  void noteRotated(uint32_t sequence, uint64_t embedding) {
+    change(sequence).keyEmbedding = embedding;
+    hasRotated_ = true;
+  }
+  std::optional<uint64_t> keyEmbedding(uint32_t sequence) { return change(sequence).keyEmbedding; }
+  // Whether this encoder has rotated tokens of the cache.
+  bool hasRotated() const { return hasRotated_; }
   // Whether others have changed the sequence since this encoder rotated by its positions, so that the commit is
   // refused.
   bool isOvertaken(uint32_t sequence);
@@ -180,6 +188,7 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     uint64_t rotatedBegin = UINT64_MAX;  // positions by which tokens were rotated
     uint64_t rotatedEnd = 0;
     RotationOffsets rotationOffsets;
+    std::optional<uint64_t> keyEmbedding = {};
 
     bool isWritten() const { return before != after || isReplaced; }
   };
@@ -197,6 +206,7 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   Recording* previous_ = nullptr;
   Recording* next_ = nullptr;
   bool isListed_ = false;
+  bool hasRotated_ = false;
 };
 
 Error suspectError(uint32_t sequence, const CacheCursor& cursor);

@@ -5,6 +5,7 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/RotatedTokens.hpp"
+#include "Ops/MultiRoPE/RepeatedRotation.hpp"
 #include "Runtime/RotatedRows.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -81,7 +82,7 @@ class NextPositions final : public PositionSource {
             const HeadsView& from, const std::optional<HeadsView>& into) const noexcept {
     uint64_t row = 0;
     for (const auto& [begin, end, sequence] : recording.rotations()) {
-      const RotatedRows::Token first{cursors_.get(), sequence, begin};
+      const RotatedRows::Token first{cursors_.get(), sequence, begin, hashOf(rotation.rotary)};
       const RotatedRows::Block source(from, row, end - begin);
       if (into) rotated.add(source, std::nullopt);
       const auto token = rotation.rotary.isInverse ? std::nullopt : std::optional(first);

@@ -12,6 +12,7 @@
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Ops/MultiRoPE/RepeatedRotation.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -304,6 +305,8 @@ Result<void> AttentionCache::State::run(const std::shared_ptr<State>& self, Kind
   if (!step.after.empty()) {
     MNK_TRY(self->encodeAfterPrefixes(encoder, *recording, resolved));
   } else {
+    // Rotations of an earlier step of the encoder are not known row by row.
+    if (!resolved.rotary && recording->hasRotated()) (void)encoder.makeRotatedRows();
     if (source || encoder.rotatedRows()) MNK_TRY(self->checkRotated(resolved, encoder, *recording));
     MNK_TRY(self->encode(encoder, resolved));
   }
@@ -311,7 +314,10 @@ Result<void> AttentionCache::State::run(const std::shared_ptr<State>& self, Kind
     self->noteReads(resolved, *recording);
     return {};
   }
-  for (const StepEntry& entry : resolved.entries) recording->advanceTo(entry.after.next, entry.sequence);
+  for (const StepEntry& entry : resolved.entries) {
+    recording->advanceTo(entry.after.next, entry.sequence);
+    if (resolved.rotary && entry.rows != 0) recording->noteRotated(entry.sequence, hashOf(resolved.rotary->embedding));
+  }
   if (source) source->recorded(encoder, nullptr);
   const auto* const rotary = resolved.rotary;
   const bool hasTensor = rotary && rotary->offsets && std::holds_alternative<Tensor>(*rotary->offsets);

@@ -39,6 +39,14 @@ Error split(std::string_view call, std::string_view rows) {
           .fix = fmt::format("Rotate a view that has the heads and the head dim of the {}.", rows)};
 }
 
+Error otherEmbedding(std::string_view call, std::string_view rows, uint32_t sequence) {
+  return {.op = std::string(call),
+          .what = fmt::format("{} were rotated by another embedding than the step's keys", rows),
+          .got = fmt::format("{} of sequence {} that another RotaryEmbedding rotated", rows, sequence),
+          .expected = "one embedding for queries and keys",
+          .fix = "Rotate queries and keys with the same RotaryEmbedding, all of its options included."};
+}
+
 Error unrotated(std::string_view call, std::string_view rows, const std::string& used) {
   return {.op = std::string(call),
           .what = fmt::format("the step rotates tokens by the cache's next positions and uses other {}", rows),
@@ -73,12 +81,8 @@ bool isOfOtherCache(const RotatedRows& rotated, const Vector& vector, const Toke
   return vector.token->cache != token.cache && rotated.isAnyFor(token);
 }
 
-// Whether the vector is not rotated for certain, while the step rotates rows for this token or for the first of the
-// block.
+// Whether the vector is not rotated for this token, for certain.
 bool isMissing(const RotatedRows& rotated, const Vector& vector, const Token& token, const RotatedRows::Block& block) {
-  if (!rotated.isAnyFor(token) && !rotated.isAnyFor({token.cache, token.sequence, token.position - vector.row})) {
-    return false;
-  }
   if (vector.token && isOf(vector, token)) return vector.isReplacedSince;
   return vector.isKnown ? !vector.isWrittenSince : !rotated.isWritten(block, vector);
 }
@@ -87,6 +91,7 @@ Result<void> checkUse(const UsedRows& uses, const HeadsView& view, bool areKeys)
   const std::string_view rows = areKeys ? "keys" : "queries";
   return forEach(
       uses, view, [&](const RotatedRows& rotated, const PlacedRows& each, const auto& block) -> Result<void> {
+        auto embedding = uses.recording.keyEmbedding(each.sequence);
         const auto tokenOf = [&](const Vector& vector) {
           return Token{&uses.cache, each.sequence, each.position + vector.row};
         };
@@ -95,12 +100,19 @@ Result<void> checkUse(const UsedRows& uses, const HeadsView& view, bool areKeys)
           // Queries of one layer can attend over several caches; keys belong to one.
           return !isOf(vector, tokenOf(vector)) || (areKeys && isOfOtherCache(rotated, vector, tokenOf(vector)));
         };
+        const auto isTurnedOtherwise = [&](const Vector& vector) {
+          if (!vector.isRotated() || isMisplaced(vector)) return false;
+          if (areKeys && !embedding) embedding = vector.token->embedding;
+          return embedding && vector.token->embedding != *embedding;
+        };
         const auto wrong = rotated.firstWrong(block, [&](const Vector& vector) {
-          return (vector.isSplit && vector.isRotated()) || isMisplaced(vector) ||
-                 isMissing(rotated, vector, tokenOf(vector), block);
+          return (vector.isSplit && vector.isRotated()) || isMisplaced(vector) || isTurnedOtherwise(vector) ||
+                 (uses.recording.hasRotated() && isMissing(rotated, vector, tokenOf(vector), block));
         });
+        if (!wrong && areKeys && embedding) uses.recording.noteRotated(each.sequence, *embedding);
         if (!wrong) return {};
         if (wrong->isSplit && wrong->isRotated()) return split(uses.call, rows);
+        if (isTurnedOtherwise(*wrong)) return otherEmbedding(uses.call, rows, each.sequence);
         if (uses.recording.isOvertaken(each.sequence)) return {};
         const std::string used = tokenText(tokenOf(*wrong).position, each.sequence);
         if (!isMisplaced(*wrong)) return unrotated(uses.call, rows, used);

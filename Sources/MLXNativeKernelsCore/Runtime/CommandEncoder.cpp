@@ -121,10 +121,6 @@ Result<CountedDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, 
     if (memory.buffer) binding.buffer = *memory.buffer;
     binding.offset += memory.start;
   }
-  for (ThreadgroupMemory& memory : ready.dispatch.threadgroupMemory) {
-    constexpr uint32_t kUnit = 16;  // some devices accept only multiples of it
-    if (memory.bytes <= UINT32_MAX - kUnit) memory.bytes = (memory.bytes + kUnit - 1) / kUnit * kUnit;
-  }
   const DispatchCheck check{.dispatch = ready.dispatch, .device = *device, .pipeline = *pipeline};
   MNK_TRY(checkRules(dispatchRules(), check, dispatch.kind.empty() ? kEncoderName : dispatch.kind));
   const bool isOpen = threadgroup == Size3{0, 0, 0};

@@ -74,7 +74,9 @@ bool RotatedRows::isAnyFor(const Token& token) const {
 
 std::optional<RotatedRows::Token> RotatedRows::tokenAt(const Run& run, uint64_t row) {
   if (!run.token) return std::nullopt;
-  return Token{run.token->cache, run.token->sequence, run.token->position + row};
+  Token token = *run.token;
+  token.position += row;
+  return token;
 }
 
 bool RotatedRows::isWrittenFrom(size_t recorded, const Region& bytes, const void* space) const {

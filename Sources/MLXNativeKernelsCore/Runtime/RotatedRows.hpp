@@ -27,6 +27,7 @@ class RotatedRows {
     const void* cache = nullptr;
     uint32_t sequence = 0;
     uint64_t position = 0;
+    uint64_t embedding = 0;  // a hash of the angles of each position
   };
   // A vector of a block, and what the encoder did to it last.
   struct Vector {
@@ -48,7 +49,7 @@ class RotatedRows {
   // The first row is rotated for this token, the others for those after it; without a token, rows are not rotated.
   void add(const Block& block, const std::optional<Token>& token) noexcept;
 
-  // Whether a row was rotated for this token.
+  // Whether a row was rotated for this token, by any embedding.
   bool isAnyFor(const Token& token) const;
   // Whether a dispatch wrote a byte of the vector.
   bool isWritten(const Block& block, const Vector& vector) const;

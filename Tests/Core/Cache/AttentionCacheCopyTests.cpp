@@ -32,6 +32,17 @@ TEST(AttentionCacheCopy, ACopiedSequenceIsIndependent) {
   });
 }
 
+TEST(AttentionCacheCopy, ACopyOntoItselfIsChecked) {
+  const auto device = FakeDevice::make();
+  AttentionFixture fixture(device, attendedDescriptor(6));
+  fixture.appendNow(4, 0);
+  CommandEncoder elsewhere(FakeDevice::make()), committed(device);
+  EXPECT_ERROR(fixture.cache.copy(elsewhere, 0, 0), {.what = "the cache is of another device than the encoder"});
+  REQUIRE(fixture.cache.copy(committed, 0, 0));
+  REQUIRE(committed.commit());
+  EXPECT_ERROR(fixture.cache.copy(committed, 0, 0), {.what = "the encoder is used after it was committed"});
+}
+
 TEST(AttentionCacheCopy, ACopyNeedsItsSourceAndTargetUnchanged) {
   const auto device = FakeDevice::make();
   enum class Change : uint8_t { append, wrap, resetSource, appendToTarget };

@@ -239,7 +239,7 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
   const Body attendSource = [&](auto& e) { return f.cache.attend(e, f.queries, {.into = f.rows(2)}, {}, 1); };
   EXPECT_ERROR(f.run({apart, f.append(f.keys, 1), attendSource}), (kUnrotatedQueries));
   // Rows that all see all tokens have no positions.
-  REQUIRE(f.run({f.rotate(one, {1}), f.append(one, 1), f.append(f.rows(1), 1), f.attend(one, 1, {.isCausal = false})}));
+  REQUIRE(f.run({f.rotate(f.keys, {1}), f.append(f.keys, 1), f.attend(f.row(f.keys, 0), 1, {.isCausal = false})}));
   // The last part of the queries of a latent cache.
   AttentionCache latent =
       makeCache(f.device, {.kvHeads = 1, .headDim = 64, .capacity = 8, .dtype = DType::f32, .latentDim = 512});
@@ -414,6 +414,50 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
              },
              f.append(f.keys, 0), attend}),
       (expected));
+}
+
+TEST(RotatedTokens, QueriesAndKeysHaveOneEmbedding) {
+  Fixture f;
+  const auto rotate = [&](const Tensor& tokens, const RotaryEmbedding& rotary) -> Body {
+    return [&f, tokens, rotary](auto& e) {
+      return e.encode(MultiRoPE{.queries = tokens, .positions = f.cache.nextPositions({0}), .rotary = rotary});
+    };
+  };
+  const RotaryEmbedding given{.base = 1e6f};
+  const YaRN scaled{.originalContext = 1024, .attentionFactor = 2}, plain{.originalContext = 1024};
+  const ExpectedError expected{.op = "AttentionCache.attend",
+                               .what = "queries were rotated by another embedding than the step's keys",
+                               .got = "queries of sequence 0 that another RotaryEmbedding rotated",
+                               .expected = "one embedding for queries and keys",
+                               .fix = "all of its options included"};
+  for (const RotaryEmbedding& other :
+       {RotaryEmbedding{}, RotaryEmbedding{.layout = RotaryLayout::interleavedPairs, .base = 1e6f},
+        RotaryEmbedding{.base = 1e6f, .ropeDim = 32}, RotaryEmbedding{.base = 1e6f, .scale = 0.5f}}) {
+    EXPECT_ERROR(f.run({rotate(f.queries, given), rotate(f.keys, other), f.append(f.keys, 0), f.attend(f.queries, 0)}),
+                 (expected));
+  }
+  REQUIRE(f.run({rotate(f.queries, given), rotate(f.keys, given), f.append(f.keys, 0), f.attend(f.queries, 0)}));
+  // The factor of attention scales vectors and does not turn them.
+  REQUIRE(f.run({rotate(f.queries, {.yarn = scaled}), rotate(f.keys, {.yarn = plain}), f.append(f.keys, 0),
+                 f.attend(f.queries, 0)}));
+}
+
+TEST(RotatedTokens, AllTokensOfACacheAreRotatedInAStepOrNone) {
+  Fixture f;
+  const Tensor more = f.rows(2), three = f.rows(3);
+  REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0)}));
+  ExpectedError keys = kUnrotated;
+  keys.got = "keys that were not rotated";
+  keys.expected = "the keys that were rotated for";
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), f.append(more, 0)}), (keys));
+  EXPECT_ERROR(f.run({f.rotateBoth({0}), f.append(f.keys, 0), f.append(more, 1)}), (keys));
+  const Body rotatedStep = f.step(RotaryStep{}, {0});
+  EXPECT_ERROR(f.run({rotatedStep, f.append(more, 0)}), (keys));
+  EXPECT_ERROR(f.run({rotatedStep, f.attend(more, 0)}), {.op = "AttentionCache.attend", .what = "uses other queries"});
+  REQUIRE(f.run(
+      {rotatedStep, [&](auto& e) { return e.encode(MultiRoPE{.queries = more, .positions = 7}); }, f.attend(more, 0)}));
+  REQUIRE(f.run({rotatedStep}));
+  REQUIRE(f.run({f.append(more, 0), f.attend(more, 0)}));
 }
 
 }  // namespace mnk::test

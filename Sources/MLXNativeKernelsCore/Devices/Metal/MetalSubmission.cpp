@@ -28,7 +28,8 @@ void encodeDispatch(MTL::ComputeCommandEncoder& encoder, const ReadyDispatch& re
     encoder.setBytes(inlined.bytes.data(), inlined.bytes.size(), inlined.index);
   }
   for (const ThreadgroupMemory& memory : dispatch.threadgroupMemory) {
-    encoder.setThreadgroupMemoryLength(memory.bytes, memory.index);
+    constexpr NS::UInteger kUnit = 16;  // of which a length must be a multiple
+    encoder.setThreadgroupMemoryLength((memory.bytes + kUnit - 1) / kUnit * kUnit, memory.index);
   }
   const MTL::Size grid = size(dispatch.grid.extent);
   if (dispatch.grid.unit == Grid::Unit::threads) {

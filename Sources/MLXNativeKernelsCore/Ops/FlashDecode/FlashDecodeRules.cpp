@@ -390,6 +390,14 @@ constexpr Rule<Op> kOperandRules[] = {
                fmt::format("at most {}", Op::kMaxSplits),
                "Pass fewer splits, or none for as many as the device needs."),
 
+    INVALID_IF(op.options.kernel > FlashDecodeKernel::matrix, "the choice of a kernel is not known",
+               fmt::format("kernel {}", static_cast<uint32_t>(op.options.kernel)), "automatic, vector or matrix",
+               "Pass one that FlashDecodeKernel names."),
+
+    INVALID_IF(op.options.merge > FlashDecodeMerge::inKernel, "the choice of a merge is not known",
+               fmt::format("merge {}", static_cast<uint32_t>(op.options.merge)), "automatic, separate or inKernel",
+               "Pass one that FlashDecodeMerge names."),
+
     INVALID_IF(op.options.kernel == FlashDecodeKernel::matrix && !canUseMatrices(op),
                "the matrix kernel cannot attend to this", matrixText(op),
                "codes with head dims of 64 to 256, or f16 without a mask and with head dims of 64, 128 or 256",

@@ -59,6 +59,14 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(op.values && !op.from.values, "values are asked for but the cache has none",
                "values, and a cache of keys alone", "a cache with values", "Read keys alone."),
 
+    INVALID_IF(op.domain > KVDomain::rotated, "the domain is not known",
+               fmt::format("domain {}", static_cast<uint32_t>(op.domain)), "original or rotated",
+               "Pass one that KVDomain names."),
+
+    INVALID_IF(op.layout > KVLayout::tokenMajor, "the layout of targets is not known",
+               fmt::format("layout {}", static_cast<uint32_t>(op.layout)), "headMajor or tokenMajor",
+               "Pass one that KVLayout names."),
+
     INVALID_IF((op.keys && !isFloat(op.keys->dtype())) || (op.values && !isFloat(op.values->dtype())),
                "the target cannot hold numbers",
                name(op.keys && !isFloat(op.keys->dtype()) ? op.keys->dtype() : op.values->dtype()), "f32, f16 or bf16",

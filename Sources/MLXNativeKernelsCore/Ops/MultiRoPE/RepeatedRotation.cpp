@@ -75,6 +75,18 @@ class RepeatedRotation final : public RepeatedOp {
 
 }  // namespace
 
+uint64_t hashOf(const RotaryEmbedding& rotary) {
+  OpForm form;
+  if (!rotary.yarn || rotary.yarn->attentionFactor == 1) {
+    describeRotary(rotary, form);
+  } else {
+    RotaryEmbedding unscaled = rotary;
+    unscaled.yarn->attentionFactor = 1;  // of lengths, not angles
+    describeRotary(unscaled, form);
+  }
+  return form.hash();
+}
+
 void describeAngles(const MultiRoPE& op, const RotaryIndices& indices, OpForm& form) {
   describeRotary(op.rotary, form);
   form.add(op.positions.source.index());

@@ -6,6 +6,8 @@
 
 namespace mnk {
 
+// A hash of all that determines the angles of a position.
+uint64_t hashOf(const RotaryEmbedding& rotary);
 // Adds what determines the angles: the embedding, and the kinds of positions and offsets without their values.
 void describeAngles(const MultiRoPE& op, const RotaryIndices& indices, OpForm& form);
 // Adds the values of positions and offsets that are not in tensors.

@@ -38,6 +38,8 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.keys = Tensor(); },
     [](Op& op) { op.values = Tensor(); },
     [](Op& op) { op.from.values.reset(); },
+    [](Op& op) { op.domain = KVDomain(9); },
+    [](Op& op) { op.layout = KVLayout(9); },
     [](Op& op) { op.values = u8(2, 3, 64); },
     [](Op& op) { op.values = f32(2, 3, 64); },
     [](Op& op) { op.keys = f16(2, 3, 64); },
