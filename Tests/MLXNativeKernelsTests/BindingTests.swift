@@ -73,7 +73,7 @@ final class BindingTests: XCTestCase {
     /// C++ structs that are not options: parts of the core, results, and types whose properties the other APIs take as
     /// arguments.
     private static let others: Set<String> = [
-        "AppendAndAttend", "Argument", "Binding", "BoundMemory", "CachePrefix", "DeviceLimits", "DeviceProfile",
+        "Argument", "Binding", "BoundMemory", "CachePrefix", "DeviceLimits", "DeviceProfile",
         "Dispatch", "Error",
         "FunctionConstant", "Grid",
         "InlineBytes", "KVCacheWrite.Rows", "KVCodecSizes", "KernelKey", "LibraryOrigin", "LibrarySource",

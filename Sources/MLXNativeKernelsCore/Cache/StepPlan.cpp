@@ -341,6 +341,7 @@ Result<Plan> AttentionCache::State::plan(const std::shared_ptr<Device>& device, 
 }
 
 Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const ResolvedStep& step) const {
+  if (step.entries.empty()) return encoder.encode(Plan{.op = std::string(step.call()), .dispatches = {}});
   const auto fresh = [&] { return plan(encoder.device(), step); };
   if (const auto lost = lostRows(step)) {
     MNK_TRY(fresh());  // its rules come first

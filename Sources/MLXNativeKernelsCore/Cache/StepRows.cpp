@@ -70,6 +70,7 @@ Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<cons
                  .expected = "less than 2^31 rows",
                  .fix = "Pass fewer rows at a time."};
   }
+  if (sequences.empty() && strides.totalTokens() == 0) return std::vector<StepEntry>();
   if (sequences.empty()) {
     return Error{.op = std::string(kCacheName),
                  .what = "the step has no sequence",
