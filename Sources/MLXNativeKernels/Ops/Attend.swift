@@ -5,7 +5,7 @@
 extension KernelEncoder {
     /// Attends queries, the newest tokens of a sequence, to all that a cache holds of it.
     ///
-    /// What the same step has appended counts, so append keys and values of the queries' tokens first:
+    /// Attention sees tokens appended earlier in the same step, so append the queries' own keys and values first:
     ///
     /// ```swift
     /// let done = try device.encode { step in
@@ -80,8 +80,8 @@ extension KernelEncoder {
 
     /// Appends any number of tokens and attends with their queries, in chunks that a ring can serve.
     ///
-    /// The results are those of appending and attending token by token, so a prompt of any length goes through a small
-    /// ring in one call:
+    /// Gives the same results as appending and attending one token at a time, so a prompt of any length goes through a
+    /// small ring in one call:
     ///
     /// ```swift
     /// let cache = try AttentionCache(

@@ -128,7 +128,7 @@ extension MultiRoPE.Positions {
         guard axes.allSatisfy({ $0.count == axes[0].count }) else {
             throw .invalid(
                 op: op, what: "axes hold different numbers of positions", got: "\(axes.map(\.count))",
-                expected: "as many on each axis as there are tokens",
+                expected: "one position for each token on each axis",
                 fix: "Give every token a position on each axis.")
         }
         return try numbers(Array(axes.joined()), "a position", op: op)

@@ -35,7 +35,7 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
   constexpr size_t kMaxFactors = MultiRoPE::kMaxRopeDim / 2;
   if (input.frequency_factor_count > kMaxFactors) {
     return tooMany(MultiRoPE::name, "frequency factors", input.frequency_factor_count, kMaxFactors,
-                   "Pass one for each pair that turns.");
+                   "Pass one for each rotated pair.");
   }
 
   RotaryEmbedding result{.layout = layout,

@@ -84,9 +84,9 @@ Error dividedMask() {
 }
 
 Error unevenMask() {
-  return planError("a mask cannot serve sequences of unequal numbers of rows", "a mask, and row counts that differ",
+  return planError("masks are not supported with unequal row counts", "a mask, and row counts that differ",
                    "the same number of rows of each sequence",
-                   "Attend without a mask, or to sequences with the same number of rows at a time.");
+                   "Remove the mask, or pass sequences with equal row counts.");
 }
 
 Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {

@@ -11,7 +11,7 @@ Error noMetal() {
   return {.code = ErrorCode::unsupported,
           .op = "Metal device",
           .what = "this system has no Metal",
-          .got = "another system than Apple's",
+          .got = "a non-Apple platform",
           .expected = "macOS or iOS",
           .fix = "Use the Host device here."};
 }

@@ -244,7 +244,7 @@ RotaryPositions read(Reading &reading, MNKRotaryPositions *positions) {
     if (all.empty()) count = axis.count;
     if (axis.count != count) {
       reading.fail("axes hold different numbers of positions", fmt::format("{} and {}", count, axis.count),
-                   "as many on each axis as there are tokens", "Give every token a position on each axis.");
+                   "one position for each token on each axis", "Give every token a position on each axis.");
       return {};
     }
     const auto numbers = reading.integers<int32_t>(axis, "a position");

@@ -23,7 +23,7 @@ Error wrongCount(std::string_view what, uint64_t got, uint64_t expected) {
           .what = fmt::format("the number of {} is not the tensor's", what),
           .got = fmt::format("{}", got),
           .expected = fmt::format("{}", expected),
-          .fix = fmt::format("Pass as many {} as the tensor has.", what)};
+          .fix = fmt::format("Pass exactly the {} of the tensor.", what)};
 }
 
 }  // namespace

@@ -78,12 +78,11 @@ class Preparing {
                      .fix = "Prepare each device with its own caches."};
       }
       if (!d.isStorageOnly && (what_.queryHeads % d.kvHeads != 0 || what_.queryHeads / d.kvHeads > kMaxGroup)) {
-        return Error{
-            .op = std::string(kPrepareName),
-            .what = "the heads of queries do not fit a cache",
-            .got = countText(what_.queryHeads, "head"),
-            .expected = fmt::format("a multiple of the cache's {}, at most {} times as many", d.kvHeads, kMaxGroup),
-            .fix = "Pass the heads of queries of the model."};
+        return Error{.op = std::string(kPrepareName),
+                     .what = "the heads of queries do not fit a cache",
+                     .got = countText(what_.queryHeads, "head"),
+                     .expected = fmt::format("a multiple of the cache's {}, at most {} times", d.kvHeads, kMaxGroup),
+                     .fix = "Pass the heads of queries of the model."};
       }
       if (what_.rows >= 1 && what_.rows <= d.capacity) continue;
       return Error{.op = std::string(kPrepareName),

@@ -26,7 +26,7 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
           .got = fmt::format("{} at byte {} for index {}", countText(binding.length, "byte"), binding.offset,
                              binding.index),
           .expected = fmt::format("a range inside {}", countText(bytes, "byte")),
-          .fix = "Let the plan ask for as much as its dispatches bind."};
+          .fix = "Increase Plan::scratchBytes."};
 }
 
 // A device has every kernel of this package that it chooses for its own plans.

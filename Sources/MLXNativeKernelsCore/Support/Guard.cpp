@@ -77,7 +77,7 @@ Error errorForException(std::string_view op) noexcept {
   } catch (const std::exception& exception) {
     return unexpectedException(op, exception.what());
   } catch (...) {  // on Apple's systems also an NSException, which has no C++ type
-    return unexpectedException(op, "an exception that is not of C++");
+    return unexpectedException(op, "an exception that is not a std::exception");
   }
 }
 

@@ -283,7 +283,7 @@ TEST(AttentionCacheStepList, RefusesMismatchedLists) {
       [&](auto& step) {
         step.options.mask = fixture.zeros({1, 16});
       },
-      {.what = "a mask cannot serve sequences of unequal numbers of rows"});
+      {.what = "masks are not supported with unequal row counts"});
   refused(
       [](auto& step) {
         step.rotary->positions = RotaryPositions(std::vector<int32_t>{1, 2});

@@ -125,10 +125,10 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                                               .sequences = two,
                                               .rowCounts = oneAndTwo}),
                {.op = "AttentionCache.attend",
-                .what = "a mask cannot serve sequences of unequal numbers of rows",
+                .what = "masks are not supported with unequal row counts",
                 .got = "a mask, and row counts that differ",
                 .expected = "the same number of rows of each sequence",
-                .fix = "Attend without a mask, or to sequences with the same number of rows at a time."});
+                .fix = "Remove the mask, or pass sequences with equal row counts."});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT_EQ(*fixture.cache.nextPosition(1), 2u);
 }

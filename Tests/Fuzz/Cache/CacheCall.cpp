@@ -179,7 +179,7 @@ std::string mutateAttention(CacheCall& call, Seeded& random) {
     case 0:
       call.hasResults = coin(random, 1, 2);
       call.into.reset();
-      return "attention has no target, or two";
+      return "attention needs exactly one target";
     case 1:
       call.into->shape.back() -= 1;
       return "a result does not match the queries";

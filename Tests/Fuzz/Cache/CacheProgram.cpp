@@ -257,7 +257,7 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "rows are of tokens that the ring has overwritten",
           "the ring is too small for the window",
           "the window reaches positions that the sequence has lost",
-          "attention has no target, or two",
+          "attention needs exactly one target",
           "a result does not match the queries",
           "the scale cannot be used",
           "the window is too large",

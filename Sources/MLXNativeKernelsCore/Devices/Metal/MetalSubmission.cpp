@@ -40,7 +40,7 @@ void encodeDispatch(MTL::ComputeCommandEncoder& encoder, const ReadyDispatch& re
 }
 
 Error cannotEncode(std::string_view object, std::string_view label) {
-  Error error = metalError(ErrorCode::deviceFault, fmt::format("no {} can be had", object),
+  Error error = metalError(ErrorCode::deviceFault, fmt::format("Metal returned no {}", object),
                            label.empty() ? "none" : fmt::format("none for '{}'", label), "one from Metal",
                            "Wait for work that is still running, and try again.");
   error.retryable = true;

@@ -14,9 +14,9 @@ bool hasMemory(const AttentionResults& results);
 bool hasOneTarget(const AttentionResults& results);
 template <typename Op>
 inline constexpr Rule<Op> kResultRules[] = {
-    INVALID_IF(!hasOneTarget(op.results), "attention has no target, or two",
+    INVALID_IF(!hasOneTarget(op.results), "attention needs exactly one target",
                op.results.into ? "results and partials" : "neither results nor partials",
-               "a tensor for results, or for partials", "Pass either `into` or `partials`."),
+               "a tensor for results, or for partials", "Set exactly one of `into` and `partials`."),
 
     INVALID_IF(!hasMemory(op.results), "a result has no memory", "a tensor without memory", "tensors with memory",
                "Make the tensors that results go to."),

@@ -323,16 +323,16 @@ Error noMatrices() {
                .what = "the device cannot run the matrix kernel",
                .got = "no device, the Host device, or a GPU whose layout of simdgroup matrices is not known",
                .expected = "a GPU on which a lane holds two neighbors of a row of an 8 x 8 matrix",
-               .fix = "Let the kernel be chosen."};
+               .fix = "Use automatic."};
 }
 
 Error noOrder() {
   return Error{.code = ErrorCode::unsupported,
                .op = std::string(Op::name),
-               .what = "the device does not order memory between threadgroups, as merging together needs",
+               .what = "in-kernel merging needs device-scope memory fences",
                .got = "a library of kernels that was compiled without fences for the device, or an unknown device",
                .expected = "kernels that were compiled in language version 3.2 or newer",
-               .fix = "Let the way of merging be chosen."};
+               .fix = "Use automatic."};
 }
 
 bool isEmpty(const Op& op) {

@@ -294,7 +294,7 @@ constexpr Rule<Op> kSequenceRules[] = {
 
     INVALID_IF(longestLength(op) >= kMaxKVExtent, "a sequence has too many positions",
                fmt::format("a length of {}", longestLength(op)), "at most 2^31 - 1 positions",
-               "Start the sequence again; kernels count positions up to there."),
+               "Reset the sequence; positions are limited to 2^31 - 1."),
 
     INVALID_IF(firstTooShort(op), "a sequence has fewer positions than queries",
                fmt::format("a length of {} and {} rows", firstTooShort(op)->length, rowsOf(op, *firstTooShort(op))),
@@ -304,7 +304,7 @@ constexpr Rule<Op> kSequenceRules[] = {
     INVALID_IF(firstTooFar(op), "the position of a row is out of range",
                fmt::format("position {} and {}", firstTooFar(op)->position.value_or(0),
                            countText(rowsOf(op, *firstTooFar(op)), "row")),
-               "positions between -2^31 and 2^31", "Start the sequence again; kernels count positions up to there."),
+               "positions between -2^31 and 2^31", "Reset the sequence; positions are limited to 2^31 - 1."),
 
     INVALID_IF(
         firstWithoutPosition(op), "partials do not say where their rows are",
@@ -368,10 +368,10 @@ constexpr Rule<Op> kWindowRules[] = {
 };
 
 constexpr Rule<Op> kOperandRules[] = {
-    INVALID_IF(op.options.mask && isRagged(op), "a mask cannot serve sequences that have numbers of rows",
-               fmt::format("a mask, and {} with numbers of rows", countText(op.sequences.size(), "sequence")),
+    INVALID_IF(op.options.mask && isRagged(op), "masks are not supported with row counts",
+               fmt::format("a mask, and {} with row counts", countText(op.sequences.size(), "sequence")),
                "a mask for sequences that all have the rows of the queries' shape",
-               "Attend without a mask, or to sequences with the same number of rows at a time."),
+               "Remove the mask, or pass sequences with equal row counts."),
 
     INVALID_IF(!isMask(op), "the mask does not match the queries", op.options.mask->text(), maskText(op),
                "Give the mask a column for each key, oldest first; other axes may be 1."),
@@ -387,8 +387,7 @@ constexpr Rule<Op> kOperandRules[] = {
                "Pass sinks to MergePartials."),
 
     INVALID_IF(op.options.splits > Op::kMaxSplits, "there are too many splits", fmt::format("{}", op.options.splits),
-               fmt::format("at most {}", Op::kMaxSplits),
-               "Pass fewer splits, or none for as many as the device needs."),
+               fmt::format("at most {}", Op::kMaxSplits), "Pass fewer splits, or 0 to let the device choose."),
 
     INVALID_IF(op.options.kernel > FlashDecodeKernel::matrix, "the choice of a kernel is not known",
                fmt::format("kernel {}", static_cast<uint32_t>(op.options.kernel)), "automatic, vector or matrix",
@@ -401,7 +400,7 @@ constexpr Rule<Op> kOperandRules[] = {
     INVALID_IF(op.options.kernel == FlashDecodeKernel::matrix && !canUseMatrices(op),
                "the matrix kernel cannot attend to this", matrixText(op),
                "codes with head dims of 64 to 256, or f16 without a mask and with head dims of 64, 128 or 256",
-               "Let the kernel be chosen."),
+               "Use automatic."),
 
     INVALID_IF(op.scratch && (!*op.scratch || op.scratch->dtype() != DType::u8), "scratch memory is not of bytes",
                op.scratch->text(), "u8", "Make it as long as the plan's scratchBytes, or leave it out."),

@@ -34,7 +34,7 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(op.signs > KVCodecName::mlx1, "the codec has no signs", name(*op.signs), "turbo or mlx1",
                "Leave the signs out: mlx1Affine4 rotates without signs, and mlx1Unrotated does not rotate."),
 
-    INVALID_IF(!hasLength(op), "vectors have no length that can be turned", op.from.shape().text(),
+    INVALID_IF(!hasLength(op), "the transform does not support this vector length", op.from.shape().text(),
                fmt::format("a last axis that is a power of two from 4 to {}{}", Op::kMaxLength,
                            op.signs == KVCodecName::mlx1 ? "" : ", or 80, 96, 112 or 192"),
                "Reshape the tensor, or pad its vectors."),

@@ -102,7 +102,7 @@ constexpr Rule<Op> kRules[] = {
 
     INVALID_IF(!holds(op), "the cache does not hold these positions",
                fmt::format("position {} + {} tokens", op.position, tokensOf(op)),
-               fmt::format("positions that {} slots can hold together", op.from.codes().capacity()),
+               fmt::format("at most {} positions, the capacity of the cache", op.from.codes().capacity()),
                "Read fewer positions at a time."),
 
     INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",

@@ -194,7 +194,8 @@ constexpr Rule<Op> kOperandRules[] = {
                "an even number, because elements turn in pairs", "Pass vectors of an even number of elements."),
 
     INVALID_IF(firstView(op, isTooLarge), "an extent is too large for the kernel", viewText(*firstView(op, isTooLarge)),
-               "less than 2^31 on every axis, and as many tokens in all", "Split the tokens over several calls."),
+               "less than 2^31 on every axis, and less than 2^31 tokens in total",
+               "Split the tokens over several calls."),
 
     INVALID_IF(op.keys && !isSameBut(true, op.keys->resolved(), queriesOf(op)), "keys do not match queries",
                viewText({"keys", *op.keys}),

@@ -126,8 +126,9 @@ constexpr Rule<Op> kRules[] = {
                "Give each of the two axes its share of the pairs."),
 
     INVALID_IF(!op.rotary.frequencyFactors.empty() && op.rotary.frequencyFactors.size() != ropeDim(op) / 2,
-               "there are not as many frequency factors as pairs", fmt::format("{}", op.rotary.frequencyFactors.size()),
-               fmt::format("{}, or none", ropeDim(op) / 2), "Pass one divisor for each pair."),
+               "the number of frequency factors is not the number of pairs",
+               fmt::format("{}", op.rotary.frequencyFactors.size()), fmt::format("{}, or none", ropeDim(op) / 2),
+               "Pass one divisor for each pair."),
 
     INVALID_IF(firstBadFactor(op), "a frequency factor is not a positive number",
                fmt::format("{}", *firstBadFactor(op)), "numbers greater than 0; with infinity a pair does not turn",

@@ -99,10 +99,10 @@ class AttentionCache {
   AttentionCache& operator=(const AttentionCache&) = default;
 
   const AttentionCacheDescriptor& descriptor() const;
-  // Keys and values, or codes of them as a cache of bytes: slots are the same. Memory of a new cache is not cleared, so
-  // bytes of slots that hold no position are undefined.
+  // A view of the stored keys and values. For a quantized cache, its elements are code bytes. Memory of a new cache is
+  // not cleared: slots that hold no position are undefined.
   KVCacheView view() const;
-  std::optional<QuantizedKVCacheView> quantizedView() const;  // none of a dense cache
+  std::optional<QuantizedKVCacheView> quantizedView() const;  // empty for a dense cache
 
   uint64_t byteCount() const;      // of keys and values together, with their scales
   uint64_t bytesPerToken() const;  // of one position of one sequence: keys and values of all heads
@@ -153,7 +153,7 @@ class AttentionCache {
   Result<void> copy(CommandEncoder& encoder, uint32_t source, uint32_t target);
   // Replaces `target` of a cache of the same heads, head dims, storage, means and channel scales. Its capacity may
   // differ, as long as it holds every position that this one holds: a sequence that a ring has overwritten in part fits
-  // only a ring with as many pinned positions.
+  // only a ring with the same number of pinned positions.
   Result<void> copy(CommandEncoder& encoder, uint32_t source, AttentionCache& into, uint32_t target) const;
 
   // A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. Only
@@ -169,8 +169,8 @@ class AttentionCache {
   // quantizes only keys or only values keeps the others unchanged.
   Result<AttentionCache> quantized(CommandEncoder& encoder, const KVQuantizedStorage& storage) const;
 
-  // Dequantizes positions of a quantized cache from `position` on: as many as the tensors hold, which have the shapes
-  // of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten cannot.
+  // Dequantizes positions of a quantized cache from `position` on, to fill the tensors, which have the shapes of an
+  // append; at least one of them. What the same encoder has appended can be read, what it has overwritten cannot.
   Result<void> dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,
                           const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = kOnlySequence,
                           KVDomain domain = KVDomain::original) const;
@@ -186,10 +186,10 @@ class AttentionCache {
   // other users that do not own the link's folder. Waits for submitted work that writes the cache. Fails, with a
   // retryable error, if the cache changes meanwhile.
   Result<void> save(const std::string& path) const;
-  // The cache of a file, which may come from anywhere: everything in it is checked. Keys, values and scales may take at
-  // most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory is allocated only
-  // if the file has the expected length. The cache can have another capacity than the saved one, as long as it holds
-  // every position that the file holds; 0: the same.
+  // Loads a cache. The file is untrusted; every field is validated. Keys, values and scales may take at most
+  // `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); memory is allocated only if the file
+  // has the expected length. The capacity can differ from the saved one if it holds every position of the file; 0: the
+  // same.
   static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes,
                                      uint32_t capacity = 0);
 
@@ -214,7 +214,7 @@ struct CachePrefix {
 // Tokens of sequences of a cache, to append, to attend, or both. Operands do not change.
 struct CacheStep {
   HeadsView queries = {};  // of attention
-  HeadsView keys = {};     // to append, as many tokens as queries have
+  HeadsView keys = {};     // to append, the tokens of the queries
   HeadsView values = {};
   std::optional<RotaryStep> rotary = {};  // of appendAndAttend; none: queries and keys are rotated already, or never
   AttentionResults results = {};
@@ -222,7 +222,7 @@ struct CacheStep {
   // The sequences that the tokens continue, in their order. A sequence that is listed again continues.
   std::vector<uint32_t> sequences = {kOnlySequence};
   // How many tokens each listed sequence has, 0 to leave it out. Without counts, a single sequence has all tokens, and
-  // each of several has one, or as many as the views have for each of their sequences.
+  // each of several has one, or the tokens of its sequence in the views.
   std::optional<std::vector<uint32_t>> rowCounts = {};
   // Sequences whose tokens come before those of every listed sequence, the oldest first: position 0 of a listed
   // sequence follows the last position of the last prefix. Causality, windows and slopes are those of one sequence with

@@ -37,7 +37,7 @@ struct Options {
   bool perturb = false;         // results are perturbed within the error that Metal allows, sums have random trees
   Level level = Level::best;
   std::string compiler;  // for kernels compiled at run time; empty: clang++ of the search path
-  // Of DeviceProfile. With that of a GPU, operations choose the kernels that they would choose there. This package's
+  // Overrides DeviceProfile::family, so that ops choose the kernels of that GPU. This package's
   // tests have all of them; other programs lack those of attention that only GPUs choose.
   std::string family = "host";
 };

@@ -11,7 +11,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeKernel) {
   MNKFlashDecodeKernelAutomatic = 0,
   /// Computes in `float32` throughout.
   MNKFlashDecodeKernelVector,
-  /// Takes queries, keys, values and weights as `float16` and sums in `float32`: up to eight rows cost what one costs.
+  /// Takes queries, keys, values and weights as `float16` and sums in `float32`; one to eight rows take the same time.
   MNKFlashDecodeKernelMatrix,
 };
 

@@ -281,7 +281,7 @@ TEST(FlashDecodeInKernelMerge, NeedsADeviceThatOrdersThreadgroups) {
                            .what = "does not order memory between threadgroups",
                            .got = "without fences",
                            .expected = "language version 3.2",
-                           .fix = "Let the way of merging be chosen."});
+                           .fix = "Use automatic."});
   }
   // Where nothing is asked for it is done the other way.
   attend.options.merge = FlashDecodeMerge::automatic;

@@ -197,7 +197,7 @@ TEST(FlashDecodeMatrix, APlanWithoutADeviceTakesNoLayoutForGranted) {
   const KVCodec codec{.bits = 4};
   const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
   EXPECT_ERROR(plan(over(device, cache, FlashDecodeKernel::matrix)),
-               {.code = ErrorCode::unsupported, .got = "no device", .fix = "Let the kernel be chosen."});
+               {.code = ErrorCode::unsupported, .got = "no device", .fix = "Use automatic."});
 }
 
 TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
