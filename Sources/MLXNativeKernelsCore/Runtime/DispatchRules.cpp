@@ -29,7 +29,10 @@ std::optional<uint32_t> firstRepeated(const Op& op) {
 
 uint64_t threadgroupBytes(const Op& op) {
   uint64_t bytes = op.pipeline.staticThreadgroupBytes();
-  for (const ThreadgroupMemory& memory : op.dispatch.threadgroupMemory) bytes += memory.bytes;
+  constexpr uint64_t kUnit = 16;  // of which a length is a multiple on Metal
+  for (const ThreadgroupMemory& memory : op.dispatch.threadgroupMemory) {
+    bytes += (memory.bytes + kUnit - 1) / kUnit * kUnit;
+  }
   return bytes;
 }
 

@@ -85,7 +85,7 @@ TEST(AttentionCacheLimit, RefusesAttentionToALongerSequence) {
                 .what = "a sequence has too many positions",
                 .got = "a length of 2147483648",
                 .expected = "at most 2^31 - 1 positions",
-                .fix = "Start the sequence again"});
+                .fix = "Reset the sequence"});
 }
 
 }  // namespace mnk::test

@@ -204,7 +204,7 @@ TEST(PrepareStorage, StepsThatWerePreparedCompileNothing) {
         return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))));
       };
       using Numbers = std::vector<uint32_t>;
-      const auto step = [&](uint64_t tokens, const Numbers& sequences, const Numbers& counts = {}) {
+      const auto step = [&](uint64_t tokens, const Numbers& sequences, const std::optional<Numbers>& counts = {}) {
         const Tensor queries = tensor({tokens, kQueryHeads, d.latentDim + d.headDim});
         const Tensor keys = tensor({tokens, d.kvHeads, d.headDim}),
                      values = tensor({tokens, d.kvHeads, d.valueHeadDim});
@@ -231,7 +231,7 @@ TEST(PrepareStorage, StepsThatWerePreparedCompileNothing) {
       };
       for (int i = 0; i < 3; ++i) step(1, {0});
       for (int i = 0; i < (stored.isLatent ? 10 : 40); ++i) step(3, {0});  // rows of 512 take their time
-      step(2, {0, 1}), step(4, {0, 1}, {3, 1});
+      step(2, {0, 1}), step(4, {0, 1}, Numbers{3, 1});
       EXPECT_EQ(device->registry().pipelineCount(), made);
     }
   });

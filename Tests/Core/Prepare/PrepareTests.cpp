@@ -301,7 +301,7 @@ TEST(Prepare, RefusesWhatNoStepCanHave) {
                  {.op = "prepare",
                   .what = "the heads of queries do not fit a cache",
                   .got = fmt::format("{} heads", heads),
-                  .expected = "a multiple of the cache's 8, at most 128 times as many",
+                  .expected = "a multiple of the cache's 8, at most 128 times",
                   .fix = "Pass the heads of queries of the model."});
   }
   EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .tuning = static_cast<Tuning>(2)}),

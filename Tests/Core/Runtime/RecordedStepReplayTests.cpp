@@ -20,7 +20,7 @@ struct Case {
   bool isFused = false;               // rotates, appends and attends in one call
   bool hasPositions = false;          // the step has positions, which are those that it would have without them
   std::vector<uint32_t> sequences{};  // if listed, one token for each
-  std::vector<uint32_t> rowCounts{};
+  std::optional<std::vector<uint32_t>> rowCounts{};
 };
 
 constexpr uint32_t kLayers = 2, kHeads = 4, kKVHeads = 2, kHeadDim = 32;
@@ -82,7 +82,7 @@ struct Layers {
 
   Layers(std::shared_ptr<Device> on, const Case& given) : device(std::move(on)), of(given) {
     if (!of.sequences.empty()) tokens = of.sequences.size();
-    if (!of.rowCounts.empty()) tokens = std::accumulate(of.rowCounts.begin(), of.rowCounts.end(), 0u);
+    if (of.rowCounts) tokens = std::accumulate(of.rowCounts->begin(), of.rowCounts->end(), 0u);
     const auto zeros = [&](uint64_t heads) {
       return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({tokens, heads, kHeadDim}))));
     };
@@ -133,7 +133,7 @@ struct Layers {
     std::vector<int32_t> numbers;
     for (size_t i = 0; i < listed.size(); ++i) {
       const uint64_t next = *layer.cache.nextPosition(listed[i]);
-      const uint32_t rows = of.rowCounts.empty() ? 1 : of.rowCounts[i];
+      const uint32_t rows = of.rowCounts ? (*of.rowCounts)[i] : 1;
       for (uint32_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(next + row));
     }
     return numbers;
@@ -161,8 +161,7 @@ struct Layers {
                    .values = layer.values,
                    .rotary = RotaryStep{},
                    .results = {.into = layer.results},
-                   .sequences = {of.sequences.empty() ? 1 : kOnlySequence},
-                   .sequences = of.sequences,
+                   .sequences = of.sequences.empty() ? std::vector<uint32_t>{1} : of.sequences,
                    .rowCounts = of.rowCounts};
     if (of.hasPositions) step.rotary->positions = positions(layer, isRecorded);
     return layer.cache.appendAndAttend(encoder, step);

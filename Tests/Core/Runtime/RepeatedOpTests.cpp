@@ -350,17 +350,18 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
                    .keys = memory.make(DType::f16, {16, 2, 32}),
                    .values = memory.make(DType::f16, {16, 2, 32}),
                    .rotary = RotaryStep{},
-                   .results = {.into = memory.make(DType::f16, {16, 4, 32})}};
+                   .results = {.into = memory.make(DType::f16, {16, 4, 32})},
+                   .sequences = {}};
     for (uint32_t sequence = 0; sequence < 16; ++sequence) call.sequences.push_back(15 - sequence);
     std::vector<size_t> plans;
     for (int step = 0; step < 8; ++step) {
       if (step == 4) cache.reset();  // the same positions again
       CommandEncoder encoder(device);
-      REQUIRE(cache.appendAndAttend(encoder, call));
       REQUIRE(cache.append(encoder, {.keys = call.keys, .values = call.values, .sequences = call.sequences}));
       REQUIRE(cache.attend(
           encoder,
           {.queries = call.queries, .results = call.results, .options = call.options, .sequences = call.sequences}));
+      REQUIRE(cache.appendAndAttend(encoder, call));
       REQUIRE(encoder.commit());
       plans.push_back(device->planCache().count());
     }
