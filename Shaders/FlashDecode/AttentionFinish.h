@@ -2,6 +2,7 @@
 // and stores the result.
 #pragma once
 #include "../Common/FourElements.h"
+#include "AttentionOperands.h"
 #include "CacheTile.h"
 #include "FlashDecodeTypes.h"
 #include "OnlineSoftmax.h"
@@ -29,6 +30,10 @@ struct AttentionOutputs {
   device atomic_float* partStats;
   device atomic_uint* arrived;
 };
+inline AttentionOutputs outputsOf(thread const AttentionOperands& operands) {
+  return AttentionOutputs{operands.valueMeans, operands.sinks,    operands.into,      operands.logSumExp, operands.sums,
+                          operands.stats,      operands.partSums, operands.partStats, operands.arrived};
+}
 
 inline void storeStats(float rowMax, float rowSum, device float* stats, ulong index) {
   stats[2u * index] = rowMax;

@@ -126,6 +126,23 @@ MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from,
   piece.scale = storedScale(from, row, first);
 }
 
+// The codebooks of keys and values in threadgroup memory, which all threads fill together.
+struct Codebooks {
+  threadgroup float* keys;
+  threadgroup float* values;
+};
+inline Codebooks codebooksIn(threadgroup float* first) {
+  return Codebooks{first, kvHasQuantizedKeys ? first + (1u << kvKeyBits) : first};
+}
+inline void fillCodebooks(Codebooks codebooks, uint index, uint threads) {
+  if (kvHasQuantizedKeys) {
+    fillCodebook(codebooks.keys, kvKeyBits, index, threads);
+  }
+  if (kvHasQuantizedValues) {
+    fillCodebook(codebooks.values, kvValueBits, index, threads);
+  }
+}
+
 // Adds N codes of a fragment to `codes`, which must be 0.
 template <ushort N, ushort Elements>
 inline void codesOfPiece(thread uint* codes, thread const CachePiece<Elements>& piece, uint first, uint bits) {

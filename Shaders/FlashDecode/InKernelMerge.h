@@ -36,7 +36,7 @@ MNK_SHARED void mergeInKernel(
   const uint rows = min(uint(Rows), p.group * tokens.count - firstRow);
   constexpr ushort Ahead = Chunks > 2 ? 4 : Chunks > 1 ? 8 : 16;
   for (uint row = simdgroup; row < rows; row += simdgroups) {
-    const ulong index = rowIndex(p, tokens, place.y, firstRow + row);
+    const ulong index = rowIndex(p, tokens, firstRow + row);
     const AtomicParts parts{out.partSums + index * p.splits * headDim, out.partStats + 2u * index * p.splits};
     finishRow<Chunks>(
         mergedInMemory<Chunks, Ahead>(parts, p.splits, p.finish.lanes, lane, 0, 1), p.finish, index, lane, out);

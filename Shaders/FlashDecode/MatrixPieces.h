@@ -181,6 +181,26 @@ MNK_SHARED void fillTable(
   }
 }
 
+// The tables of a threadgroup, and the entries with the number of the thread.
+struct MatrixTables {
+  threadgroup half2* keys;
+  threadgroup half2* last;  // of values, or of both
+  uint bytes;               // of each
+  uint lastBits;
+  uint keyEntry;
+  uint lastEntry;
+};
+inline MatrixTables tablesIn(threadgroup float* pool, uint threadIndex) {
+  MatrixTables tables;
+  tables.bytes = 1u << (hasTwoTables() ? flashTableBits - 1u : flashTableBits);
+  tables.keys = reinterpret_cast<threadgroup half2*>(pool);
+  tables.last = hasTwoTables() ? tables.keys + tables.bytes / 4u : tables.keys;
+  tables.lastBits = looksUpLevels(kvValueBits) ? kvValueBits : kvKeyBits;
+  tables.keyEntry = hasTwoTables() ? tableEntry(kvKeyBits, threadIndex) : 0u;
+  tables.lastEntry = looksUpLevels(tables.lastBits) ? tableEntry(tables.lastBits, threadIndex) : 0u;
+  return tables;
+}
+
 // Where a lane's copy of a table starts, in bytes.
 inline uint copyOfLane(uint bits, uint lane) {
   return lane % (1u << tableCopyBits(bits)) * 4u;

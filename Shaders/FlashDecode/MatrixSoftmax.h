@@ -73,8 +73,8 @@ inline float lowerUnit(thread uint& exponent, float rescale) {
 template <typename T, ushort Queries, ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED void maskScores(
     thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows,
-    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, device const uchar* mask, uint first,
-    uint end, bool isCommon) {
+    thread const AttentionOperands& operands, constant FlashDecodeSequence& sequence, uint first, uint end,
+    bool isCommon) {
   if (!changesScores() && isCommon) {
     return;
   }
@@ -84,11 +84,11 @@ MNK_SHARED void maskScores(
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
       const float2 score = scores.of[b][n];
-      const bool isSeen0 = isCommon || (key < end && isSeenBy(p, rows.row[b][0], key));
-      const bool isSeen1 = isCommon || (key < end && isSeenBy(p, rows.row[b][1], key));
+      const bool isSeen0 = isCommon || (key < end && isSeenBy(operands.p, rows.row[b][0], key));
+      const bool isSeen1 = isCommon || (key < end && isSeenBy(operands.p, rows.row[b][1], key));
       scores.of[b][n] = float2(
-          isSeen0 ? scoreOf(p, sequence, rows.row[b][0], key, score.x, mask) : kMaskedScore,
-          isSeen1 ? scoreOf(p, sequence, rows.row[b][1], key, score.y, mask) : kMaskedScore);
+          isSeen0 ? scoreOf(operands, sequence, rows.row[b][0], key, score.x) : kMaskedScore,
+          isSeen1 ? scoreOf(operands, sequence, rows.row[b][1], key, score.y) : kMaskedScore);
     }
   }
 }

@@ -9,6 +9,37 @@
 constant constexpr ushort kPrefillChunks = 2;
 constant constexpr ushort kLatentChunks = 4;
 
+// The rows of a threadgroup, and those of a simdgroup.
+struct PrefillRows {
+  uint first;     // of the threadgroup
+  uint count;     // of its rows; 0 if it has none
+  uint rowGroup;  // of the simdgroup; rowGroups groups have OwnRows rows each
+  uint rowGroups;
+  uint own;     // first of the simdgroup's rows, relative to `first`
+  uint part;    // of the rows' elements
+  bool isUsed;  // whether the simdgroup has rows
+};
+// Threadgroups that have fewer simdgroups than were planned share the rows of each that was: `sharing` of them, of
+// which this is number `share`.
+template <ushort OwnRows>
+inline PrefillRows prefillRows(
+    constant FlashDecodeParams& p, AttentionTokens tokens, uint share, uint simdgroups, uint simdgroup) {
+  PrefillRows result;
+  result.rowGroup = simdgroup / flashSimdgroupsPerRow;
+  result.rowGroups = simdgroups / flashSimdgroupsPerRow;
+  result.part = simdgroup - result.rowGroup * flashSimdgroupsPerRow;
+  const uint rows = p.group * tokens.count;
+  // Tiles of the newest rows have the most keys and are scheduled first, to balance the load.
+  const uint tileIndex = tokens.rowGroups - 1u - tokens.rowGroup;
+  const uint tileRows = kFlashPrefillTileRows(rows, tokens.rowGroups, OwnRows);
+  const uint tileEnd = min((tileIndex + 1u) * tileRows, rows);
+  result.first = tileIndex * tileRows + share * result.rowGroups * OwnRows;
+  result.count = result.first < tileEnd ? min(result.rowGroups * OwnRows, tileEnd - result.first) : 0u;
+  result.own = result.rowGroup * OwnRows;
+  result.isUsed = result.rowGroup < result.rowGroups && result.own < result.count;
+  return result;
+}
+
 template <typename T>
 inline void setFour(threadgroup T* into, float4 x) {
   *reinterpret_cast<threadgroup vec<T, 4>*>(into) = vec<T, 4>(T(x.x), T(x.y), T(x.z), T(x.w));
@@ -18,9 +49,9 @@ inline void setFour(threadgroup T* into, float4 x) {
 // latent cache, the first `latentDim` elements are rotated like values, and the rest like keys.
 template <typename T, bool IsLatent>
 MNK_SHARED void prepareRow(
-    threadgroup T* into, threadgroup float2* stat, device const uchar* queries, ulong start,
-    constant FlashDecodeParams& p, uint kvHead, uint latentDim, uint headDim, uint lane, device const float* keyMeans,
-    device const float* channelScales, device const float* valueMeans) {
+    threadgroup T* into, threadgroup float2* stat, thread const AttentionOperands& operands, uint kvHead, ulong start,
+    uint latentDim, uint headDim, uint lane) {
+  constant FlashDecodeParams& p = operands.p;
   constexpr ushort Chunks = kPrefillChunks;
   constexpr ushort Latent = IsLatent ? kLatentChunks : 0;
   const uint lanes = lanesOf(headDim, Chunks);
@@ -28,13 +59,13 @@ MNK_SHARED void prepareRow(
   const float scale = isHalf ? 1.0f : p.queryScale;
   float4 x[Latent + Chunks];
   thread float4* rest = x + Latent;
-  loadQuery<Chunks>(rest, queries, start + latentDim, headDim, lanes, lane);
-  float bias = rotateQuery<Chunks>(rest, p, kvHead, headDim, lanes, lane, scale, keyMeans, channelScales);
+  loadQuery<Chunks>(rest, operands.queries, start + latentDim, headDim, lanes, lane);
+  float bias = rotateQuery<Chunks>(rest, operands, kvHead, headDim, lanes, lane, scale);
   if (IsLatent) {
     constexpr ushort Own = IsLatent ? kLatentChunks : Chunks;
     const uint latentLanes = latentDim / (4u * Own);
-    loadQuery<Own>(x, queries, start, latentDim, latentLanes, lane);
-    bias += rotateLatent<Own>(x, p, kvHead, latentDim, latentLanes, lane, scale, valueMeans);
+    loadQuery<Own>(x, operands.queries, start, latentDim, latentLanes, lane);
+    bias += rotateLatent<Own>(x, operands, kvHead, latentDim, latentLanes, lane, scale);
   }
   float2 found = float2(bias, 1.0f);
   if (isHalf) {
@@ -59,6 +90,82 @@ MNK_SHARED void prepareRow(
 inline bool usesQueriesAsTheyAre(bool isHalf) {
   return isHalf && !kvHasQuantizedKeys && !kvHasQuantizedValues && flashQueryType == uint(kFloat16) &&
          flashIsVectorized;
+}
+
+// Loads queries that need no preparation.
+template <typename Shape, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void loadQueries(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, thread const AttentionOperands& operands,
+    AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
+  constexpr ushort Extra = Shape::Extra;
+  const uint lastRow = operands.p.group * tokens.count - 1u;
+  const uint latentDim = Shape::IsLatent ? Dim * flashSimdgroupsPerRow : 0u;
+  device const half* from = reinterpret_cast<device const half*>(operands.queries);
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    const uint row = rows.first + rows.own + b * 8u + at.column;
+    device const half* left = from + queryStart(operands.p, tokens, min(row, lastRow));
+    device const half* right = from + queryStart(operands.p, tokens, min(row + 1u, lastRow));
+    setQueries<0, Dim>(state, b, left + rows.part * Dim, right + rows.part * Dim, at);
+    left += latentDim + rows.part * Extra;
+    right += latentDim + rows.part * Extra;
+    setQueries<Dim, Extra>(state, b, left, right, at);
+    state.scoreScale[b] = float2(operands.p.queryScale);
+    state.bias[b] = float2(0.0f);
+  }
+}
+
+// Prepares queries in the memory of the tile, as many at a time as fit, and reads them.
+template <typename Shape, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void prepareQueries(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, thread const PrefillMemory<T>& memory,
+    thread const AttentionOperands& operands, AttentionTokens tokens, PrefillRows rows, MatrixLane at, uint simdgroups,
+    uint simdgroup, uint lane) {
+  constexpr ushort Extra = Shape::Extra;
+  constexpr uint Vectors = Shape::IsLatent ? Shape::Keys : 2 * Shape::Keys;
+  const uint lastRow = operands.p.group * tokens.count - 1u;
+  const uint latentDim = Shape::IsLatent ? Dim * flashSimdgroupsPerRow : 0u;
+  const uint keyDim = Shape::KeyDim * flashSimdgroupsPerRow;
+  const uint stride = latentDim + keyDim + kFlashPrefillRowPadding;
+  threadgroup T* tile = memory.keys.elements;
+  for (uint first = 0; first < rows.count; first += Vectors) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous queries
+    for (uint r = first + simdgroup; r < min(first + Vectors, rows.rowGroups * Shape::OwnRows); r += simdgroups) {
+      const ulong start = queryStart(operands.p, tokens, min(rows.first + r, lastRow));
+      prepareRow<T, Shape::IsLatent>(
+          tile + (r - first) * stride, memory.rowStats + (r - first), operands, tokens.kvHead, start, latentDim, keyDim,
+          lane);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      const uint r = rows.own + b * 8u;
+      if (rows.isUsed && r >= first && r < first + Vectors) {
+        threadgroup const T* left = tile + (r - first + at.column) * stride;
+        setQueries<0, Dim>(state, b, left + rows.part * Dim, left + stride + rows.part * Dim, at);
+        left += latentDim + rows.part * Extra;
+        setQueries<Dim, Extra>(state, b, left, left + stride, at);
+        const float2 x = memory.rowStats[r - first + at.column];
+        const float2 y = memory.rowStats[r - first + at.column + 1u];
+        state.bias[b] = float2(x.x, y.x);
+        state.scoreScale[b] = float2(x.y, y.y);
+      }
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups have read their queries
+}
+
+// Sets the rows that a lane masks scores of. Most tiles do not need them, so they are not kept in registers.
+template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void setRows(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, thread const AttentionOperands& operands,
+    AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
+  const uint lastRow = operands.p.group * tokens.count - 1u;
+  MNK_UNROLL
+  for (ushort r = 0; r < 2 * RowBlocks; ++r) {
+    const uint row = min(rows.first + rows.own + r / 2 * 8u + at.column + r % 2, lastRow);
+    state.row[r / 2][r % 2] = attentionRow(operands, tokens, row);
+  }
 }
 
 // Stores a simdgroup's elements of a row, which need no rotation, as a result or as a part.
@@ -87,6 +194,79 @@ inline void storeFromMatrices(
       storeTwo(reinterpret_cast<device uchar*>(out.sums), uint(kFloat32), flashIsSplit, first + 16u * i, x);
     } else {
       storeTwo(out.into, flashIntoType, flashIsVectorizedInto, first + 16u * i, x);
+    }
+  }
+}
+template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void storeRows(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, constant FlashDecodeParams& p, AttentionTokens tokens,
+    PrefillRows rows, uint split, MatrixLane at, AttentionOutputs out) {
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    const float2 rowSum = sumOfColumns(state.rowSum[b]);
+    MNK_UNROLL
+    for (ushort side = 0; side < 2; ++side) {
+      const uint r = rows.own + b * 8u + at.column + side;
+      if (rows.isUsed && r < rows.count) {
+        const ulong row = rowIndex(p, tokens, rows.first + r);
+        storeFromMatrices(state, b, side, rowSum[side], p, row, split, rows.part, at, out);
+      }
+    }
+  }
+}
+
+// Stores a simdgroup's elements of those rows that fit in threadgroup memory, from row `first` on.
+template <uint ResultRows, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void storeInThreadgroup(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, threadgroup float* results, uint stride,
+    threadgroup float2* rowStats, PrefillRows rows, uint first, MatrixLane at) {
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    const float2 rowSum = sumOfColumns(state.rowSum[b]);
+    const uint r = rows.own + b * 8u;
+    if (rows.isUsed && r >= first && r < first + ResultRows) {
+      MNK_UNROLL
+      for (ushort side = 0; side < 2; ++side) {
+        const uint row = r - first + at.column + side;
+        const float unit = unitOf(state.unit[b])[side];
+        threadgroup float* result = results + row * stride + rows.part * Dim + 2u * at.row;
+        MNK_UNROLL
+        for (ushort i = 0; i < Dim / 16; ++i) {
+          *reinterpret_cast<threadgroup float2*>(result + 16 * i) =
+              float2(
+                  state.result[b][2 * i].thread_elements()[side], state.result[b][2 * i + 1].thread_elements()[side]) *
+              unit;
+        }
+        if (rows.part == 0u && at.row == 0u) {
+          rowStats[row] = float2(state.rowMax[b][side], rowSum[side]);
+        }
+      }
+    }
+  }
+}
+// Finishes rows that the inverse rotation needs whole, as many at a time as fit in the memory of the tiles.
+template <typename Shape, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void finishRows(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, threadgroup float* pool, threadgroup float2* rowStats,
+    constant FlashDecodeParams& p, AttentionTokens tokens, PrefillRows rows, MatrixLane at, uint simdgroups,
+    uint simdgroup, uint lane, AttentionOutputs out) {
+  constexpr ushort Chunks = Shape::IsLatent ? kLatentChunks : kPrefillChunks;
+  constexpr uint ResultRows = (Shape::IsLatent ? Shape::Keys : 2 * Shape::Keys) * sizeof(T) / 4;
+  const uint stride = Dim * flashSimdgroupsPerRow + kFlashPrefillRowPadding;
+  for (uint first = 0; first < rows.count; first += ResultRows) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the tile or previous results
+    storeInThreadgroup<ResultRows>(state, pool, stride, rowStats, rows, first, at);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint r = first + simdgroup; r < min(first + ResultRows, rows.count); r += simdgroups) {
+      const uint from = min(lane, p.finish.lanes - 1u) * Chunks;
+      MergedRow<Chunks> row;
+      MNK_UNROLL
+      for (ushort i = 0; i < Chunks; ++i) {
+        row.x[i] = reinterpret_cast<threadgroup const float4*>(pool + (r - first) * stride)[from + i];
+      }
+      row.rowMax = rowStats[r - first].x;
+      row.rowSum = rowStats[r - first].y;
+      finishRow<Chunks>(row, p.finish, rowIndex(p, tokens, rows.first + r), lane, out);
     }
   }
 }
