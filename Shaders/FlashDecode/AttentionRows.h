@@ -39,6 +39,7 @@ struct AttentionTokens {
   uint rowGroup;   // of the threadgroup, among those of the sequence
   uint rowGroups;  // for each head of the cache
   uint count;
+  uint rows;    // of the tokens, for each head of the cache
   uint left;    // tokens from the first one to the end of the sequence, including those of later dispatches
   ulong first;  // among the tokens of all results
   ulong query;  // the first element of the first token's queries
@@ -67,6 +68,7 @@ inline AttentionTokens tokensOf(thread const AttentionOperands& operands, uint3 
     result.rowGroup = place.z - runs[found].firstGroup;
     result.rowGroups = runs[found].rowGroups;
     result.count = runs[found].rows;
+    result.rows = p.group * result.count;
     result.left = runs[found].rowsLeft;
     result.first = runs[found].firstRow;
     result.query = result.first * p.queryRowStride;
@@ -76,6 +78,7 @@ inline AttentionTokens tokensOf(thread const AttentionOperands& operands, uint3 
   result.rowGroup = place.z - result.sequence * p.rowGroups;
   result.rowGroups = p.rowGroups;
   result.count = p.rows;
+  result.rows = p.group * p.rows;
   result.left = p.allRows - p.firstRow;
   result.first = ulong(p.firstSequence + result.sequence) * p.allRows + p.firstRow;
   result.query = result.sequence * p.querySequenceStride;
@@ -300,7 +303,7 @@ MNK_SHARED float rotateLatent(
     return 0.0f;
   }
   return rotatePart<Chunks>(
-      x, kvHead, headDim, lanes, lane, operands.p.finish.inverseRoot, kvHasValueMeans, operands.valueMeans, false,
+      x, kvHead, headDim, lanes, lane, operands.p.finish.inverseRoot, kvHasValueMeans, operands.out.valueMeans, false,
       nullptr);
 }
 

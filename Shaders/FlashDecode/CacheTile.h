@@ -127,19 +127,15 @@ MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from,
 }
 
 // The codebooks of keys and values in threadgroup memory, which all threads fill together.
-struct Codebooks {
-  threadgroup float* keys;
-  threadgroup float* values;
-};
-inline Codebooks codebooksIn(threadgroup float* first) {
-  return Codebooks{first, kvHasQuantizedKeys ? first + (1u << kvKeyBits) : first};
+inline uint codebookFloats(uint bits) {
+  return bits == 0u ? 0u : 1u << bits;
 }
-inline void fillCodebooks(Codebooks codebooks, uint index, uint threads) {
+inline void fillCodebooks(threadgroup float* keys, threadgroup float* values, uint index, uint threads) {
   if (kvHasQuantizedKeys) {
-    fillCodebook(codebooks.keys, kvKeyBits, index, threads);
+    fillCodebook(keys, kvKeyBits, index, threads);
   }
   if (kvHasQuantizedValues) {
-    fillCodebook(codebooks.values, kvValueBits, index, threads);
+    fillCodebook(values, kvValueBits, index, threads);
   }
 }
 

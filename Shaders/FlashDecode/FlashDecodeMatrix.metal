@@ -11,18 +11,19 @@
 // of all rows do not fit.
 template <ushort Chunks, ushort Dim, ushort RowBlocks>
 inline void reduceRows(
-    thread MatrixRows<half, Dim, Dim, RowBlocks>& state, constant FlashDecodeParams& p, AttentionTokens tokens,
-    uint3 place, uint firstRow, threadgroup float* pool, MatrixLane at, uint simdgroups, uint simdgroup, uint lane,
-    AttentionOutputs out) {
+    thread MatrixRows<half, Dim, Dim, RowBlocks>& state, thread const AttentionOperands& operands,
+    AttentionTokens tokens, uint firstRow, threadgroup float* pool, MatrixLane at) {
+  constant FlashDecodeParams& p = operands.p;
+  const uint simdgroups = operands.simdgroups;
+  const uint simdgroup = operands.simdgroup;
   constexpr ushort PartRows = kFlashDecodeMatrixPartRows(Dim);
   constexpr ushort PartStride = Dim + kFlashDecodeMatrixPadding;
-  const uint rows = p.group * tokens.count;
   threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
   threadgroup float* partSums = pool + firstPartSum(simdgroups * PartRows);
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     const float2 rowSum = sumOfColumns(state.rowSum[b]);
-    for (uint from = 0; from < 8u && firstRow + b * 8u + from < rows; from += PartRows) {
+    for (uint from = 0; from < 8u && firstRow + b * 8u + from < tokens.rows; from += PartRows) {
       // All simdgroups have finished with the tables, or with the previous rows.
       threadgroup_barrier(mem_flags::mem_threadgroup);
       if (at.column / PartRows * PartRows == from) {
@@ -47,11 +48,11 @@ inline void reduceRows(
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (uint r = simdgroup; r < PartRows; r += simdgroups) {
         const uint row = firstRow + b * 8u + from + r;
-        if (row < rows) {  // padding columns of a matrix are not rows
+        if (row < tokens.rows) {  // padding columns of a matrix are not rows
           const MergedRow<Chunks> merged = mergedInThreadgroup<Chunks>(
               partSums + r * PartStride, PartRows * PartStride, partStats + r, PartRows, simdgroups, p.finish.lanes,
-              lane);
-          finishPart<Chunks>(merged, p, rowIndex(p, tokens, row), place.x, lane, out);
+              operands.lane);
+          finishPart<Chunks>(merged, operands, rowIndex(p, tokens, row));
         }
       }
     }
@@ -59,10 +60,7 @@ inline void reduceRows(
 }
 
 template <ushort Dim, ushort Rows, ushort Keys>
-kernel void flashDecodeMatrix(
-    MNK_ATTENTION_PARAMETERS threadgroup float* pool [[threadgroup_memory(0)]],
-    uint3 place [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+kernel void flashDecodeMatrix(MNK_ATTENTION_PARAMETERS) {
   constexpr ushort RowBlocks = Rows / 8;
   constexpr ushort Blocks = Keys / 8;
   constexpr ushort Chunks = (Dim + 127) / 128;
@@ -72,7 +70,6 @@ kernel void flashDecodeMatrix(
   const AttentionOperands operands{MNK_ATTENTION_ARGUMENTS};
   const AttentionTokens tokens = tokensOf(operands, place);
   constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
-  const uint lastRow = p.group * tokens.count - 1u;
   const uint firstRow = tokens.rowGroup * Rows;
   const MatrixLane at = matrixLane(lane);
   const CacheHead head = cacheHead(operands, tokens, keyLength(Dim), valueLength(Dim), false);
@@ -83,10 +80,12 @@ kernel void flashDecodeMatrix(
   // simdgroups share the work of preparing queries.
   float4 x[Chunks];
   if (preparesQueries()) {
-    const ulong start = queryStart(p, tokens, min(firstRow + min(simdgroup, uint(Rows) - 1u), lastRow));
+    const ulong start = queryStart(p, tokens, min(firstRow + min(simdgroup, uint(Rows) - 1u), tokens.rows - 1u));
     loadQuery<Chunks>(x, queries, start, head.keys.headDim, queryLanes(Dim, Chunks), lane);
   }
-  const MatrixTables tables = tablesIn(pool, simdgroup * 32u + lane);
+  const MatrixTables tables = matrixTables(simdgroup * 32u + lane);
+  threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
+  threadgroup half2* lastTable = hasTwoTables() ? keyTable + tables.bytes / 4u : keyTable;
   QueryShare<Dim, RowBlocks> share;
   MatrixTile<Dim, Blocks> tile;
   uint base = split.begin + simdgroup * Keys;
@@ -104,7 +103,7 @@ kernel void flashDecodeMatrix(
   MatrixRows<half, Dim, Dim, RowBlocks> state;
   if (preparesQueries()) {
     prepareQueries<Rows, Chunks>(
-        share, state, x, operands, tokens, firstRow, head.keys.headDim, tables, at, simdgroups, simdgroup, lane);
+        share, state, x, operands, tokens, firstRow, head.keys.headDim, tables, keyTable, lastTable, at);
   } else {
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
@@ -114,8 +113,9 @@ kernel void flashDecodeMatrix(
   const uint keyCopy = copyOfLane(kvKeyBits, lane);
   const uint valueCopy = copyOfLane(kvValueBits, lane);
   startSoftmax(state);
-  setRows(state, share, operands, tokens, firstRow, at);
-  const KeyRange common = commonKeys(operands, tokens, 0, lastRow, end);
+  setQueries(state, share, at);
+  setRows(state, operands, tokens, firstRow, at);
+  const KeyRange common = commonKeys(operands, tokens, 0, tokens.rows - 1u, end);
 
   while (base < end) {
     const uint next = base + simdgroups * Keys;
@@ -124,7 +124,7 @@ kernel void flashDecodeMatrix(
       loadKeys(tile, p, sequence, head.keys, at, base, end);
       loadValueScales(tile, p, sequence, head.values, at, base, end);
     }
-    MatrixScores<RowBlocks, Blocks> scores = scoreTile(tile, state, head.keys, tables.keys, keyCopy);
+    MatrixScores<RowBlocks, Blocks> scores = scoreTile(tile, state, head.keys, keyTable, keyCopy);
     if (Prefetches) {
       loadKeys(tile, p, sequence, head.keys, at, next, end);
     }
@@ -141,7 +141,7 @@ kernel void flashDecodeMatrix(
     if (!Prefetches) {
       loadValues(tile, p, sequence, head.values, at, base, end);
     }
-    accumulateValues(scores, state, tile, operands, tokens, tables.last, valueCopy, at, base, end, isCommon);
+    accumulateValues(scores, state, tile, operands, tokens, lastTable, valueCopy, at, base, end, isCommon);
     if (Prefetches) {
       loadValues(tile, p, sequence, head.values, at, next, end);
       loadValueScales(tile, p, sequence, head.values, at, next, end);
@@ -149,11 +149,10 @@ kernel void flashDecodeMatrix(
     base = next;
   }
 
-  const AttentionOutputs out = outputsOf(operands);
-  reduceRows<Chunks>(state, p, tokens, place, firstRow, pool, at, simdgroups, simdgroup, lane, out);
+  reduceRows<Chunks>(state, operands, tokens, firstRow, pool, at);
 #if MNK_HAS_DEVICE_FENCES
   if (flashMergesInKernel) {
-    mergeInKernel<Chunks, Rows>(p, tokens, place, firstRow, pool, simdgroups, simdgroup, lane, out);
+    mergeInKernel<Chunks, Rows>(operands, tokens, firstRow, pool);
   }
 #endif
 }

@@ -9,47 +9,44 @@
 #include "VectorTile.h"
 
 template <ushort KeyDim, ushort ValueDim, ushort Rows, bool FewLanes, bool IsLatent>
-kernel void flashDecodeVector(
-    MNK_ATTENTION_PARAMETERS threadgroup float* pool [[threadgroup_memory(0)]],
-    uint3 place [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+kernel void flashDecodeVector(MNK_ATTENTION_PARAMETERS) {
   using Shape = VectorShape<KeyDim, ValueDim, Rows, FewLanes, IsLatent>;
   constexpr ushort Chunks = (ValueDim + 127) / 128;
   const AttentionOperands operands{MNK_ATTENTION_ARGUMENTS};
   const AttentionTokens tokens = tokensOf(operands, place);
   constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
-  const uint rows = p.group * tokens.count;
   const uint firstRow = tokens.rowGroup * Rows;
   const VectorLane at{lane % Shape::Lanes, lane / Shape::Lanes};
 
   const CacheHead head = cacheHead(operands, tokens, keyLength(KeyDim), valueLength(ValueDim), IsLatent);
-  const Codebooks codebooks = codebooksIn(pool);
-  fillCodebooks(codebooks, simdgroup * 32u + lane, simdgroups * 32u);
+  threadgroup float* keyCodebook = pool;
+  threadgroup float* valueCodebook = pool + codebookFloats(keyCodeBits());
+  fillCodebooks(keyCodebook, valueCodebook, simdgroup * 32u + lane, simdgroups * 32u);
   VectorRows<Shape> state;
-  startRows(state, operands, tokens, head, firstRow, at, lane);
+  startRows(state, operands, tokens, head, firstRow, at);
 
   const KeyRange split = keysOfSplit(sequence, place.x);
   const uint end = split.end;
-  const KeyRange common = commonKeys(operands, tokens, 0, rows - 1u, end);
+  const KeyRange common = commonKeys(operands, tokens, 0, tokens.rows - 1u, end);
   VectorTile<Shape> tile;
   uint base = split.begin + simdgroup * Shape::Tile;
   if (base < end) {
-    loadKeys(tile, p, sequence, head.keys, at, base, end);
+    loadVectors<Shape>(tile.keys, p, sequence, head.keys, at, base, end);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);  // codebooks are filled
   while (base < end) {
-    loadValues(tile, p, sequence, head.values, at, base, end);
+    loadVectors<Shape>(tile.values, p, sequence, head.values, at, base, end);
     float scores[Shape::Scores];
-    scoreTile(scores, tile, state, head, codebooks);
+    scoreTile(scores, tile, state, head, keyCodebook, valueCodebook);
     const uint next = base + simdgroups * Shape::Tile;
     if (next < end) {  // in flight while probs and results are computed
-      loadKeys(tile, p, sequence, head.keys, at, next, end);
+      loadVectors<Shape>(tile.keys, p, sequence, head.keys, at, next, end);
     }
     const bool isCommon = base >= common.begin && base + Shape::Tile <= common.end;
     sumTransposed<Shape::Scores, Shape::Lanes / 2, 1>(scores, lane);
     maskScores(scores, state, operands, sequence, at, base, end, isCommon);
     updateSoftmax(scores, state);
-    accumulateValues(scores, state, tile, head.values, codebooks.values, at, flashHasMask || !isCommon);
+    accumulateValues(scores, state, tile, head.values, valueCodebook, at, flashHasMask || !isCommon);
     base = next;
   }
   state.rowSum = sumOver(state.rowSum, Shape::Copies, Shape::RowLanes);
@@ -61,17 +58,16 @@ kernel void flashDecodeVector(
   storeParts(state, poolSums, poolStats, simdgroup, at, lane);
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
-  const AttentionOutputs out = outputsOf(operands);
   for (uint r = simdgroup; r < Rows; r += simdgroups) {
-    if (firstRow + r < rows) {
+    if (firstRow + r < tokens.rows) {
       const MergedRow<Chunks> row = mergedInThreadgroup<Chunks>(
           poolSums + r * ValueDim, Rows * ValueDim, poolStats + r, Rows, simdgroups, p.finish.lanes, lane);
-      finishPart<Chunks>(row, p, rowIndex(p, tokens, firstRow + r), place.x, lane, out);
+      finishPart<Chunks>(row, operands, rowIndex(p, tokens, firstRow + r));
     }
   }
 #if MNK_HAS_DEVICE_FENCES
   if (flashMergesInKernel) {
-    mergeInKernel<Chunks, Rows>(p, tokens, place, firstRow, pool, simdgroups, simdgroup, lane, out);
+    mergeInKernel<Chunks, Rows>(operands, tokens, firstRow, pool);
   }
 #endif
 }

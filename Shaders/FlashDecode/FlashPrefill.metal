@@ -5,20 +5,26 @@
 #include "PrefillRows.h"
 
 template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Keys>
-kernel void flashPrefill(
-    MNK_ATTENTION_PARAMETERS threadgroup float* pool [[threadgroup_memory(0)]],
-    uint3 place [[threadgroup_position_in_grid]], uint3 grid [[threadgroups_per_grid]],
-    uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  typedef PrefillShape<T, Dim, Extra, RowBlocks, Keys> Shape;
-  constexpr bool IsLatent = Shape::IsLatent;
+kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
+  constexpr ushort Blocks = Keys / 8;
+  constexpr bool IsLatent = Extra != 0;
+  constexpr ushort KeyDim = IsLatent ? Extra : Dim;
+  constexpr ushort ValuePairing = IsLatent ? kSingleVectors : kValuePairs;
+  constexpr ushort KeyPairing = IsLatent || Blocks % 2 != 0 ? kSingleVectors : kKeyPairs;
+  constexpr ushort ValueVectors = vectorsOfUnit(ValuePairing);
+  constexpr ushort KeyVectors = vectorsOfUnit(KeyPairing);
+  // What threads keep of the next tile, so that its loads overlap with the arithmetic of this one: all of it if there
+  // are at least eight simdgroups.
+  constexpr uint Parts = IsLatent ? 4 : Dim > 64 && Keys * sizeof(T) <= 32 ? 2 : 1;  // as planned, at most
+  constexpr ushort ValueUnits = (Keys * Dim * Parts / (8 * ValueVectors) + 255) / 256;
+  constexpr ushort KeyUnits = (Keys * KeyDim * Parts / (8 * KeyVectors) + 255) / 256;
+  constexpr uint Vectors = IsLatent ? Keys : 2 * Keys;  // queries that fit in the memory of the tiles
   const AttentionOperands operands{MNK_ATTENTION_ARGUMENTS};
   const uint threads = simdgroups * 32u;
   const uint threadIndex = simdgroup * 32u + lane;
-  // Keys and values are shared out from opposite ends, because there may be more threads than units.
-  const uint reversed = threads - 1u - threadIndex;
   const MatrixLane at = matrixLane(lane);
 
+  // Threadgroups that have fewer simdgroups than were planned share the rows of each that was.
   const uint sharing = grid.z / plannedGroups(operands);
   const uint share = sharing > 1u ? place.z % sharing : 0u;
   if (sharing > 1u) {
@@ -26,13 +32,29 @@ kernel void flashPrefill(
   }
   const AttentionTokens tokens = tokensOf(operands, place);
   constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
-  const PrefillRows rows = prefillRows<Shape::OwnRows>(p, tokens, share, simdgroups, simdgroup);
+  const PrefillRows rows = prefillRows<8 * RowBlocks>(operands, tokens, share);
   if (rows.count == 0u) {
     return;
   }
-  const CacheHead head =
-      cacheHead(operands, tokens, Shape::KeyDim * flashSimdgroupsPerRow, Dim * flashSimdgroupsPerRow, IsLatent);
-  const PrefillMemory<T> memory = memoryIn<Shape>(pool, head);
+
+  const uint keyDim = KeyDim * flashSimdgroupsPerRow;
+  const uint headDim = Dim * flashSimdgroupsPerRow;
+  const CacheHead head = cacheHead(operands, tokens, keyDim, headDim, IsLatent);
+  const uint keyStride = KeyVectors * kFlashPrefillKeyStride(keyDim);
+  const uint valueStride = IsLatent ? kFlashPrefillKeyStride(headDim) : kFlashPrefillPairStride(headDim);
+  threadgroup T* keyTile = reinterpret_cast<threadgroup T*>(pool);
+  threadgroup T* valueTile = keyTile + Keys / KeyVectors * keyStride;
+  threadgroup float* keyScaleTile = reinterpret_cast<threadgroup float*>(valueTile + Keys / ValueVectors * valueStride);
+  threadgroup float* valueScaleTile = keyScaleTile + Keys;
+  threadgroup float2* rowStats = reinterpret_cast<threadgroup float2*>(keyScaleTile);
+  threadgroup float* keyCodebook = keyScaleTile + 4 * Keys;
+  threadgroup float* valueCodebook = keyCodebook + codebookFloats(keyCodeBits());
+  threadgroup float2* parts = reinterpret_cast<threadgroup float2*>(valueCodebook + codebookFloats(valueCodeBits())) +
+                              rows.rowGroup * flashSimdgroupsPerRow * (RowBlocks * Blocks * 32);
+  // Keys and values are shared out from opposite ends, because there may be more threads than units.
+  PrefillUnits<KeyUnits, Keys, KeyPairing> keyUnits{head.keys, keyStride, threadIndex, threads, {}};
+  PrefillUnits<ValueUnits, Keys, ValuePairing> valueUnits{
+      head.values, valueStride, threads - 1u - threadIndex, threads, {}};
 
   // Rows are ordered by position: the first row sees the oldest keys and the last row the newest.
   const uint windowBegin = attentionRow(operands, tokens, rows.first).firstKey;
@@ -40,34 +62,27 @@ kernel void flashPrefill(
   const KeyRange split = keysOfSplit(sequence, place.x);
   const uint end = min(split.end, lastEnd);
   uint base = flashSeesPinned ? split.begin : max(split.begin, windowBegin);
-  CachePiece<8> nextKeys[Shape::KeyUnits * Shape::KeyVectors];
-  CachePiece<8> nextValues[Shape::ValueUnits * Shape::ValueVectors];
-  fetchUnits<Shape::KeyUnits, Keys, Shape::KeyPairing>(
-      nextKeys, memory.keys, p, sequence, base, end, threadIndex, threads);
-  fetchUnits<Shape::ValueUnits, Keys, Shape::ValuePairing>(
-      nextValues, memory.values, p, sequence, base, end, reversed, threads);
-  fillCodebooks(memory.codebooks, threadIndex, threads);
-
+  fetchUnits(keyUnits, p, sequence, base, end);
+  fetchUnits(valueUnits, p, sequence, base, end);
+  fillCodebooks(keyCodebook, valueCodebook, threadIndex, threads);
   MatrixRows<T, Dim + Extra, Dim, RowBlocks> state;
   startSoftmax(state);
   if (usesQueriesAsTheyAre(sizeof(T) == 2)) {
-    loadQueries<Shape>(state, operands, tokens, rows, at);
+    loadQueries(state, operands, tokens, rows, at);
   } else {
-    prepareQueries<Shape>(state, memory, operands, tokens, rows, at, simdgroups, simdgroup, lane);
+    prepareQueries<Vectors>(state, keyTile, rowStats, operands, tokens, rows, at);
   }
 
   // Keys that the simdgroup's rows see: some row those in [ownBegin, ownEnd), each row those of `common`.
-  const uint firstOwn = min(rows.first + rows.own, p.group * tokens.count - 1u);
-  const uint lastOwn = min(rows.first + min(rows.own + Shape::OwnRows, rows.count) - 1u, p.group * tokens.count - 1u);
-  const AttentionRow oldest = attentionRow(operands, tokens, firstOwn);
-  const AttentionRow newest = attentionRow(operands, tokens, lastOwn);
+  const uint first = rows.first + rows.own;
+  const uint last = rows.first + min(rows.own + 8u * RowBlocks, rows.count) - 1u;
+  const AttentionRow oldest = attentionRow(operands, tokens, min(first, tokens.rows - 1u));
+  const AttentionRow newest = attentionRow(operands, tokens, min(last, tokens.rows - 1u));
   const uint ownBegin = flashSeesPinned ? 0u : oldest.firstKey;
   const uint ownEnd = newest.endKey;
   const KeyRange common{newest.firstKey, min(end, oldest.endKey)};
-  const PrefillLane<T> own = prefillLane<Shape>(memory, rows.rowGroup, rows.part, at);
   if (!IsLatent) {
-    storeUnits<Shape::KeyUnits, Keys, Shape::KeyPairing>(
-        memory.keys, nextKeys, p, sequence, base, end, threadIndex, threads);
+    storeUnits(keyUnits, keyTile, keyScaleTile, keyCodebook, p, sequence, base, end);
   }
   while (base < end) {
     uint next = base + Keys;
@@ -76,61 +91,54 @@ kernel void flashPrefill(
     }
     // The keys of this tile are stored; all simdgroups are done with the previous values.
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    storeUnits<Shape::ValueUnits, Keys, Shape::ValuePairing>(
-        memory.values, nextValues, p, sequence, base, end, reversed, threads);
+    storeUnits(valueUnits, valueTile, valueScaleTile, valueCodebook, p, sequence, base, end);
     if (IsLatent) {
-      storeUnits<Shape::KeyUnits, Keys, Shape::KeyPairing>(
-          memory.keys, nextKeys, p, sequence, base, end, threadIndex, threads);
+      storeUnits(keyUnits, keyTile, keyScaleTile, keyCodebook, p, sequence, base, end);
       threadgroup_barrier(mem_flags::mem_threadgroup);  // values are keys too
-      fetchUnits<Shape::ValueUnits, Keys, Shape::ValuePairing>(
-          nextValues, memory.values, p, sequence, next, end, reversed, threads);
+      fetchUnits(valueUnits, p, sequence, next, end);
     }
-    fetchUnits<Shape::KeyUnits, Keys, Shape::KeyPairing>(
-        nextKeys, memory.keys, p, sequence, next, end, threadIndex, threads);
+    fetchUnits(keyUnits, p, sequence, next, end);
 
     const bool isUsed = rows.isUsed && base < ownEnd && base + Keys > ownBegin;
-    MatrixScores<RowBlocks, Shape::Blocks> scores;
+    MatrixScores<RowBlocks, Blocks> scores;
     if (isUsed) {
-      scores = scoreTile<Shape>(state, memory, own, rows.part, lane);
+      scores = scoreTile<KeyPairing, Blocks>(
+          state, keyTile, keyStride, keyScaleTile, valueTile, valueStride, valueScaleTile, parts, rows.part, at, lane);
     }
     // Values and partial products are stored; all simdgroups are done with the keys.
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (!IsLatent && next < end) {
-      storeUnits<Shape::KeyUnits, Keys, Shape::KeyPairing>(
-          memory.keys, nextKeys, p, sequence, next, end, threadIndex, threads);
-      fetchUnits<Shape::ValueUnits, Keys, Shape::ValuePairing>(
-          nextValues, memory.values, p, sequence, next, end, reversed, threads);
+      storeUnits(keyUnits, keyTile, keyScaleTile, keyCodebook, p, sequence, next, end);
+      fetchUnits(valueUnits, p, sequence, next, end);
     }
     if (isUsed) {
-      if (flashSimdgroupsPerRow > 1u) {
-        sumParts(scores, own.parts, lane);
-      }
-      scaleScores<IsLatent>(scores, state);
+      completeScores(scores, state, parts, lane);
       const bool isCommon = base >= common.begin && base + Keys <= common.end;
       if (changesScores() || !isCommon) {
-        setRows(state, operands, tokens, rows, at);
+        setRows(state, operands, tokens, first, at);  // most tiles do not need them, so they are not kept in registers
         maskScores(scores, state, operands, sequence, base + keyOfRow(at.row), end, isCommon);
       }
       updateSoftmax(scores, state);
       if (kvHasQuantizedValues) {
-        float scales[Shape::Blocks];
+        float scales[Blocks];
         MNK_UNROLL
-        for (ushort n = 0; n < Shape::Blocks; ++n) {
-          scales[n] = own.valueScales[n * 8u];
+        for (ushort n = 0; n < Blocks; ++n) {
+          scales[n] = valueScaleTile[startOfScales<Dim, Blocks>(rows.part, at) + n * 8u];
         }
         scaleProbs(scores, state, scales, flashHasMask || !isCommon);
       }
       const bool mayHaveSpecials = !kvHasQuantizedValues && (flashHasMask || !isCommon);
-      accumulateValues<!IsLatent>(scores, state, own.values, memory.values.stride, mayHaveSpecials, at, lane);
+      threadgroup const T* own = valueTile + rows.part * Dim * ValueVectors;
+      accumulateValues<!IsLatent>(scores, state, own, valueStride, mayHaveSpecials, at, lane);
     }
     base = next;
   }
 
-  const AttentionOutputs out = outputsOf(operands);
   if (flashIsSplit || !kvHasQuantizedValues || kvIsUnrotated) {
-    storeRows(state, p, tokens, rows, place.x, at, out);
-  } else {
-    finishRows<Shape>(state, pool, memory.rowStats, p, tokens, rows, at, simdgroups, simdgroup, lane, out);
+    storeRows(state, operands, tokens, rows, at);
+  } else {  // the inverse rotation needs whole rows
+    constexpr uint ResultRows = Vectors * sizeof(T) / 4;
+    finishRows<ResultRows>(state, pool, rowStats, operands, tokens, rows, at);
   }
 }
 

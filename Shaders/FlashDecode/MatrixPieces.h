@@ -181,20 +181,17 @@ MNK_SHARED void fillTable(
   }
 }
 
-// The tables of a threadgroup, and the entries with the number of the thread.
+// The tables of a threadgroup: that of keys, if there are two, and the last one, of values or of both. Their entries
+// are those with the number of the thread.
 struct MatrixTables {
-  threadgroup half2* keys;
-  threadgroup half2* last;  // of values, or of both
-  uint bytes;               // of each
+  uint bytes;  // of each
   uint lastBits;
   uint keyEntry;
   uint lastEntry;
 };
-inline MatrixTables tablesIn(threadgroup float* pool, uint threadIndex) {
+inline MatrixTables matrixTables(uint threadIndex) {
   MatrixTables tables;
   tables.bytes = 1u << (hasTwoTables() ? flashTableBits - 1u : flashTableBits);
-  tables.keys = reinterpret_cast<threadgroup half2*>(pool);
-  tables.last = hasTwoTables() ? tables.keys + tables.bytes / 4u : tables.keys;
   tables.lastBits = looksUpLevels(kvValueBits) ? kvValueBits : kvKeyBits;
   tables.keyEntry = hasTwoTables() ? tableEntry(kvKeyBits, threadIndex) : 0u;
   tables.lastEntry = looksUpLevels(tables.lastBits) ? tableEntry(tables.lastBits, threadIndex) : 0u;

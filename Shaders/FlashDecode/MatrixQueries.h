@@ -82,22 +82,24 @@ template <ushort Rows, ushort Chunks, ushort Dim, ushort RowBlocks>
 inline void prepareQueries(
     thread QueryShare<Dim, RowBlocks>& share, thread MatrixRows<half, Dim, Dim, RowBlocks>& rows, thread float4* x,
     thread const AttentionOperands& operands, AttentionTokens tokens, uint firstRow, uint headDim, MatrixTables tables,
-    MatrixLane at, uint simdgroups, uint simdgroup, uint lane) {
-  const uint lastRow = operands.p.group * tokens.count - 1u;
+    threadgroup half2* keyTable, threadgroup half2* lastTable, MatrixLane at) {
+  const uint simdgroup = operands.simdgroup;
+  const uint simdgroups = operands.simdgroups;
+  const uint lane = operands.lane;
   const uint threadIndex = simdgroup * 32u + lane;
   const bool hasTable = looksUpLevels(tables.lastBits);
   const uint end = hasTable ? tables.bytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
   if (hasTwoTables()) {
-    fillTable(tables.keys, kvKeyBits, tables.keyEntry, 0, tables.bytes, threadIndex, simdgroups * 32u);
+    fillTable(keyTable, kvKeyBits, tables.keyEntry, 0, tables.bytes, threadIndex, simdgroups * 32u);
   }
   if (hasTable) {
-    fillTable(tables.last, tables.lastBits, tables.lastEntry, 0, end, threadIndex, simdgroups * 32u);
+    fillTable(lastTable, tables.lastBits, tables.lastEntry, 0, end, threadIndex, simdgroups * 32u);
   }
-  threadgroup float* prepared = reinterpret_cast<threadgroup float*>(tables.last) + end / 4u;
+  threadgroup float* prepared = reinterpret_cast<threadgroup float*>(lastTable) + end / 4u;
   // Each simdgroup runs the loop at least once; otherwise the compiler would sink the first load into the loop.
   for (uint r = simdgroup; r < max(simdgroup + 1u, uint(Rows)); r += simdgroups) {
     if (r != simdgroup) {
-      const ulong start = queryStart(operands.p, tokens, min(firstRow + r, lastRow));
+      const ulong start = queryStart(operands.p, tokens, min(firstRow + r, tokens.rows - 1u));
       loadQuery<Chunks>(x, operands.queries, start, headDim, queryLanes(Dim, Chunks), lane);
     }
     prepareQuery<Dim, Rows, Chunks>(prepared, x, r, operands, tokens.kvHead, headDim, lane);
@@ -106,7 +108,7 @@ inline void prepareQueries(
   readQueries<Rows>(share, rows, prepared, at, operands.p.queryScale);
   if (hasTable) {
     threadgroup_barrier(mem_flags::mem_threadgroup);  // queries are read
-    fillTable(tables.last, tables.lastBits, tables.lastEntry, end, tables.bytes, threadIndex, simdgroups * 32u);
+    fillTable(lastTable, tables.lastBits, tables.lastEntry, end, tables.bytes, threadIndex, simdgroups * 32u);
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
 }
@@ -116,10 +118,9 @@ template <ushort Dim, ushort RowBlocks>
 inline void loadQueries(
     thread QueryShare<Dim, RowBlocks>& share, thread const AttentionOperands& operands, AttentionTokens tokens,
     uint firstRow, MatrixLane at) {
-  const uint lastRow = operands.p.group * tokens.count - 1u;
   MNK_UNROLL
   for (ushort r = 0; r < 2 * RowBlocks; ++r) {
-    const uint row = min(firstRow + r / 2 * 8u + at.column + r % 2, lastRow);
+    const uint row = min(firstRow + r / 2 * 8u + at.column + r % 2, tokens.rows - 1u);
     const ulong start = queryStart(operands.p, tokens, row);
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 32; ++i) {
@@ -128,24 +129,16 @@ inline void loadQueries(
   }
 }
 
-// Sets the rows and the matrices of their queries.
+// Sets the matrices of the queries.
 template <ushort Dim, ushort RowBlocks>
-inline void setRows(
-    thread MatrixRows<half, Dim, Dim, RowBlocks>& rows, thread QueryShare<Dim, RowBlocks>& share,
-    thread const AttentionOperands& operands, AttentionTokens tokens, uint firstRow, MatrixLane at) {
-  const uint lastRow = operands.p.group * tokens.count - 1u;
+inline void setQueries(
+    thread MatrixRows<half, Dim, Dim, RowBlocks>& rows, thread QueryShare<Dim, RowBlocks>& share, MatrixLane at) {
   MNK_UNROLL
-  for (ushort b = 0; b < RowBlocks; ++b) {
-    MNK_UNROLL
-    for (ushort i = 0; i < Dim / 8; ++i) {
-      const uint2 pair = elementsOfPair<Dim / 4>(i, kvKeyBits);
-      const half2 first = elementOfBoth(share.of[b][0], share.of[b][1], pair.x);
-      const half2 second = elementOfBoth(share.of[b][0], share.of[b][1], pair.y);
-      rows.query[b][i] = matrixOf(at.row % 2u == 0u ? first : second);
-    }
-    MNK_UNROLL
-    for (ushort side = 0; side < 2; ++side) {
-      rows.row[b][side] = attentionRow(operands, tokens, min(firstRow + b * 8u + at.column + side, lastRow));
-    }
+  for (ushort i = 0; i < RowBlocks * (Dim / 8); ++i) {
+    const ushort b = i / (Dim / 8);
+    const uint2 pair = elementsOfPair<Dim / 4>(i % (Dim / 8), kvKeyBits);
+    const half2 first = elementOfBoth(share.of[b][0], share.of[b][1], pair.x);
+    const half2 second = elementOfBoth(share.of[b][0], share.of[b][1], pair.y);
+    rows.query[b][i % (Dim / 8)] = matrixOf(at.row % 2u == 0u ? first : second);
   }
 }

@@ -42,6 +42,18 @@ inline void startSoftmax(thread MatrixRows<T, Queries, Dim, RowBlocks>& rows) {
   }
 }
 
+// Sets a lane's rows. Rows past the last one repeat it.
+template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void setRows(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, thread const AttentionOperands& operands,
+    AttentionTokens tokens, uint first, MatrixLane at) {
+  MNK_UNROLL
+  for (ushort r = 0; r < 2 * RowBlocks; ++r) {
+    const uint row = min(first + r / 2 * 8u + at.column + r % 2, tokens.rows - 1u);
+    rows.row[r / 2][r % 2] = attentionRow(operands, tokens, row);
+  }
+}
+
 template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 inline void scaleResults(thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, ushort b, float2 factor) {
   MNK_UNROLL

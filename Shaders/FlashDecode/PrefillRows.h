@@ -22,17 +22,15 @@ struct PrefillRows {
 // Threadgroups that have fewer simdgroups than were planned share the rows of each that was: `sharing` of them, of
 // which this is number `share`.
 template <ushort OwnRows>
-inline PrefillRows prefillRows(
-    constant FlashDecodeParams& p, AttentionTokens tokens, uint share, uint simdgroups, uint simdgroup) {
+inline PrefillRows prefillRows(thread const AttentionOperands& operands, AttentionTokens tokens, uint share) {
   PrefillRows result;
-  result.rowGroup = simdgroup / flashSimdgroupsPerRow;
-  result.rowGroups = simdgroups / flashSimdgroupsPerRow;
-  result.part = simdgroup - result.rowGroup * flashSimdgroupsPerRow;
-  const uint rows = p.group * tokens.count;
+  result.rowGroup = operands.simdgroup / flashSimdgroupsPerRow;
+  result.rowGroups = operands.simdgroups / flashSimdgroupsPerRow;
+  result.part = operands.simdgroup - result.rowGroup * flashSimdgroupsPerRow;
   // Tiles of the newest rows have the most keys and are scheduled first, to balance the load.
   const uint tileIndex = tokens.rowGroups - 1u - tokens.rowGroup;
-  const uint tileRows = kFlashPrefillTileRows(rows, tokens.rowGroups, OwnRows);
-  const uint tileEnd = min((tileIndex + 1u) * tileRows, rows);
+  const uint tileRows = kFlashPrefillTileRows(tokens.rows, tokens.rowGroups, OwnRows);
+  const uint tileEnd = min((tileIndex + 1u) * tileRows, tokens.rows);
   result.first = tileIndex * tileRows + share * result.rowGroups * OwnRows;
   result.count = result.first < tileEnd ? min(result.rowGroups * OwnRows, tileEnd - result.first) : 0u;
   result.own = result.rowGroup * OwnRows;
@@ -93,19 +91,18 @@ inline bool usesQueriesAsTheyAre(bool isHalf) {
 }
 
 // Loads queries that need no preparation.
-template <typename Shape, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 inline void loadQueries(
     thread MatrixRows<T, Queries, Dim, RowBlocks>& state, thread const AttentionOperands& operands,
     AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
-  constexpr ushort Extra = Shape::Extra;
-  const uint lastRow = operands.p.group * tokens.count - 1u;
-  const uint latentDim = Shape::IsLatent ? Dim * flashSimdgroupsPerRow : 0u;
+  constexpr ushort Extra = Queries - Dim;
+  const uint latentDim = Extra != 0 ? Dim * flashSimdgroupsPerRow : 0u;
   device const half* from = reinterpret_cast<device const half*>(operands.queries);
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     const uint row = rows.first + rows.own + b * 8u + at.column;
-    device const half* left = from + queryStart(operands.p, tokens, min(row, lastRow));
-    device const half* right = from + queryStart(operands.p, tokens, min(row + 1u, lastRow));
+    device const half* left = from + queryStart(operands.p, tokens, min(row, tokens.rows - 1u));
+    device const half* right = from + queryStart(operands.p, tokens, min(row + 1u, tokens.rows - 1u));
     setQueries<0, Dim>(state, b, left + rows.part * Dim, right + rows.part * Dim, at);
     left += latentDim + rows.part * Extra;
     right += latentDim + rows.part * Extra;
@@ -115,57 +112,42 @@ inline void loadQueries(
   }
 }
 
-// Prepares queries in the memory of the tile, as many at a time as fit, and reads them.
-template <typename Shape, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+// Prepares queries in the memory of the tiles, `Vectors` at a time, and reads them.
+template <uint Vectors, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 inline void prepareQueries(
-    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, thread const PrefillMemory<T>& memory,
-    thread const AttentionOperands& operands, AttentionTokens tokens, PrefillRows rows, MatrixLane at, uint simdgroups,
-    uint simdgroup, uint lane) {
-  constexpr ushort Extra = Shape::Extra;
-  constexpr uint Vectors = Shape::IsLatent ? Shape::Keys : 2 * Shape::Keys;
-  const uint lastRow = operands.p.group * tokens.count - 1u;
-  const uint latentDim = Shape::IsLatent ? Dim * flashSimdgroupsPerRow : 0u;
-  const uint keyDim = Shape::KeyDim * flashSimdgroupsPerRow;
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, threadgroup T* queries, threadgroup float2* rowStats,
+    thread const AttentionOperands& operands, AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
+  const uint simdgroup = operands.simdgroup;
+  const uint simdgroups = operands.simdgroups;
+  constexpr ushort Extra = Queries - Dim;
+  const uint latentDim = Extra != 0 ? Dim * flashSimdgroupsPerRow : 0u;
+  const uint keyDim = (Extra != 0 ? Extra : Dim) * flashSimdgroupsPerRow;
   const uint stride = latentDim + keyDim + kFlashPrefillRowPadding;
-  threadgroup T* tile = memory.keys.elements;
   for (uint first = 0; first < rows.count; first += Vectors) {
     threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous queries
-    for (uint r = first + simdgroup; r < min(first + Vectors, rows.rowGroups * Shape::OwnRows); r += simdgroups) {
-      const ulong start = queryStart(operands.p, tokens, min(rows.first + r, lastRow));
-      prepareRow<T, Shape::IsLatent>(
-          tile + (r - first) * stride, memory.rowStats + (r - first), operands, tokens.kvHead, start, latentDim, keyDim,
-          lane);
+    for (uint r = first + simdgroup; r < min(first + Vectors, rows.rowGroups * 8u * RowBlocks); r += simdgroups) {
+      const ulong start = queryStart(operands.p, tokens, min(rows.first + r, tokens.rows - 1u));
+      prepareRow<T, Extra != 0>(
+          queries + (r - first) * stride, rowStats + (r - first), operands, tokens.kvHead, start, latentDim, keyDim,
+          operands.lane);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
       const uint r = rows.own + b * 8u;
       if (rows.isUsed && r >= first && r < first + Vectors) {
-        threadgroup const T* left = tile + (r - first + at.column) * stride;
+        threadgroup const T* left = queries + (r - first + at.column) * stride;
         setQueries<0, Dim>(state, b, left + rows.part * Dim, left + stride + rows.part * Dim, at);
         left += latentDim + rows.part * Extra;
         setQueries<Dim, Extra>(state, b, left, left + stride, at);
-        const float2 x = memory.rowStats[r - first + at.column];
-        const float2 y = memory.rowStats[r - first + at.column + 1u];
+        const float2 x = rowStats[r - first + at.column];
+        const float2 y = rowStats[r - first + at.column + 1u];
         state.bias[b] = float2(x.x, y.x);
         state.scoreScale[b] = float2(x.y, y.y);
       }
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups have read their queries
-}
-
-// Sets the rows that a lane masks scores of. Most tiles do not need them, so they are not kept in registers.
-template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
-inline void setRows(
-    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, thread const AttentionOperands& operands,
-    AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
-  const uint lastRow = operands.p.group * tokens.count - 1u;
-  MNK_UNROLL
-  for (ushort r = 0; r < 2 * RowBlocks; ++r) {
-    const uint row = min(rows.first + rows.own + r / 2 * 8u + at.column + r % 2, lastRow);
-    state.row[r / 2][r % 2] = attentionRow(operands, tokens, row);
-  }
 }
 
 // Stores a simdgroup's elements of a row, which need no rotation, as a result or as a part.
@@ -199,8 +181,8 @@ inline void storeFromMatrices(
 }
 template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 inline void storeRows(
-    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, constant FlashDecodeParams& p, AttentionTokens tokens,
-    PrefillRows rows, uint split, MatrixLane at, AttentionOutputs out) {
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& state, thread const AttentionOperands& operands,
+    AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     const float2 rowSum = sumOfColumns(state.rowSum[b]);
@@ -208,14 +190,14 @@ inline void storeRows(
     for (ushort side = 0; side < 2; ++side) {
       const uint r = rows.own + b * 8u + at.column + side;
       if (rows.isUsed && r < rows.count) {
-        const ulong row = rowIndex(p, tokens, rows.first + r);
-        storeFromMatrices(state, b, side, rowSum[side], p, row, split, rows.part, at, out);
+        const ulong row = rowIndex(operands.p, tokens, rows.first + r);
+        storeFromMatrices(state, b, side, rowSum[side], operands.p, row, operands.place.x, rows.part, at, operands.out);
       }
     }
   }
 }
 
-// Stores a simdgroup's elements of those rows that fit in threadgroup memory, from row `first` on.
+// Stores a simdgroup's elements of `ResultRows` rows from `first` on.
 template <uint ResultRows, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 inline void storeInThreadgroup(
     thread MatrixRows<T, Queries, Dim, RowBlocks>& state, threadgroup float* results, uint stride,
@@ -244,21 +226,23 @@ inline void storeInThreadgroup(
     }
   }
 }
-// Finishes rows that the inverse rotation needs whole, as many at a time as fit in the memory of the tiles.
-template <typename Shape, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+// Finishes rows that the inverse rotation needs whole, `ResultRows` at a time, in the memory of the tiles.
+template <uint ResultRows, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 inline void finishRows(
     thread MatrixRows<T, Queries, Dim, RowBlocks>& state, threadgroup float* pool, threadgroup float2* rowStats,
-    constant FlashDecodeParams& p, AttentionTokens tokens, PrefillRows rows, MatrixLane at, uint simdgroups,
-    uint simdgroup, uint lane, AttentionOutputs out) {
-  constexpr ushort Chunks = Shape::IsLatent ? kLatentChunks : kPrefillChunks;
-  constexpr uint ResultRows = (Shape::IsLatent ? Shape::Keys : 2 * Shape::Keys) * sizeof(T) / 4;
+    thread const AttentionOperands& operands, AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
+  constant FlashDecodeFinish& p = operands.p.finish;
+  const uint simdgroup = operands.simdgroup;
+  const uint simdgroups = operands.simdgroups;
+  const uint lane = operands.lane;
+  constexpr ushort Chunks = Queries != Dim ? kLatentChunks : kPrefillChunks;
   const uint stride = Dim * flashSimdgroupsPerRow + kFlashPrefillRowPadding;
   for (uint first = 0; first < rows.count; first += ResultRows) {
     threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the tile or previous results
     storeInThreadgroup<ResultRows>(state, pool, stride, rowStats, rows, first, at);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (uint r = first + simdgroup; r < min(first + ResultRows, rows.count); r += simdgroups) {
-      const uint from = min(lane, p.finish.lanes - 1u) * Chunks;
+      const uint from = min(lane, p.lanes - 1u) * Chunks;
       MergedRow<Chunks> row;
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
@@ -266,7 +250,7 @@ inline void finishRows(
       }
       row.rowMax = rowStats[r - first].x;
       row.rowSum = rowStats[r - first].y;
-      finishRow<Chunks>(row, p.finish, rowIndex(p, tokens, rows.first + r), lane, out);
+      finishRow<Chunks>(row, p, rowIndex(operands.p, tokens, rows.first + r), lane, operands.out);
     }
   }
 }

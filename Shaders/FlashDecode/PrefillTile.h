@@ -135,20 +135,6 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> multiplyKeys(
   return products;
 }
 
-// Sums the products that the simdgroups sharing these rows have stored, from `first` on. All of them sum in the same
-// order and so get bit-identical scores.
-template <ushort RowBlocks, ushort Blocks>
-MNK_SHARED void sumParts(thread MatrixScores<RowBlocks, Blocks>& products, threadgroup const float2* first, uint lane) {
-  MNK_UNROLL
-  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-    float2 sum = first[i * 32u + lane];
-    for (uint part = 1; part < flashSimdgroupsPerRow; ++part) {
-      sum += first[(part * (RowBlocks * Blocks) + i) * 32u + lane];
-    }
-    products.of[i / Blocks][i % Blocks] = sum;
-  }
-}
-
 inline bool isFiniteBits(float x) {
   return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
 }
@@ -243,65 +229,59 @@ inline void accumulateValues(
   }
 }
 
-// Where a lane's elements of a tile start: those of its simdgroup's part of the rows.
-template <typename T>
-struct PrefillLane {
-  threadgroup const T* keys;
-  threadgroup const T* valueKeys;  // values of a latent cache, as keys
-  threadgroup const T* values;     // of the simdgroup
-  threadgroup const float* keyScales;
-  threadgroup const float* valueScales;
-  threadgroup float2* parts;  // of the simdgroups that share these rows
-};
-template <typename Shape, typename T>
-inline PrefillLane<T> prefillLane(thread const PrefillMemory<T>& memory, uint rowGroup, uint part, MatrixLane at) {
-  PrefillLane<T> lane;
-  lane.values = memory.values.elements + part * Shape::Dim * Shape::ValueVectors;
-  lane.keys = memory.keys.elements + part * Shape::KeyDim * Shape::KeyVectors +
-              startOfKeys<Shape::KeyPairing>(memory.keys.stride, at);
-  lane.valueKeys = lane.values + startOfKeys<kSingleVectors>(memory.values.stride, at);
-  lane.keyScales = memory.keys.scales + keyOfRow(at.row);
-  lane.valueScales = memory.values.scales + part * Shape::Dim / kScaledElements * Shape::Keys + keyOfRow(at.row);
-  lane.parts = memory.parts + rowGroup * flashSimdgroupsPerRow * (Shape::RowBlocks * Shape::Blocks * 32);
-  return lane;
+// Where the scales of a lane's values start, of its simdgroup's part of their elements.
+template <ushort Dim, ushort Blocks>
+inline uint startOfScales(uint part, MatrixLane at) {
+  return part * Dim / kScaledElements * (8u * Blocks) + keyOfRow(at.row);
 }
 
-// Products of a simdgroup's parts of queries with the keys of a tile. If simdgroups share rows, stores the products for
-// sumParts.
-template <typename Shape, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
-inline MatrixScores<RowBlocks, Shape::Blocks> scoreTile(
-    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, thread const PrefillMemory<T>& memory,
-    thread const PrefillLane<T>& from, uint part, uint lane) {
-  constexpr ushort Blocks = Shape::Blocks;
-  MatrixScores<RowBlocks, Blocks> scores =
-      multiplyKeys<Queries - Shape::KeyDim, Shape::KeyDim, Blocks, Shape::KeyPairing>(
-          rows, from.keys, memory.keys.stride, from.keyScales, kvHasQuantizedKeys);
-  if (Shape::IsLatent) {
-    const MatrixScores<RowBlocks, Blocks> latent = multiplyKeys<0, Dim, Blocks, kSingleVectors>(
-        rows, from.valueKeys, memory.values.stride, from.valueScales, kvHasQuantizedValues);
+// Products of a simdgroup's part of the queries with keys. In a latent cache, values are keys too. If simdgroups share
+// rows, stores the products for completeScores.
+template <ushort KeyPairing, ushort Blocks, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline MatrixScores<RowBlocks, Blocks> scoreTile(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, threadgroup const T* keys, uint keyStride,
+    threadgroup const float* keyScales, threadgroup const T* values, uint valueStride,
+    threadgroup const float* valueScales, threadgroup float2* parts, uint part, MatrixLane at, uint lane) {
+  constexpr bool IsLatent = Queries != Dim;
+  constexpr ushort KeyDim = IsLatent ? Queries - Dim : Dim;
+  keys += part * KeyDim * vectorsOfUnit(KeyPairing) + startOfKeys<KeyPairing>(keyStride, at);
+  MatrixScores<RowBlocks, Blocks> scores = multiplyKeys<Queries - KeyDim, KeyDim, Blocks, KeyPairing>(
+      rows, keys, keyStride, keyScales + keyOfRow(at.row), kvHasQuantizedKeys);
+  if (IsLatent) {
+    values += part * Dim + startOfKeys<kSingleVectors>(valueStride, at);
+    const MatrixScores<RowBlocks, Blocks> rest = multiplyKeys<0, Dim, Blocks, kSingleVectors>(
+        rows, values, valueStride, valueScales + startOfScales<Dim, Blocks>(part, at), kvHasQuantizedValues);
     MNK_UNROLL
     for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-      scores.of[i / Blocks][i % Blocks] += latent.of[i / Blocks][i % Blocks];
+      scores.of[i / Blocks][i % Blocks] += rest.of[i / Blocks][i % Blocks];
     }
   }
   if (flashSimdgroupsPerRow > 1u) {
     MNK_UNROLL
     for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-      from.parts[(part * (RowBlocks * Blocks) + i) * 32u + lane] = scores.of[i / Blocks][i % Blocks];
+      parts[(part * (RowBlocks * Blocks) + i) * 32u + lane] = scores.of[i / Blocks][i % Blocks];
     }
   }
   return scores;
 }
 
-// Multiplies complete products by the scales of their queries, and adds the biases.
-template <bool IsLatent, typename T, ushort Queries, ushort Dim, ushort Blocks, ushort RowBlocks>
-inline void scaleScores(
-    thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows) {
+// Sums the products that the simdgroups sharing these rows have stored, and applies the scales and the biases of their
+// queries. All of them sum in the same order and so get bit-identical scores.
+template <typename T, ushort Queries, ushort Dim, ushort Blocks, ushort RowBlocks>
+inline void completeScores(
+    thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows,
+    threadgroup const float2* parts, uint lane) {
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
     thread float2& score = scores.of[i / Blocks][i % Blocks];
+    if (flashSimdgroupsPerRow > 1u) {
+      score = parts[i * 32u + lane];
+      for (uint part = 1; part < flashSimdgroupsPerRow; ++part) {
+        score += parts[(part * (RowBlocks * Blocks) + i) * 32u + lane];
+      }
+    }
     score *= rows.scoreScale[i / Blocks];
-    if (hasBias(IsLatent)) {
+    if (hasBias(Queries != Dim)) {
       score += rows.bias[i / Blocks];
     }
   }

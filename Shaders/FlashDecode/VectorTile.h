@@ -49,7 +49,7 @@ struct VectorLane {
 };
 
 // The rows of a simdgroup: a lane's parts of queries and results, and the softmax so far of the row whose complete
-// scores the lane gets: those of steps [ownStep, ownStep + Own).
+// scores the lane gets.
 template <typename Shape>
 struct VectorRows {
   floats<Shape::Width> query[Shape::Rows][Shape::KeyElements / Shape::Width];
@@ -60,14 +60,6 @@ struct VectorRows {
   float rowMax;
   float rowSum;
 };
-template <typename Shape>
-inline uint ownRow(VectorLane at) {
-  return at.part / Shape::RowLanes;
-}
-template <typename Shape>
-inline uint ownStep(VectorLane at) {
-  return at.part % Shape::RowLanes / Shape::Copies * Shape::Own;
-}
 
 template <typename Shape>
 struct VectorTile {
@@ -79,16 +71,16 @@ struct VectorTile {
 template <typename Shape>
 inline void startRows(
     thread VectorRows<Shape>& rows, thread const AttentionOperands& operands, AttentionTokens tokens, CacheHead head,
-    uint firstRow, VectorLane at, uint lane) {
+    uint firstRow, VectorLane at) {
+  const uint lane = operands.lane;
   constexpr ushort KeyChunks = Shape::KeyElements / 4;
   constexpr ushort LatentChunks = Shape::ValueElements / 4;
   constexpr ushort LatentDim = Shape::IsLatent ? Shape::ValueElements * Shape::Lanes : 0;
   const float scale = operands.p.queryScale;
-  const uint lastRow = operands.p.group * tokens.count - 1u;
   float biases[Shape::Rows];
   MNK_UNROLL
   for (ushort r = 0; r < Shape::Rows; ++r) {
-    const ulong start = queryStart(operands.p, tokens, min(firstRow + r, lastRow));
+    const ulong start = queryStart(operands.p, tokens, min(firstRow + r, tokens.rows - 1u));
     thread float4* query = reinterpret_cast<thread float4*>(rows.query[r]);
     loadQuery<KeyChunks>(query, operands.queries, start + LatentDim, head.keys.headDim, Shape::Lanes, lane);
     biases[r] = rotateQuery<KeyChunks>(query, operands, tokens.kvHead, head.keys.headDim, Shape::Lanes, lane, scale);
@@ -102,39 +94,29 @@ inline void startRows(
       rows.result[r][i] = floats<Shape::Width>(0.0f);
     }
   }
-  rows.row = attentionRow(operands, tokens, min(firstRow + ownRow<Shape>(at), lastRow));
+  const uint ownRow = at.part / Shape::RowLanes;
+  rows.row = attentionRow(operands, tokens, min(firstRow + ownRow, tokens.rows - 1u));
   rows.rowMax = kInitialRowMax;
   rows.rowSum = 0.0f;
   rows.bias = 0.0f;
   if (hasBias(Shape::IsLatent)) {
     MNK_UNROLL
     for (ushort r = 0; r < Shape::Rows; ++r) {
-      rows.bias = r == ownRow<Shape>(at) ? biases[r] : rows.bias;
+      rows.bias = r == ownRow ? biases[r] : rows.bias;
     }
   }
 }
 
-// Loads the keys of a tile, then its values. Past `end`, the last key is loaded again and its score is masked: without
-// a branch, the compiler can hoist the loads.
-template <typename Shape>
-inline void loadKeys(
-    thread VectorTile<Shape>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
+// Loads the keys or the values of a tile. Past `end`, the last one is loaded again and its score is masked: without a
+// branch, the compiler can hoist the loads.
+template <typename Shape, ushort Elements>
+inline void loadVectors(
+    thread CachePiece<Elements>* pieces, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     CacheVectors from, VectorLane at, uint base, uint end) {
   MNK_UNROLL
   for (ushort t = 0; t < Shape::Steps; ++t) {
     const ulong vector = vectorOfKey(p, sequence, min(base + t * Shape::Groups + at.group, end - 1u));
-    loadPiece(tile.keys[t], from, vector, at.part * Shape::KeyElements);
-    MNK_PREFETCH(from.vectors + (vector + Shape::Tile) * from.bytes + at.part * 64u);
-  }
-}
-template <typename Shape>
-inline void loadValues(
-    thread VectorTile<Shape>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
-    CacheVectors from, VectorLane at, uint base, uint end) {
-  MNK_UNROLL
-  for (ushort t = 0; t < Shape::Steps; ++t) {
-    const ulong vector = vectorOfKey(p, sequence, min(base + t * Shape::Groups + at.group, end - 1u));
-    loadPiece(tile.values[t], from, vector, at.part * Shape::ValueElements);
+    loadPiece(pieces[t], from, vector, at.part * Elements);
     MNK_PREFETCH(from.vectors + (vector + Shape::Tile) * from.bytes + at.part * 64u);
   }
 }
@@ -163,14 +145,14 @@ inline void multiplyQueries(
 template <typename Shape>
 inline void scoreTile(
     thread float* scores, thread const VectorTile<Shape>& tile, thread const VectorRows<Shape>& rows, CacheHead head,
-    Codebooks codebooks) {
+    threadgroup const float* keyCodebook, threadgroup const float* valueCodebook) {
   MNK_UNROLL
   for (ushort t = 0; t < Shape::Steps; ++t) {
     float products[Shape::Rows];
-    multiplyQueries<Shape>(products, rows.query, tile.keys[t], head.keys, codebooks.keys);
+    multiplyQueries<Shape>(products, rows.query, tile.keys[t], head.keys, keyCodebook);
     float latentProducts[Shape::Rows] = {};
     if (Shape::IsLatent) {
-      multiplyQueries<Shape>(latentProducts, rows.latentQuery, tile.values[t], head.values, codebooks.values);
+      multiplyQueries<Shape>(latentProducts, rows.latentQuery, tile.values[t], head.values, valueCodebook);
     }
     MNK_UNROLL
     for (ushort r = 0; r < Shape::Rows; ++r) {
@@ -184,9 +166,10 @@ template <typename Shape>
 inline void maskScores(
     thread float* scores, thread const VectorRows<Shape>& rows, thread const AttentionOperands& operands,
     constant FlashDecodeSequence& sequence, VectorLane at, uint base, uint end, bool isCommon) {
+  const uint ownStep = at.part % Shape::RowLanes / Shape::Copies * Shape::Own;  // the first of its `Own` ones
   MNK_UNROLL
   for (ushort i = 0; i < Shape::Own; ++i) {
-    const uint key = base + (ownStep<Shape>(at) + i) * Shape::Groups + at.group;
+    const uint key = base + (ownStep + i) * Shape::Groups + at.group;
     const bool isSeen = isCommon || (key < end && isSeenBy(operands.p, rows.row, key));
     float score = kMaskedScore;
     if (isSeen) {
@@ -292,6 +275,6 @@ inline void storeParts(
     }
   }
   if (lane < Shape::Lanes && at.part % Shape::RowLanes == 0u) {
-    stats[simdgroup * Shape::Rows + ownRow<Shape>(at)] = float2(rows.rowMax, rows.rowSum);
+    stats[simdgroup * Shape::Rows + at.part / Shape::RowLanes] = float2(rows.rowMax, rows.rowSum);
   }
 }
