@@ -39,7 +39,6 @@ struct AttentionTokens {
   uint rowGroup;   // of the threadgroup, among those of the sequence
   uint rowGroups;  // for each head of the cache
   uint count;
-  uint rows;    // of the tokens, for each head of the cache
   uint left;    // tokens from the first one to the end of the sequence, including those of later dispatches
   ulong first;  // among the tokens of all results
   ulong query;  // the first element of the first token's queries
@@ -68,7 +67,6 @@ inline AttentionTokens tokensOf(thread const AttentionOperands& operands, uint3 
     result.rowGroup = place.z - runs[found].firstGroup;
     result.rowGroups = runs[found].rowGroups;
     result.count = runs[found].rows;
-    result.rows = p.group * result.count;
     result.left = runs[found].rowsLeft;
     result.first = runs[found].firstRow;
     result.query = result.first * p.queryRowStride;
@@ -78,7 +76,6 @@ inline AttentionTokens tokensOf(thread const AttentionOperands& operands, uint3 
   result.rowGroup = place.z - result.sequence * p.rowGroups;
   result.rowGroups = p.rowGroups;
   result.count = p.rows;
-  result.rows = p.group * p.rows;
   result.left = p.allRows - p.firstRow;
   result.first = ulong(p.firstSequence + result.sequence) * p.allRows + p.firstRow;
   result.query = result.sequence * p.querySequenceStride;
@@ -92,6 +89,11 @@ inline uint plannedGroups(thread const AttentionOperands& operands) {
     return last.firstGroup + last.rowGroups;
   }
   return operands.p.rowGroups * operands.p.sequences;
+}
+
+// Rows of the tokens, of one head of the cache.
+inline uint rowsOf(constant FlashDecodeParams& p, AttentionTokens tokens) {
+  return p.group * tokens.count;
 }
 
 // The token of a row.
@@ -165,9 +167,10 @@ inline bool isSeenBy(constant FlashDecodeParams& p, AttentionRow row, uint key) 
 struct CacheHead {
   CacheVectors keys;
   CacheVectors values;
+  ulong first;  // the index of the first one
 };
 inline CacheHead cacheHead(
-    thread const AttentionOperands& operands, AttentionTokens tokens, uint keyDim, uint valueDim, bool isLatent) {
+    thread const AttentionOperands& operands, AttentionTokens tokens, uint keyDim, uint valueDim) {
   constant FlashDecodeParams& p = operands.p;
   constant FlashDecodeSequence& sequence = operands.sequences[tokens.sequence];
   const ulong first =
@@ -179,9 +182,7 @@ inline CacheHead cacheHead(
   head.values = vectorsFrom(
       operands.values, operands.valueScales, first, valueCodeBits(), valueDim, p.valueCodeBytes, p.finish.inverseRoot,
       p.valueScaleFactor);
-  if (isLatent && flashIsOneTensor) {
-    joinVectors(head.keys, head.values, first);
-  }
+  head.first = first;
   return head;
 }
 

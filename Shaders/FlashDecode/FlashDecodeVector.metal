@@ -18,7 +18,10 @@ kernel void flashDecodeVector(MNK_ATTENTION_PARAMETERS) {
   const uint firstRow = tokens.rowGroup * Rows;
   const VectorLane at{lane % Shape::Lanes, lane / Shape::Lanes};
 
-  const CacheHead head = cacheHead(operands, tokens, keyLength(KeyDim), valueLength(ValueDim), IsLatent);
+  CacheHead head = cacheHead(operands, tokens, keyLength(KeyDim), valueLength(ValueDim));
+  if (IsLatent && flashIsOneTensor) {
+    joinVectors(head.keys, head.values, head.first);
+  }
   threadgroup float* keyCodebook = pool;
   threadgroup float* valueCodebook = pool + codebookFloats(keyCodeBits());
   fillCodebooks(keyCodebook, valueCodebook, simdgroup * 32u + lane, simdgroups * 32u);
@@ -27,7 +30,7 @@ kernel void flashDecodeVector(MNK_ATTENTION_PARAMETERS) {
 
   const KeyRange split = keysOfSplit(sequence, place.x);
   const uint end = split.end;
-  const KeyRange common = commonKeys(operands, tokens, 0, tokens.rows - 1u, end);
+  const KeyRange common = commonKeys(operands, tokens, 0, rowsOf(p, tokens) - 1u, end);
   VectorTile<Shape> tile;
   uint base = split.begin + simdgroup * Shape::Tile;
   if (base < end) {
@@ -59,7 +62,7 @@ kernel void flashDecodeVector(MNK_ATTENTION_PARAMETERS) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
   for (uint r = simdgroup; r < Rows; r += simdgroups) {
-    if (firstRow + r < tokens.rows) {
+    if (firstRow + r < rowsOf(p, tokens)) {
       const MergedRow<Chunks> row = mergedInThreadgroup<Chunks>(
           poolSums + r * ValueDim, Rows * ValueDim, poolStats + r, Rows, simdgroups, p.finish.lanes, lane);
       finishPart<Chunks>(row, operands, rowIndex(p, tokens, firstRow + r));

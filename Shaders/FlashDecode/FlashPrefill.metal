@@ -39,7 +39,10 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
 
   const uint keyDim = KeyDim * flashSimdgroupsPerRow;
   const uint headDim = Dim * flashSimdgroupsPerRow;
-  const CacheHead head = cacheHead(operands, tokens, keyDim, headDim, IsLatent);
+  CacheHead head = cacheHead(operands, tokens, keyDim, headDim);
+  if (IsLatent && flashIsOneTensor) {
+    joinVectors(head.keys, head.values, head.first);
+  }
   const uint keyStride = KeyVectors * kFlashPrefillKeyStride(keyDim);
   const uint valueStride = IsLatent ? kFlashPrefillKeyStride(headDim) : kFlashPrefillPairStride(headDim);
   threadgroup T* keyTile = reinterpret_cast<threadgroup T*>(pool);
@@ -76,8 +79,8 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
   // Keys that the simdgroup's rows see: some row those in [ownBegin, ownEnd), each row those of `common`.
   const uint first = rows.first + rows.own;
   const uint last = rows.first + min(rows.own + 8u * RowBlocks, rows.count) - 1u;
-  const AttentionRow oldest = attentionRow(operands, tokens, min(first, tokens.rows - 1u));
-  const AttentionRow newest = attentionRow(operands, tokens, min(last, tokens.rows - 1u));
+  const AttentionRow oldest = attentionRow(operands, tokens, min(first, rowsOf(p, tokens) - 1u));
+  const AttentionRow newest = attentionRow(operands, tokens, min(last, rowsOf(p, tokens) - 1u));
   const uint ownBegin = flashSeesPinned ? 0u : oldest.firstKey;
   const uint ownEnd = newest.endKey;
   const KeyRange common{newest.firstKey, min(end, oldest.endKey)};

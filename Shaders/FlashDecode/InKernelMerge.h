@@ -33,7 +33,7 @@ MNK_SHARED void mergeInKernel(
     return;
   }
   const uint headDim = p.finish.headDim;
-  const uint rows = min(uint(Rows), tokens.rows - firstRow);
+  const uint rows = min(uint(Rows), rowsOf(p, tokens) - firstRow);
   constexpr ushort Ahead = Chunks > 2 ? 4 : Chunks > 1 ? 8 : 16;
   for (uint row = operands.simdgroup; row < rows; row += operands.simdgroups) {
     const ulong index = rowIndex(p, tokens, firstRow + row);

@@ -9,11 +9,6 @@ inline bool preparesQueries() {
   return kvHasQuantizedKeys || flashQueryType != uint(kFloat16);
 }
 
-// Lanes that hold a query while it is prepared.
-constexpr ushort queryLanes(ushort dim, ushort chunks) {
-  return dim / (4 * chunks);
-}
-
 // A lane's share of the queries: for its two columns in each block of rows, groups of eight neighboring elements, of
 // which it uses one of each pair.
 template <ushort Dim, ushort RowBlocks>
@@ -35,7 +30,7 @@ template <ushort Dim, ushort Rows, ushort Chunks>
 inline void prepareQuery(
     threadgroup float* prepared, thread float4* x, uint r, thread const AttentionOperands& operands, uint kvHead,
     uint headDim, uint lane) {
-  constexpr ushort Lanes = queryLanes(Dim, Chunks);
+  constexpr ushort Lanes = Dim / (4 * Chunks);
   const float bias = rotateQuery<Chunks>(x, operands, kvHead, headDim, Lanes, lane, 1.0f);
   const float scale = normalizeQuery<Chunks>(x);
   if (r < Rows && lane < Lanes) {
@@ -99,8 +94,8 @@ inline void prepareQueries(
   // Each simdgroup runs the loop at least once; otherwise the compiler would sink the first load into the loop.
   for (uint r = simdgroup; r < max(simdgroup + 1u, uint(Rows)); r += simdgroups) {
     if (r != simdgroup) {
-      const ulong start = queryStart(operands.p, tokens, min(firstRow + r, tokens.rows - 1u));
-      loadQuery<Chunks>(x, operands.queries, start, headDim, queryLanes(Dim, Chunks), lane);
+      const ulong start = queryStart(operands.p, tokens, min(firstRow + r, rowsOf(operands.p, tokens) - 1u));
+      loadQuery<Chunks>(x, operands.queries, start, headDim, Dim / (4 * Chunks), lane);
     }
     prepareQuery<Dim, Rows, Chunks>(prepared, x, r, operands, tokens.kvHead, headDim, lane);
   }
@@ -120,7 +115,7 @@ inline void loadQueries(
     uint firstRow, MatrixLane at) {
   MNK_UNROLL
   for (ushort r = 0; r < 2 * RowBlocks; ++r) {
-    const uint row = min(firstRow + r / 2 * 8u + at.column + r % 2, tokens.rows - 1u);
+    const uint row = min(firstRow + r / 2 * 8u + at.column + r % 2, rowsOf(operands.p, tokens) - 1u);
     const ulong start = queryStart(operands.p, tokens, row);
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 32; ++i) {

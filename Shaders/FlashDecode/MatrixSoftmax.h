@@ -49,7 +49,7 @@ inline void setRows(
     AttentionTokens tokens, uint first, MatrixLane at) {
   MNK_UNROLL
   for (ushort r = 0; r < 2 * RowBlocks; ++r) {
-    const uint row = min(first + r / 2 * 8u + at.column + r % 2, tokens.rows - 1u);
+    const uint row = min(first + r / 2 * 8u + at.column + r % 2, rowsOf(operands.p, tokens) - 1u);
     rows.row[r / 2][r % 2] = attentionRow(operands, tokens, row);
   }
 }

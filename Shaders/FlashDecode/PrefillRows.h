@@ -29,8 +29,8 @@ inline PrefillRows prefillRows(thread const AttentionOperands& operands, Attenti
   result.part = operands.simdgroup - result.rowGroup * flashSimdgroupsPerRow;
   // Tiles of the newest rows have the most keys and are scheduled first, to balance the load.
   const uint tileIndex = tokens.rowGroups - 1u - tokens.rowGroup;
-  const uint tileRows = kFlashPrefillTileRows(tokens.rows, tokens.rowGroups, OwnRows);
-  const uint tileEnd = min((tileIndex + 1u) * tileRows, tokens.rows);
+  const uint tileRows = kFlashPrefillTileRows(rowsOf(operands.p, tokens), tokens.rowGroups, OwnRows);
+  const uint tileEnd = min((tileIndex + 1u) * tileRows, rowsOf(operands.p, tokens));
   result.first = tileIndex * tileRows + share * result.rowGroups * OwnRows;
   result.count = result.first < tileEnd ? min(result.rowGroups * OwnRows, tileEnd - result.first) : 0u;
   result.own = result.rowGroup * OwnRows;
@@ -101,8 +101,8 @@ inline void loadQueries(
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     const uint row = rows.first + rows.own + b * 8u + at.column;
-    device const half* left = from + queryStart(operands.p, tokens, min(row, tokens.rows - 1u));
-    device const half* right = from + queryStart(operands.p, tokens, min(row + 1u, tokens.rows - 1u));
+    device const half* left = from + queryStart(operands.p, tokens, min(row, rowsOf(operands.p, tokens) - 1u));
+    device const half* right = from + queryStart(operands.p, tokens, min(row + 1u, rowsOf(operands.p, tokens) - 1u));
     setQueries<0, Dim>(state, b, left + rows.part * Dim, right + rows.part * Dim, at);
     left += latentDim + rows.part * Extra;
     right += latentDim + rows.part * Extra;
@@ -126,7 +126,7 @@ inline void prepareQueries(
   for (uint first = 0; first < rows.count; first += Vectors) {
     threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous queries
     for (uint r = first + simdgroup; r < min(first + Vectors, rows.rowGroups * 8u * RowBlocks); r += simdgroups) {
-      const ulong start = queryStart(operands.p, tokens, min(rows.first + r, tokens.rows - 1u));
+      const ulong start = queryStart(operands.p, tokens, min(rows.first + r, rowsOf(operands.p, tokens) - 1u));
       prepareRow<T, Extra != 0>(
           queries + (r - first) * stride, rowStats + (r - first), operands, tokens.kvHead, start, latentDim, keyDim,
           operands.lane);
@@ -150,39 +150,21 @@ inline void prepareQueries(
   threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups have read their queries
 }
 
-// Stores a simdgroup's elements of a row, which need no rotation, as a result or as a part.
+// Neighboring elements `16 * n` and on of a lane's row.
 template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
-inline void storeFromMatrices(
-    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, ushort b, ushort side, float rowSum,
-    constant FlashDecodeParams& p, ulong row, uint split, uint part, MatrixLane at, AttentionOutputs out) {
-  const float rowMax = rows.rowMax[b][side];
-  const bool isFirst = part == 0u && at.row == 0u;
-  float factor = unitOf(rows.unit[b])[side];
-  if (!flashIsSplit) {
-    factor *= finishFactor(rowMax, rowSum, p.finish, row, isFirst, out);
-  }
-  const bool isPart = flashIsSplit || flashWritesPartials;
-  const ulong index = flashIsSplit ? row * p.splits + split : row;
-  if (isPart && isFirst) {
-    storeStats(rowMax, rowSum, out.stats, index);
-  }
-  const ulong first = index * p.finish.headDim + part * Dim + 2u * at.row;
-  MNK_UNROLL
-  for (ushort i = 0; i < Dim / 16; ++i) {
-    const float2 x =
-        float2(rows.result[b][2 * i].thread_elements()[side], rows.result[b][2 * i + 1].thread_elements()[side]) *
-        factor;
-    if (isPart) {
-      storeTwo(reinterpret_cast<device uchar*>(out.sums), uint(kFloat32), flashIsSplit, first + 16u * i, x);
-    } else {
-      storeTwo(out.into, flashIntoType, flashIsVectorizedInto, first + 16u * i, x);
-    }
-  }
+inline float2 elementsOf(thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, ushort b, ushort side, ushort n) {
+  return float2(rows.result[b][2 * n].thread_elements()[side], rows.result[b][2 * n + 1].thread_elements()[side]);
 }
+
+// Stores a simdgroup's elements of rows, which need no rotation, as results or as parts.
 template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 inline void storeRows(
     thread MatrixRows<T, Queries, Dim, RowBlocks>& state, thread const AttentionOperands& operands,
     AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
+  constant FlashDecodeParams& p = operands.p;
+  const AttentionOutputs out = operands.out;
+  const bool isPart = flashIsSplit || flashWritesPartials;
+  const bool isFirst = rows.part == 0u && at.row == 0u;
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     const float2 rowSum = sumOfColumns(state.rowSum[b]);
@@ -190,8 +172,25 @@ inline void storeRows(
     for (ushort side = 0; side < 2; ++side) {
       const uint r = rows.own + b * 8u + at.column + side;
       if (rows.isUsed && r < rows.count) {
-        const ulong row = rowIndex(operands.p, tokens, rows.first + r);
-        storeFromMatrices(state, b, side, rowSum[side], operands.p, row, operands.place.x, rows.part, at, operands.out);
+        const ulong row = rowIndex(p, tokens, rows.first + r);
+        const ulong index = flashIsSplit ? row * p.splits + operands.place.x : row;
+        float factor = unitOf(state.unit[b])[side];
+        if (!flashIsSplit) {
+          factor *= finishFactor(state.rowMax[b][side], rowSum[side], p.finish, row, isFirst, out);
+        }
+        if (isPart && isFirst) {
+          storeStats(state.rowMax[b][side], rowSum[side], out.stats, index);
+        }
+        const ulong first = index * p.finish.headDim + rows.part * Dim + 2u * at.row;
+        MNK_UNROLL
+        for (ushort i = 0; i < Dim / 16; ++i) {
+          const float2 x = elementsOf(state, b, side, i) * factor;
+          if (isPart) {
+            storeTwo(reinterpret_cast<device uchar*>(out.sums), uint(kFloat32), flashIsSplit, first + 16u * i, x);
+          } else {
+            storeTwo(out.into, flashIntoType, flashIsVectorizedInto, first + 16u * i, x);
+          }
+        }
       }
     }
   }
@@ -214,10 +213,7 @@ inline void storeInThreadgroup(
         threadgroup float* result = results + row * stride + rows.part * Dim + 2u * at.row;
         MNK_UNROLL
         for (ushort i = 0; i < Dim / 16; ++i) {
-          *reinterpret_cast<threadgroup float2*>(result + 16 * i) =
-              float2(
-                  state.result[b][2 * i].thread_elements()[side], state.result[b][2 * i + 1].thread_elements()[side]) *
-              unit;
+          *reinterpret_cast<threadgroup float2*>(result + 16 * i) = elementsOf(state, b, side, i) * unit;
         }
         if (rows.part == 0u && at.row == 0u) {
           rowStats[row] = float2(state.rowMax[b][side], rowSum[side]);

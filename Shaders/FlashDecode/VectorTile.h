@@ -80,7 +80,7 @@ inline void startRows(
   float biases[Shape::Rows];
   MNK_UNROLL
   for (ushort r = 0; r < Shape::Rows; ++r) {
-    const ulong start = queryStart(operands.p, tokens, min(firstRow + r, tokens.rows - 1u));
+    const ulong start = queryStart(operands.p, tokens, min(firstRow + r, rowsOf(operands.p, tokens) - 1u));
     thread float4* query = reinterpret_cast<thread float4*>(rows.query[r]);
     loadQuery<KeyChunks>(query, operands.queries, start + LatentDim, head.keys.headDim, Shape::Lanes, lane);
     biases[r] = rotateQuery<KeyChunks>(query, operands, tokens.kvHead, head.keys.headDim, Shape::Lanes, lane, scale);
@@ -95,7 +95,7 @@ inline void startRows(
     }
   }
   const uint ownRow = at.part / Shape::RowLanes;
-  rows.row = attentionRow(operands, tokens, min(firstRow + ownRow, tokens.rows - 1u));
+  rows.row = attentionRow(operands, tokens, min(firstRow + ownRow, rowsOf(operands.p, tokens) - 1u));
   rows.rowMax = kInitialRowMax;
   rows.rowSum = 0.0f;
   rows.bias = 0.0f;
