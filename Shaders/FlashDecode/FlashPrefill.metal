@@ -55,9 +55,11 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
   threadgroup float2* parts = reinterpret_cast<threadgroup float2*>(valueCodebook + codebookFloats(valueCodeBits())) +
                               rows.rowGroup * flashSimdgroupsPerRow * (RowBlocks * Blocks * 32);
   // Keys and values are shared out from opposite ends, because there may be more threads than units.
-  PrefillUnits<KeyUnits, Keys, KeyPairing> keyUnits{head.keys, keyStride, threadIndex, threads, {}};
-  PrefillUnits<ValueUnits, Keys, ValuePairing> valueUnits{
-      head.values, valueStride, threads - 1u - threadIndex, threads, {}};
+  const PrefillUnits<KeyUnits, Keys, KeyPairing> keyUnits{head.keys, keyStride, threadIndex, threads};
+  const PrefillUnits<ValueUnits, Keys, ValuePairing> valueUnits{
+      head.values, valueStride, threads - 1u - threadIndex, threads};
+  CachePiece<8> nextKeys[KeyUnits * KeyVectors];
+  CachePiece<8> nextValues[ValueUnits * ValueVectors];
 
   // Rows are ordered by position: the first row sees the oldest keys and the last row the newest.
   const uint windowBegin = attentionRow(operands, tokens, rows.first).firstKey;
@@ -65,8 +67,8 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
   const KeyRange split = keysOfSplit(sequence, place.x);
   const uint end = min(split.end, lastEnd);
   uint base = flashSeesPinned ? split.begin : max(split.begin, windowBegin);
-  fetchUnits(keyUnits, p, sequence, base, end);
-  fetchUnits(valueUnits, p, sequence, base, end);
+  fetchUnits(keyUnits, nextKeys, p, sequence, base, end);
+  fetchUnits(valueUnits, nextValues, p, sequence, base, end);
   fillCodebooks(keyCodebook, valueCodebook, threadIndex, threads);
   MatrixRows<T, Dim + Extra, Dim, RowBlocks> state;
   startSoftmax(state);
@@ -84,8 +86,14 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
   const uint ownBegin = flashSeesPinned ? 0u : oldest.firstKey;
   const uint ownEnd = newest.endKey;
   const KeyRange common{newest.firstKey, min(end, oldest.endKey)};
+  // Where the lane's elements and scales start, in the part of its simdgroup.
+  threadgroup const T* ownValues = valueTile + rows.part * Dim * ValueVectors;
+  threadgroup const T* laneKeys = keyTile + rows.part * KeyDim * KeyVectors + startOfKeys<KeyPairing>(keyStride, at);
+  threadgroup const T* laneValueKeys = ownValues + startOfKeys<kSingleVectors>(valueStride, at);
+  threadgroup const float* laneKeyScales = keyScaleTile + keyOfRow(at.row);
+  threadgroup const float* laneValueScales = valueScaleTile + startOfScales<Dim, Blocks>(rows.part, at);
   if (!IsLatent) {
-    storeUnits(keyUnits, keyTile, keyScaleTile, keyCodebook, p, sequence, base, end);
+    storeUnits(keyUnits, nextKeys, keyTile, keyScaleTile, keyCodebook, p, sequence, base, end);
   }
   while (base < end) {
     uint next = base + Keys;
@@ -94,25 +102,26 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
     }
     // The keys of this tile are stored; all simdgroups are done with the previous values.
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    storeUnits(valueUnits, valueTile, valueScaleTile, valueCodebook, p, sequence, base, end);
+    storeUnits(valueUnits, nextValues, valueTile, valueScaleTile, valueCodebook, p, sequence, base, end);
     if (IsLatent) {
-      storeUnits(keyUnits, keyTile, keyScaleTile, keyCodebook, p, sequence, base, end);
+      storeUnits(keyUnits, nextKeys, keyTile, keyScaleTile, keyCodebook, p, sequence, base, end);
       threadgroup_barrier(mem_flags::mem_threadgroup);  // values are keys too
-      fetchUnits(valueUnits, p, sequence, next, end);
+      fetchUnits(valueUnits, nextValues, p, sequence, next, end);
     }
-    fetchUnits(keyUnits, p, sequence, next, end);
+    fetchUnits(keyUnits, nextKeys, p, sequence, next, end);
 
     const bool isUsed = rows.isUsed && base < ownEnd && base + Keys > ownBegin;
     MatrixScores<RowBlocks, Blocks> scores;
     if (isUsed) {
       scores = scoreTile<KeyPairing, Blocks>(
-          state, keyTile, keyStride, keyScaleTile, valueTile, valueStride, valueScaleTile, parts, rows.part, at, lane);
+          state, laneKeys, keyStride, laneKeyScales, laneValueKeys, valueStride, laneValueScales, parts, rows.part, at,
+          lane);
     }
     // Values and partial products are stored; all simdgroups are done with the keys.
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (!IsLatent && next < end) {
-      storeUnits(keyUnits, keyTile, keyScaleTile, keyCodebook, p, sequence, next, end);
-      fetchUnits(valueUnits, p, sequence, next, end);
+      storeUnits(keyUnits, nextKeys, keyTile, keyScaleTile, keyCodebook, p, sequence, next, end);
+      fetchUnits(valueUnits, nextValues, p, sequence, next, end);
     }
     if (isUsed) {
       completeScores(scores, state, parts, lane);
@@ -126,13 +135,12 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
         float scales[Blocks];
         MNK_UNROLL
         for (ushort n = 0; n < Blocks; ++n) {
-          scales[n] = valueScaleTile[startOfScales<Dim, Blocks>(rows.part, at) + n * 8u];
+          scales[n] = laneValueScales[n * 8u];
         }
         scaleProbs(scores, state, scales, flashHasMask || !isCommon);
       }
       const bool mayHaveSpecials = !kvHasQuantizedValues && (flashHasMask || !isCommon);
-      threadgroup const T* own = valueTile + rows.part * Dim * ValueVectors;
-      accumulateValues<!IsLatent>(scores, state, own, valueStride, mayHaveSpecials, at, lane);
+      accumulateValues<!IsLatent>(scores, state, ownValues, valueStride, mayHaveSpecials, at, lane);
     }
     base = next;
   }

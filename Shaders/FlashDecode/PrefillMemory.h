@@ -38,15 +38,15 @@ inline void storeEight(threadgroup float* into, thread const float* x) {
   reinterpret_cast<threadgroup float4*>(into)[1] = float4(x[4], x[5], x[6], x[7]);
 }
 
-// Keys or values of a tile as threads load them. Each keeps up to `Units` units of the next tile while the simdgroups
-// compute with this one: eight elements of a vector, or of both vectors of a pair, from unit `index` on.
+// Keys or values of a tile as threads load them: in units of eight elements of a vector, or of both vectors of a pair,
+// from unit `index` on. A thread keeps up to `Units` units of the next tile, in an array of their own: in this struct,
+// it would keep all of it out of registers.
 template <ushort Units, ushort Keys, ushort Pairing>
 struct PrefillUnits {
   CacheVectors from;
   uint stride;  // elements of the tile from a vector or pair to the next
   uint index;
   uint threads;
-  CachePiece<8> next[Units * vectorsOfUnit(Pairing)];
 };
 
 // The key of a vector, or of one side of a pair, relative to the tile's first.
@@ -109,26 +109,26 @@ inline void storeUnit(
 // Loads a thread's units of the keys from `base` on.
 template <ushort Units, ushort Keys, ushort Pairing>
 inline void fetchUnits(
-    thread PrefillUnits<Units, Keys, Pairing>& units, constant FlashDecodeParams& p,
+    thread const PrefillUnits<Units, Keys, Pairing>& units, thread CachePiece<8>* next, constant FlashDecodeParams& p,
     constant FlashDecodeSequence& sequence, uint base, uint end) {
   MNK_UNROLL
   for (ushort n = 0; n < Units; ++n) {
     const uint unit = units.index + n * units.threads;
-    fetchUnit<Keys, Pairing>(units.next + n * vectorsOfUnit(Pairing), units.from, p, sequence, base, end, unit);
+    fetchUnit<Keys, Pairing>(next + n * vectorsOfUnit(Pairing), units.from, p, sequence, base, end, unit);
   }
 }
 // Stores them, and loads and stores the rest if there are few threads.
 template <ushort Units, ushort Keys, ushort Pairing, typename T>
 MNK_SHARED void storeUnits(
-    thread const PrefillUnits<Units, Keys, Pairing>& units, threadgroup T* tile, threadgroup float* scales,
-    threadgroup const float* codebook, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint base,
-    uint end) {
+    thread const PrefillUnits<Units, Keys, Pairing>& units, thread const CachePiece<8>* next, threadgroup T* tile,
+    threadgroup float* scales, threadgroup const float* codebook, constant FlashDecodeParams& p,
+    constant FlashDecodeSequence& sequence, uint base, uint end) {
   constexpr ushort Vectors = vectorsOfUnit(Pairing);
   const uint count = Keys / Vectors * (units.from.headDim / 8u);
   MNK_UNROLL
   for (ushort n = 0; n < Units; ++n) {
     if (units.index + n * units.threads < count) {
-      storeUnit(units, units.next + n * Vectors, units.index + n * units.threads, tile, scales, codebook);
+      storeUnit(units, next + n * Vectors, units.index + n * units.threads, tile, scales, codebook);
     }
   }
   for (uint unit = units.index + Units * units.threads; unit < count; unit += units.threads) {

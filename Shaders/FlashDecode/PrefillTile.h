@@ -244,13 +244,11 @@ inline MatrixScores<RowBlocks, Blocks> scoreTile(
     threadgroup const float* valueScales, threadgroup float2* parts, uint part, MatrixLane at, uint lane) {
   constexpr bool IsLatent = Queries != Dim;
   constexpr ushort KeyDim = IsLatent ? Queries - Dim : Dim;
-  keys += part * KeyDim * vectorsOfUnit(KeyPairing) + startOfKeys<KeyPairing>(keyStride, at);
-  MatrixScores<RowBlocks, Blocks> scores = multiplyKeys<Queries - KeyDim, KeyDim, Blocks, KeyPairing>(
-      rows, keys, keyStride, keyScales + keyOfRow(at.row), kvHasQuantizedKeys);
+  MatrixScores<RowBlocks, Blocks> scores =
+      multiplyKeys<Queries - KeyDim, KeyDim, Blocks, KeyPairing>(rows, keys, keyStride, keyScales, kvHasQuantizedKeys);
   if (IsLatent) {
-    values += part * Dim + startOfKeys<kSingleVectors>(valueStride, at);
-    const MatrixScores<RowBlocks, Blocks> rest = multiplyKeys<0, Dim, Blocks, kSingleVectors>(
-        rows, values, valueStride, valueScales + startOfScales<Dim, Blocks>(part, at), kvHasQuantizedValues);
+    const MatrixScores<RowBlocks, Blocks> rest =
+        multiplyKeys<0, Dim, Blocks, kSingleVectors>(rows, values, valueStride, valueScales, kvHasQuantizedValues);
     MNK_UNROLL
     for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
       scores.of[i / Blocks][i % Blocks] += rest.of[i / Blocks][i % Blocks];
