@@ -16,6 +16,7 @@ inline void reduceRows(
   constant FlashDecodeParams& p = operands.p;
   const uint simdgroups = operands.simdgroups;
   const uint simdgroup = operands.simdgroup;
+  const uint rows = rowsOf(p, tokens);
   constexpr ushort PartRows = kFlashDecodeMatrixPartRows(Dim);
   constexpr ushort PartStride = Dim + kFlashDecodeMatrixPadding;
   threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
@@ -23,7 +24,7 @@ inline void reduceRows(
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     const float2 rowSum = sumOfColumns(state.rowSum[b]);
-    for (uint from = 0; from < 8u && firstRow + b * 8u + from < rowsOf(p, tokens); from += PartRows) {
+    for (uint from = 0; from < 8u && firstRow + b * 8u + from < rows; from += PartRows) {
       // All simdgroups have finished with the tables, or with the previous rows.
       threadgroup_barrier(mem_flags::mem_threadgroup);
       if (at.column / PartRows * PartRows == from) {
@@ -48,7 +49,7 @@ inline void reduceRows(
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (uint r = simdgroup; r < PartRows; r += simdgroups) {
         const uint row = firstRow + b * 8u + from + r;
-        if (row < rowsOf(p, tokens)) {  // padding columns of a matrix are not rows
+        if (row < rows) {  // padding columns of a matrix are not rows
           const MergedRow<Chunks> merged = mergedInThreadgroup<Chunks>(
               partSums + r * PartStride, PartRows * PartStride, partStats + r, PartRows, simdgroups, p.finish.lanes,
               operands.lane);
@@ -70,6 +71,7 @@ kernel void flashDecodeMatrix(MNK_ATTENTION_PARAMETERS) {
   const AttentionOperands operands{MNK_ATTENTION_ARGUMENTS};
   const AttentionTokens tokens = tokensOf(operands, place);
   constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
+  const uint rows = rowsOf(p, tokens);
   const uint firstRow = tokens.rowGroup * Rows;
   const MatrixLane at = matrixLane(lane);
   const CacheHead head = cacheHead(operands, tokens, keyLength(Dim), valueLength(Dim));
@@ -80,7 +82,7 @@ kernel void flashDecodeMatrix(MNK_ATTENTION_PARAMETERS) {
   // simdgroups share the work of preparing queries.
   float4 x[Chunks];
   if (preparesQueries()) {
-    const ulong start = queryStart(p, tokens, min(firstRow + min(simdgroup, uint(Rows) - 1u), rowsOf(p, tokens) - 1u));
+    const ulong start = queryStart(p, tokens, min(firstRow + min(simdgroup, uint(Rows) - 1u), rows - 1u));
     loadQuery<Chunks>(x, queries, start, head.keys.headDim, Dim / (4 * Chunks), lane);
   }
   const MatrixTables tables = matrixTables(simdgroup * 32u + lane);
@@ -115,7 +117,7 @@ kernel void flashDecodeMatrix(MNK_ATTENTION_PARAMETERS) {
   startSoftmax(state);
   setQueries(state, share, at);
   setRows(state, operands, tokens, firstRow, at);
-  const KeyRange common = commonKeys(operands, tokens, 0, rowsOf(p, tokens) - 1u, end);
+  const KeyRange common = commonKeys(operands, tokens, 0, rows - 1u, end);
 
   while (base < end) {
     const uint next = base + simdgroups * Keys;

@@ -15,6 +15,7 @@ kernel void flashDecodeVector(MNK_ATTENTION_PARAMETERS) {
   const AttentionOperands operands{MNK_ATTENTION_ARGUMENTS};
   const AttentionTokens tokens = tokensOf(operands, place);
   constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
+  const uint rows = rowsOf(p, tokens);
   const uint firstRow = tokens.rowGroup * Rows;
   const VectorLane at{lane % Shape::Lanes, lane / Shape::Lanes};
 
@@ -30,7 +31,7 @@ kernel void flashDecodeVector(MNK_ATTENTION_PARAMETERS) {
 
   const KeyRange split = keysOfSplit(sequence, place.x);
   const uint end = split.end;
-  const KeyRange common = commonKeys(operands, tokens, 0, rowsOf(p, tokens) - 1u, end);
+  const KeyRange common = commonKeys(operands, tokens, 0, rows - 1u, end);
   VectorTile<Shape> tile;
   uint base = split.begin + simdgroup * Shape::Tile;
   if (base < end) {
@@ -62,7 +63,7 @@ kernel void flashDecodeVector(MNK_ATTENTION_PARAMETERS) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
   for (uint r = simdgroup; r < Rows; r += simdgroups) {
-    if (firstRow + r < rowsOf(p, tokens)) {
+    if (firstRow + r < rows) {
       const MergedRow<Chunks> row = mergedInThreadgroup<Chunks>(
           poolSums + r * ValueDim, Rows * ValueDim, poolStats + r, Rows, simdgroups, p.finish.lanes, lane);
       finishPart<Chunks>(row, operands, rowIndex(p, tokens, firstRow + r));

@@ -120,6 +120,42 @@ inline VectorExponent transformVector(thread float4* x, KVCodecPlane plane, thre
   return size;
 }
 
+// Stores a vector in a dense cache.
+template <ushort Chunks>
+inline void storeDense(
+    device uchar* into, ulong element, bool isCopied, thread const uint* words, thread const float4* x) {
+  if (isCopied && kvDenseType == kvElementType) {
+    // A bitwise copy preserves NaN payloads.
+    storeWords<Chunks>(into, kvDenseType, kvHasAlignedCodes, element, words);
+  } else {
+    storeChunks<Chunks>(into, kvDenseType, kvHasAlignedCodes, element, x);
+  }
+}
+
+// Stores the transformed elements of a key, and counts vectors that are not finite or whose scale saturated.
+template <ushort Chunks>
+inline void reportVector(
+    thread const float4* x, CodecVector vector, bool isFinite, bool isSaturated, device float* probe,
+    device atomic_uint* counts) {
+  if (kvHasProbe && !vector.isValue) {
+    MNK_UNROLL
+    for (ushort i = 0; i < Chunks; ++i) {
+      probe[vector.element + 4u * i] = x[i].x;
+      probe[vector.element + 4u * i + 1u] = x[i].y;
+      probe[vector.element + 4u * i + 2u] = x[i].z;
+      probe[vector.element + 4u * i + 3u] = x[i].w;
+    }
+  }
+  if (kvHasCounts && vector.lane == 0u) {
+    if (!isFinite) {
+      atomic_fetch_add_explicit(&counts[0], 1u, memory_order_relaxed);
+    }
+    if (isSaturated) {
+      atomic_fetch_add_explicit(&counts[1], 1u, memory_order_relaxed);
+    }
+  }
+}
+
 template <ushort Chunks>
 kernel void kvCacheQuantize(
     constant KVCacheQuantizeParams& p [[buffer(kKVCacheQuantizeParams)]],
@@ -230,13 +266,8 @@ kernel void kvCacheQuantize(
   if (isCoded) {
     size = transformVector<Chunks, kChunksOfWord>(x, vector.plane, signs, lane);
   } else if (into.isStored) {
-    const ulong to = into.row * vector.plane.headDim + vector.first;
-    if (kvDenseType == kvElementType && (isValue || !kvAppliesRoPE)) {
-      // A bitwise copy preserves NaN payloads.
-      storeWords<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, words);
-    } else {
-      storeChunks<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, x);
-    }
+    const ulong element = into.row * vector.plane.headDim + vector.first;
+    storeDense<Chunks>(into.codes, element, isValue || !kvAppliesRoPE, words, x);
   }
 
   threadgroup_barrier(mem_flags::mem_threadgroup);  // tables are filled
@@ -255,22 +286,8 @@ kernel void kvCacheQuantize(
     isSaturated = quantizeVector<Chunks>(tables, x, vector.plane, kvKeyBits, size, into, p, vector.lane, isValue);
   }
 
-  if (kvHasProbe && into.isStored && !isValue) {
-    MNK_UNROLL
-    for (ushort i = 0; i < Chunks; ++i) {
-      probe[vector.element + 4u * i] = x[i].x;
-      probe[vector.element + 4u * i + 1u] = x[i].y;
-      probe[vector.element + 4u * i + 2u] = x[i].z;
-      probe[vector.element + 4u * i + 3u] = x[i].w;
-    }
-  }
-  if (kvHasCounts && into.isStored && vector.lane == 0u) {
-    if (!size.isFinite) {
-      atomic_fetch_add_explicit(&counts[0], 1u, memory_order_relaxed);
-    }
-    if (isSaturated) {
-      atomic_fetch_add_explicit(&counts[1], 1u, memory_order_relaxed);
-    }
+  if (into.isStored) {
+    reportVector<Chunks>(x, vector, size.isFinite, isSaturated, probe, counts);
   }
 }
 

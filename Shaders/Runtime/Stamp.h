@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_899bd40dc943184e"
+#define MNK_SHADER_STAMP "mnkStamp_e8b6bec914dd7162"
