@@ -33,7 +33,7 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
   const AttentionTokens tokens = tokensOf(operands, place);
   constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
   const PrefillRows rows = prefillRows<8 * RowBlocks>(operands, tokens, share);
-  if (rows.count == 0u) {
+  if (rows.first >= rows.end) {
     return;
   }
 

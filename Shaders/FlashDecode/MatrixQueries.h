@@ -80,8 +80,7 @@ inline void prepareQueries(
     threadgroup half2* keyTable, threadgroup half2* lastTable, MatrixLane at) {
   const uint simdgroup = operands.simdgroup;
   const uint simdgroups = operands.simdgroups;
-  const uint lane = operands.lane;
-  const uint threadIndex = simdgroup * 32u + lane;
+  const uint threadIndex = simdgroup * 32u + operands.lane;
   const bool hasTable = looksUpLevels(tables.lastBits);
   const uint end = hasTable ? tables.bytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
   if (hasTwoTables()) {
@@ -95,9 +94,9 @@ inline void prepareQueries(
   for (uint r = simdgroup; r < max(simdgroup + 1u, uint(Rows)); r += simdgroups) {
     if (r != simdgroup) {
       const ulong start = queryStart(operands.p, tokens, min(firstRow + r, rowsOf(operands.p, tokens) - 1u));
-      loadQuery<Chunks>(x, operands.queries, start, headDim, Dim / (4 * Chunks), lane);
+      loadQuery<Chunks>(x, operands.queries, start, headDim, Dim / (4 * Chunks), operands.lane);
     }
-    prepareQuery<Dim, Rows, Chunks>(prepared, x, r, operands, tokens.kvHead, headDim, lane);
+    prepareQuery<Dim, Rows, Chunks>(prepared, x, r, operands, tokens.kvHead, headDim, operands.lane);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   readQueries<Rows>(share, rows, prepared, at, operands.p.queryScale);

@@ -12,7 +12,8 @@ constant constexpr ushort kLatentChunks = 4;
 // The rows of a threadgroup, and those of a simdgroup.
 struct PrefillRows {
   uint first;     // of the threadgroup
-  uint count;     // of its rows; 0 if it has none
+  uint end;       // of the rows of its tile; the threadgroup has some if `first` is below it
+  uint count;     // of its rows, if it has any
   uint rowGroup;  // of the simdgroup; rowGroups groups have OwnRows rows each
   uint rowGroups;
   uint own;     // first of the simdgroup's rows, relative to `first`
@@ -30,9 +31,9 @@ inline PrefillRows prefillRows(thread const AttentionOperands& operands, Attenti
   // Tiles of the newest rows have the most keys and are scheduled first, to balance the load.
   const uint tileIndex = tokens.rowGroups - 1u - tokens.rowGroup;
   const uint tileRows = kFlashPrefillTileRows(rowsOf(operands.p, tokens), tokens.rowGroups, OwnRows);
-  const uint tileEnd = min((tileIndex + 1u) * tileRows, rowsOf(operands.p, tokens));
+  result.end = min((tileIndex + 1u) * tileRows, rowsOf(operands.p, tokens));
   result.first = tileIndex * tileRows + share * result.rowGroups * OwnRows;
-  result.count = result.first < tileEnd ? min(result.rowGroups * OwnRows, tileEnd - result.first) : 0u;
+  result.count = min(result.rowGroups * OwnRows, result.end - result.first);
   result.own = result.rowGroup * OwnRows;
   result.isUsed = result.rowGroup < result.rowGroups && result.own < result.count;
   return result;
@@ -228,17 +229,14 @@ inline void finishRows(
     thread MatrixRows<T, Queries, Dim, RowBlocks>& state, threadgroup float* pool, threadgroup float2* rowStats,
     thread const AttentionOperands& operands, AttentionTokens tokens, PrefillRows rows, MatrixLane at) {
   constant FlashDecodeFinish& p = operands.p.finish;
-  const uint simdgroup = operands.simdgroup;
-  const uint simdgroups = operands.simdgroups;
-  const uint lane = operands.lane;
   constexpr ushort Chunks = Queries != Dim ? kLatentChunks : kPrefillChunks;
   const uint stride = Dim * flashSimdgroupsPerRow + kFlashPrefillRowPadding;
   for (uint first = 0; first < rows.count; first += ResultRows) {
     threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the tile or previous results
     storeInThreadgroup<ResultRows>(state, pool, stride, rowStats, rows, first, at);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint r = first + simdgroup; r < min(first + ResultRows, rows.count); r += simdgroups) {
-      const uint from = min(lane, p.lanes - 1u) * Chunks;
+    for (uint r = first + operands.simdgroup; r < min(first + ResultRows, rows.count); r += operands.simdgroups) {
+      const uint from = min(operands.lane, p.lanes - 1u) * Chunks;
       MergedRow<Chunks> row;
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
@@ -246,7 +244,7 @@ inline void finishRows(
       }
       row.rowMax = rowStats[r - first].x;
       row.rowSum = rowStats[r - first].y;
-      finishRow<Chunks>(row, p, rowIndex(operands.p, tokens, rows.first + r), lane, operands.out);
+      finishRow<Chunks>(row, p, rowIndex(operands.p, tokens, rows.first + r), operands.lane, operands.out);
     }
   }
 }
