@@ -6,25 +6,22 @@
 #include "../Common/KVCodec.h"
 #include "KVCacheDequantizeTypes.h"
 
-// Applies the inverse rotation, channel scales and means.
+// Applies what follows the inverse rotation: signs, channel scales and means.
 template <ushort Chunks>
-inline void restoreVector(
-    thread float4* x, CodecVector vector, bool isRead, uint lane, device const float* keyMeans,
-    device const float* valueMeans, device const float* channelScales) {
-  turned<Chunks>(x, vector.plane.headDim, vector.plane.lanes, lane, vector.plane.inverseRoot);
+inline void restoreElements(
+    thread float4* x, CodecVector vector, device const float* keyMeans, device const float* valueMeans,
+    device const float* channelScales) {
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    if (isRead) {
-      x[i] = flipped(x[i], codecSigns(vector.plane.headDim, vector.first + 4u * i));
-      if (kvHasChannelScales && !vector.isValue) {
-        x[i] /= fourFloats(channelScales, vector.element + 4u * i);
-      }
-      if (kvHasKeyMeans && !vector.isValue) {
-        x[i] += fourFloats(keyMeans, vector.element + 4u * i);
-      }
-      if (kvHasValueMeans && vector.isValue) {
-        x[i] += fourFloats(valueMeans, vector.element + 4u * i);
-      }
+    x[i] = flipped(x[i], codecSigns(vector.plane.headDim, vector.first + 4u * i));
+    if (kvHasChannelScales && !vector.isValue) {
+      x[i] /= fourFloats(channelScales, vector.element + 4u * i);
+    }
+    if (kvHasKeyMeans && !vector.isValue) {
+      x[i] += fourFloats(keyMeans, vector.element + 4u * i);
+    }
+    if (kvHasValueMeans && vector.isValue) {
+      x[i] += fourFloats(valueMeans, vector.element + 4u * i);
     }
   }
 }
@@ -98,8 +95,12 @@ kernel void kvCacheDequantize(
                                       : dequantizeFour<4 * Chunks>(words, i, kvKeyBits, levels));
     }
   }
-  if (vector.isCoded && p.isOriginal != 0u && !kvIsUnrotated) {
-    restoreVector<Chunks>(x, vector, isRead, lane, keyMeans, valueMeans, channelScales);
+  const bool isRestored = vector.isCoded && p.isOriginal != 0u && !kvIsUnrotated;
+  if (isRestored) {
+    turned<Chunks>(x, plane.headDim, plane.lanes, lane, plane.inverseRoot);
+  }
+  if (isRead && isRestored) {
+    restoreElements<Chunks>(x, vector, keyMeans, valueMeans, channelScales);
   }
   if (isRead) {
     const ulong keyUnit = sourceUnit(p.address, p.address.keys, vector.head, address.sourceToken);

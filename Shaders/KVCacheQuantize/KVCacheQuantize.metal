@@ -23,7 +23,7 @@ inline half turboScale(float scale, bool isNan) {
 
 // Destination of the codes and the scale of a vector.
 struct QuantizedRow {
-  device uchar* codes;
+  device uchar* codes;  // of the cache; quantizeVector takes those of the row
   device uchar* scales;
   ulong row;
   bool isStored;
@@ -60,7 +60,7 @@ MNK_SHARED bool quantizeVector(
           isNan ? as_type<float>(0x7fc00000u) : scale;
     }
   }
-  storeCodes<Chunks>(codes, bits, into.codes + into.row * plane.codeBytes, plane.headDim, at, into.isStored);
+  storeCodes<Chunks>(codes, bits, into.codes, plane.headDim, at, into.isStored);
   return isSaturated;
 }
 
@@ -201,14 +201,12 @@ kernel void kvCacheQuantize(
     }
   }
   CodecVector vector = codecVector(p.keys, p.values, Chunks, index, lane);
-  const bool isValue = vector.isValue;
-  const bool isCoded = vector.isCoded;
   device const uchar* source = keys;
   QuantizedRow into = {keyCodes, nullptr, 0, false};
   if (kvHasQuantizedKeys) {
     into.scales = keyScales;
   }
-  if (kvHasValues && isValue) {
+  if (kvHasValues && vector.isValue) {
     source = values;
     into.codes = valueCodes;
     if (kvHasQuantizedValues) {
@@ -226,14 +224,14 @@ kernel void kvCacheQuantize(
   uint words[4 * Chunks] = {};
   if (into.isStored) {
     loadChunks<Chunks>(
-        source, kvElementType, kvIsVectorizedElements, (isValue ? valueUnit : keyUnit) + vector.first, words);
+        source, kvElementType, kvIsVectorizedElements, (vector.isValue ? valueUnit : keyUnit) + vector.first, words);
   }
   // Loads signs and fills the tables while the loads of the vector are in flight.
   constexpr ushort kChunksOfWord = Chunks < 8 ? Chunks : 8;
   uint signs[Chunks / kChunksOfWord] = {};
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; i = ushort(i + kChunksOfWord)) {
-    if (isCoded && hasElements && !kvIsUnrotated) {
+    if (vector.isCoded && hasElements && !kvIsUnrotated) {
       signs[i / kChunksOfWord] = codecSigns(vector.plane.headDim, vector.first + 4u * i);
     }
   }
@@ -248,13 +246,13 @@ kernel void kvCacheQuantize(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = floatsOfWords(words, kvElementType, i);
     if (kvAppliesRoPE) {
-      if (into.isStored && !isValue) {
+      if (into.isStored && !vector.isValue) {
         x[i] = rotatedFour(
             rotation, frequencies, rotaryPositions, rotaryOffsets, ropeToken(rotation, address.sourceToken), source,
             kvElementType, keyUnit, vector.first + 4u * i, x[i]);
       }
     }
-    if (!isNarrow() && isCoded) {
+    if (!isNarrow() && vector.isCoded) {
       x[i] = flushSubnormals(x[i]);
     }
   }
@@ -263,27 +261,29 @@ kernel void kvCacheQuantize(
   }
 
   VectorExponent size = {0, true};
-  if (isCoded) {
+  if (vector.isCoded) {
     size = transformVector<Chunks, kChunksOfWord>(x, vector.plane, signs, lane);
   } else if (into.isStored) {
     const ulong element = into.row * vector.plane.headDim + vector.first;
-    storeDense<Chunks>(into.codes, element, isValue || !kvAppliesRoPE, words, x);
+    storeDense<Chunks>(into.codes, element, vector.isValue || !kvAppliesRoPE, words, x);
   }
 
   threadgroup_barrier(mem_flags::mem_threadgroup);  // tables are filled
-  if (!isCoded) {
+  if (!vector.isCoded) {
     return;
   }
+  into.codes += into.row * vector.plane.codeBytes;
   // Bits, lanes and head dim are compile-time constants in both calls, so that loops unroll.
   bool isSaturated = false;
-  if (isValue && (hasValueTable() || kvValueDim != kvKeyDim)) {
+  if (vector.isValue && (hasValueTable() || kvValueDim != kvKeyDim)) {
     vector.plane.lanes = lanesOf(kvValueDim, Chunks);
     vector.plane.headDim = kvValueDim;
     isSaturated = quantizeVector<Chunks>(valueTables, x, vector.plane, kvValueBits, size, into, p, vector.lane, true);
   } else {
     vector.plane.lanes = lanesOf(kvKeyDim, Chunks);
     vector.plane.headDim = kvKeyDim;
-    isSaturated = quantizeVector<Chunks>(tables, x, vector.plane, kvKeyBits, size, into, p, vector.lane, isValue);
+    isSaturated =
+        quantizeVector<Chunks>(tables, x, vector.plane, kvKeyBits, size, into, p, vector.lane, vector.isValue);
   }
 
   if (into.isStored) {
