@@ -1,5 +1,6 @@
 // What all codecs share: codebooks, signs, and the normalization of a vector by a power of two.
 #pragma once
+#include "CacheAddress.h"
 #include "KVCodecTypes.h"
 #include "Mlx1Tables.h"
 #include "TurboTables.h"
@@ -33,6 +34,35 @@ inline KVCodecPlane planeOf(constant KVCodecPlane& keys, constant KVCodecPlane& 
       isValue ? bytes.y : bytes.x,
       isValue ? roots.y : roots.x,
       isValue ? factors.y : factors.x};
+}
+
+// The vector of which a lane has elements, and the first of them. Simdgroups after those of keys process values. A lane
+// without a vector has the number of a head past the last one.
+struct CodecVector {
+  KVCodecPlane plane;
+  bool isValue;
+  bool isCoded;  // uniform over a simdgroup, as isValue
+  uint head;
+  uint lane;  // among those of the vector
+  uint first;
+  ulong element;  // the same, counted from the first head
+};
+inline CodecVector codecVector(
+    constant KVCodecPlane& keys, constant KVCodecPlane& values, uint chunks, uint simdgroup, uint lane) {
+  CodecVector result;
+  result.isValue = kvHasValues && simdgroup >= keys.simdgroups;
+  result.isCoded = result.isValue ? kvHasQuantizedValues : kvHasQuantizedKeys;
+  result.plane = planeOf(keys, values, result.isValue, chunks);
+  const uint lanes = result.plane.lanes;
+  result.head = (result.isValue ? simdgroup - keys.simdgroups : simdgroup) * (32u / lanes) + lane / lanes;
+  result.lane = lane % lanes;
+  result.first = result.lane * 4u * chunks;
+  result.element = ulong(result.head) * result.plane.headDim + result.first;
+  return result;
+}
+// Whether values have a codebook of their own.
+inline bool hasValueTable() {
+  return kvHasValues && kvValueBits != kvKeyBits;
 }
 
 // The positive half of a codebook for numbers of variance 1. turbo's boundaries are the midpoints.

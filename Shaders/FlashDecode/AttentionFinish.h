@@ -2,6 +2,7 @@
 // and stores the result.
 #pragma once
 #include "../Common/FourElements.h"
+#include "AttentionOperands.h"
 #include "CacheTile.h"
 #include "FlashDecodeTypes.h"
 #include "OnlineSoftmax.h"
@@ -15,20 +16,6 @@ pipeline_constant(bool, flashMergesInKernel, kFlashDecodeMergesInKernel);
 pipeline_constant(bool, flashWritesPartials, kFlashDecodeWritesPartials);
 pipeline_constant(bool, flashWritesResults, kFlashDecodeWritesResults);
 pipeline_constant(bool, flashWritesSums, kFlashDecodeWritesSums);
-
-// Where rows and their parts are stored, and the inputs that finishing a row needs. The last three are for the
-// in-kernel merge.
-struct AttentionOutputs {
-  device const float* valueMeans;
-  device const float* sinks;
-  device uchar* into;
-  device float* logSumExp;
-  device float* sums;
-  device float* stats;
-  device atomic_float* partSums;
-  device atomic_float* partStats;
-  device atomic_uint* arrived;
-};
 
 inline void storeStats(float rowMax, float rowSum, device float* stats, ulong index) {
   stats[2u * index] = rowMax;
@@ -129,14 +116,16 @@ MNK_SHARED void finishRow(
 
 // Finishes a row, or stores it as the part of a split that another dispatch or the last threadgroup merges.
 template <ushort Chunks>
-MNK_SHARED void finishPart(
-    MergedRow<Chunks> row, constant FlashDecodeParams& p, ulong index, uint split, uint lane, AttentionOutputs out) {
-  const ulong part = index * p.splits + split;
+MNK_SHARED void finishPart(MergedRow<Chunks> row, thread const AttentionOperands& operands, ulong index) {
+  constant FlashDecodeParams& p = operands.p;
+  const uint lane = operands.lane;
+  const ulong part = index * p.splits + operands.place.x;
   if (flashMergesInKernel) {
-    storePartAtomic<Chunks>(row, out.partSums, out.partStats, part, p.finish.lanes, lane);
+    storePartAtomic<Chunks>(row, operands.partSums, operands.partStats, part, p.finish.lanes, lane);
   } else if (flashIsSplit) {
-    storePart<Chunks>(row, out.sums, out.stats, part, p.finish.lanes, lane, true);  // scratch memory is aligned
+    storePart<Chunks>(
+        row, operands.out.sums, operands.out.stats, part, p.finish.lanes, lane, true);  // scratch memory is aligned
   } else {
-    finishRow<Chunks>(row, p.finish, index, lane, out);
+    finishRow<Chunks>(row, p.finish, index, lane, operands.out);
   }
 }

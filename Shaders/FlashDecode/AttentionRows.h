@@ -2,6 +2,7 @@
 // queries are loaded, and how a dot product becomes a score.
 #pragma once
 #include "../Common/FourElements.h"
+#include "AttentionOperands.h"
 #include "CacheTile.h"
 #include "FlashDecodeTypes.h"
 #include "OnlineSoftmax.h"
@@ -20,8 +21,6 @@ pipeline_constant(bool, flashIsRagged, kFlashDecodeIsRagged);
 // One row: a query head of one token. Rows of a head of the cache are counted token by token.
 struct AttentionRow {
   uint head;      // of the queries
-  ulong index;    // among all rows of results
-  ulong query;    // its first element
   int position;   // of its token
   uint firstKey;  // the first key that it sees
   uint endKey;    // one past the last key that it sees; isSeenBy adds pinned keys before firstKey
@@ -33,8 +32,9 @@ inline uint keyOfPosition(constant FlashDecodeParams& p, constant FlashDecodeSeq
   return position <= p.pinned ? position : max(p.pinned, position - min(position, sequence.skipped));
 }
 
-// The tokens of one sequence in this dispatch, and which of their rows this threadgroup computes.
+// The tokens of one sequence in this dispatch, and which of their rows this threadgroup computes for which head.
 struct AttentionTokens {
+  uint kvHead;     // of the cache
   uint sequence;   // among those of the dispatch
   uint rowGroup;   // of the threadgroup, among those of the sequence
   uint rowGroups;  // for each head of the cache
@@ -46,9 +46,12 @@ struct AttentionTokens {
 
 // The tokens of a threadgroup. Decoding one token of one sequence avoids the division, which would delay the first
 // loads.
-inline AttentionTokens tokensOf(constant FlashDecodeParams& p, constant FlashDecodeRun* runs, uint3 place) {
+inline AttentionTokens tokensOf(thread const AttentionOperands& operands, uint3 place) {
+  constant FlashDecodeParams& p = operands.p;
   AttentionTokens result;
+  result.kvHead = place.y;
   if (flashIsRagged) {
+    constant FlashDecodeRun* runs = operands.runs;
     // Binary search for the last run whose first group is at or before this threadgroup.
     uint found = 0;
     uint end = p.sequences;
@@ -80,11 +83,17 @@ inline AttentionTokens tokensOf(constant FlashDecodeParams& p, constant FlashDec
 }
 
 // Groups of rows of all sequences of a dispatch.
-inline uint plannedGroups(constant FlashDecodeParams& p, constant FlashDecodeRun* runs) {
+inline uint plannedGroups(thread const AttentionOperands& operands) {
   if (flashIsRagged) {
-    return runs[p.sequences - 1u].firstGroup + runs[p.sequences - 1u].rowGroups;
+    constant FlashDecodeRun& last = operands.runs[operands.p.sequences - 1u];
+    return last.firstGroup + last.rowGroups;
   }
-  return p.rowGroups * p.sequences;
+  return operands.p.rowGroups * operands.p.sequences;
+}
+
+// Rows of the tokens, of one head of the cache.
+inline uint rowsOf(constant FlashDecodeParams& p, AttentionTokens tokens) {
+  return p.group * tokens.count;
 }
 
 // The token of a row.
@@ -93,25 +102,24 @@ inline uint tokenOf(constant FlashDecodeParams& p, uint row) {
 }
 
 // The index of a row among all result rows. `row` counts the rows of one KV head.
-inline ulong rowIndex(constant FlashDecodeParams& p, AttentionTokens tokens, uint kvHead, uint row) {
+inline ulong rowIndex(constant FlashDecodeParams& p, AttentionTokens tokens, uint row) {
   const uint token = tokenOf(p, row);
-  return (tokens.first + token) * p.finish.heads + kvHead * p.group + (row - token * p.group);
+  return (tokens.first + token) * p.finish.heads + tokens.kvHead * p.group + (row - token * p.group);
 }
 
 // The first element of a row's query.
-inline ulong queryStart(constant FlashDecodeParams& p, AttentionTokens tokens, uint kvHead, uint row) {
+inline ulong queryStart(constant FlashDecodeParams& p, AttentionTokens tokens, uint row) {
   const uint token = tokenOf(p, row);
-  return tokens.query + token * p.queryRowStride + (kvHead * p.group + (row - token * p.group)) * p.queryHeadStride;
+  const uint head = tokens.kvHead * p.group + (row - token * p.group);
+  return tokens.query + token * p.queryRowStride + head * p.queryHeadStride;
 }
 
-MNK_SHARED AttentionRow attentionRow(
-    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, AttentionTokens tokens, uint kvHead,
-    uint row, device const float* slopes) {
+MNK_SHARED AttentionRow attentionRow(thread const AttentionOperands& operands, AttentionTokens tokens, uint row) {
+  constant FlashDecodeParams& p = operands.p;
+  constant FlashDecodeSequence& sequence = operands.sequences[tokens.sequence];
   const uint token = tokenOf(p, row);
   AttentionRow result;
-  result.head = kvHead * p.group + (row - token * p.group);
-  result.index = rowIndex(p, tokens, kvHead, row);
-  result.query = queryStart(p, tokens, kvHead, row);
+  result.head = tokens.kvHead * p.group + (row - token * p.group);
   result.position = sequence.rowsEnd - int(tokens.left - token);
   const uint until = uint(max(result.position + 1, 0));  // number of positions up to and including its own
   const uint cut = p.window != 0u ? until - min(until, p.window) : 0u;
@@ -127,9 +135,27 @@ MNK_SHARED AttentionRow attentionRow(
   }
   result.slope = 0.0f;
   if (flashHasSlopes) {
-    result.slope = slopes[result.head] * kLog2E;
+    result.slope = operands.slopes[result.head] * kLog2E;
   }
   return result;
+}
+
+// Consecutive keys: those from `begin` on, below `end`.
+struct KeyRange {
+  uint begin;
+  uint end;
+};
+inline KeyRange keysOfSplit(constant FlashDecodeSequence& sequence, uint split) {
+  const uint begin = min(sequence.firstKey + split * sequence.splitKeys, sequence.endKey);
+  return KeyRange{begin, min(begin + sequence.splitKeys, sequence.endKey)};
+}
+// The keys below `end` that all rows from `first` to `last` see, so that their scores need no masking. Rows are ordered
+// by position: the first sees the oldest keys and the last the newest.
+inline KeyRange commonKeys(
+    thread const AttentionOperands& operands, AttentionTokens tokens, uint first, uint last, uint end) {
+  const AttentionRow oldest = attentionRow(operands, tokens, first);
+  const AttentionRow newest = attentionRow(operands, tokens, last);
+  return KeyRange{newest.firstKey, min(end, oldest.endKey)};
 }
 
 // Whether a row sees a key.
@@ -137,9 +163,27 @@ inline bool isSeenBy(constant FlashDecodeParams& p, AttentionRow row, uint key) 
   return key < row.endKey && (key >= row.firstKey || (flashSeesPinned && key < p.pinned));
 }
 
-// The index in the cache of the first vector of a sequence's head.
-inline ulong firstVector(constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint kvHead) {
-  return ulong(sequence.sequence) * p.finish.kvHeads * p.capacity + ulong(kvHead) * p.cacheHeadStride;
+// The cached keys and values of a threadgroup's head.
+struct CacheHead {
+  CacheVectors keys;
+  CacheVectors values;
+  ulong first;  // the index of the first one
+};
+inline CacheHead cacheHead(
+    thread const AttentionOperands& operands, AttentionTokens tokens, uint keyDim, uint valueDim) {
+  constant FlashDecodeParams& p = operands.p;
+  constant FlashDecodeSequence& sequence = operands.sequences[tokens.sequence];
+  const ulong first =
+      ulong(sequence.sequence) * p.finish.kvHeads * p.capacity + ulong(tokens.kvHead) * p.cacheHeadStride;
+  CacheHead head;
+  head.keys = vectorsFrom(
+      operands.keys, operands.keyScales, first, keyCodeBits(), keyDim, p.keyCodeBytes, p.keyInverseRoot,
+      p.keyScaleFactor);
+  head.values = vectorsFrom(
+      operands.values, operands.valueScales, first, valueCodeBits(), valueDim, p.valueCodeBytes, p.finish.inverseRoot,
+      p.valueScaleFactor);
+  head.first = first;
+  return head;
 }
 
 // The offset of a key in vectors, from the first vector of the sequence's head. A wrapped ring continues after its
@@ -162,8 +206,9 @@ inline bool changesScores() {
 
 // Converts the dot product with a query, already multiplied by queryScale, to a score. The row must see the key.
 MNK_SHARED float scoreOf(
-    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, AttentionRow row, uint key, float product,
-    device const uchar* mask) {
+    thread const AttentionOperands& operands, constant FlashDecodeSequence& sequence, AttentionRow row, uint key,
+    float product) {
+  constant FlashDecodeParams& p = operands.p;
   float score = product;
   if (flashHasSoftcap) {
     score = precise::tanh(score / p.softcap) * (p.softcap * kLog2E);
@@ -176,7 +221,7 @@ MNK_SHARED float scoreOf(
     // The mask has a column for every key in the cache, including the hidden ones between the pinned keys and the
     // window.
     const uint column = flashSeesPinned && key >= p.pinned ? key + sequence.hidden : key;
-    score += loadElement(mask, flashMaskType, row.mask + column) * kLog2E;
+    score += loadElement(operands.mask, flashMaskType, row.mask + column) * kLog2E;
   }
   return score;
 }
@@ -233,8 +278,8 @@ MNK_SHARED float rotatePart(
 // keys' mean adds to each score, or 0.
 template <ushort Chunks>
 MNK_SHARED float rotateQuery(
-    thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
-    device const float* keyMeans, device const float* channelScales) {
+    thread float4* x, thread const AttentionOperands& operands, uint kvHead, uint headDim, uint lanes, uint lane,
+    float scale) {
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
@@ -243,13 +288,14 @@ MNK_SHARED float rotateQuery(
     return 0.0f;
   }
   return rotatePart<Chunks>(
-      x, kvHead, headDim, lanes, lane, p.keyInverseRoot, kvHasKeyMeans, keyMeans, kvHasChannelScales, channelScales);
+      x, kvHead, headDim, lanes, lane, operands.p.keyInverseRoot, kvHasKeyMeans, operands.keyMeans, kvHasChannelScales,
+      operands.channelScales);
 }
 // The same for the latent part of a query; its keys are the cache's values.
 template <ushort Chunks>
 MNK_SHARED float rotateLatent(
-    thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
-    device const float* valueMeans) {
+    thread float4* x, thread const AttentionOperands& operands, uint kvHead, uint headDim, uint lanes, uint lane,
+    float scale) {
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
@@ -258,7 +304,8 @@ MNK_SHARED float rotateLatent(
     return 0.0f;
   }
   return rotatePart<Chunks>(
-      x, kvHead, headDim, lanes, lane, p.finish.inverseRoot, kvHasValueMeans, valueMeans, false, nullptr);
+      x, kvHead, headDim, lanes, lane, operands.p.finish.inverseRoot, kvHasValueMeans, operands.out.valueMeans, false,
+      nullptr);
 }
 
 // Whether the mean of keys, or in a latent cache the mean of values, adds a bias to scores.

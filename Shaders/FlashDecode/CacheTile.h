@@ -126,6 +126,19 @@ MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from,
   piece.scale = storedScale(from, row, first);
 }
 
+// The codebooks of keys and values in threadgroup memory, which all threads fill together.
+inline uint codebookFloats(uint bits) {
+  return bits == 0u ? 0u : 1u << bits;
+}
+inline void fillCodebooks(threadgroup float* keys, threadgroup float* values, uint index, uint threads) {
+  if (kvHasQuantizedKeys) {
+    fillCodebook(keys, kvKeyBits, index, threads);
+  }
+  if (kvHasQuantizedValues) {
+    fillCodebook(values, kvValueBits, index, threads);
+  }
+}
+
 // Adds N codes of a fragment to `codes`, which must be 0.
 template <ushort N, ushort Elements>
 inline void codesOfPiece(thread uint* codes, thread const CachePiece<Elements>& piece, uint first, uint bits) {

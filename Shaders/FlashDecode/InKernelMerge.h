@@ -25,21 +25,22 @@ inline bool arrivesLast(device atomic_uint* arrived, uint parts, threadgroup uin
 // each row and has most of its loads in flight at once, which takes less time than sharing its parts.
 template <ushort Chunks, ushort Rows>
 MNK_SHARED void mergeInKernel(
-    constant FlashDecodeParams& p, AttentionTokens tokens, uint3 place, uint firstRow, threadgroup float* pool,
-    uint simdgroups, uint simdgroup, uint lane, AttentionOutputs out) {
-  const bool isFirstThread = simdgroup == 0u && lane == 0u;
-  const uint group = place.z * p.finish.kvHeads + place.y;
-  if (!arrivesLast(out.arrived + group, p.splits, reinterpret_cast<threadgroup uint*>(pool), isFirstThread)) {
+    thread const AttentionOperands& operands, AttentionTokens tokens, uint firstRow, threadgroup float* pool) {
+  constant FlashDecodeParams& p = operands.p;
+  const bool isFirstThread = operands.simdgroup == 0u && operands.lane == 0u;
+  const uint group = operands.place.z * p.finish.kvHeads + tokens.kvHead;
+  if (!arrivesLast(operands.arrived + group, p.splits, reinterpret_cast<threadgroup uint*>(pool), isFirstThread)) {
     return;
   }
   const uint headDim = p.finish.headDim;
-  const uint rows = min(uint(Rows), p.group * tokens.count - firstRow);
+  const uint rows = min(uint(Rows), rowsOf(p, tokens) - firstRow);
   constexpr ushort Ahead = Chunks > 2 ? 4 : Chunks > 1 ? 8 : 16;
-  for (uint row = simdgroup; row < rows; row += simdgroups) {
-    const ulong index = rowIndex(p, tokens, place.y, firstRow + row);
-    const AtomicParts parts{out.partSums + index * p.splits * headDim, out.partStats + 2u * index * p.splits};
+  for (uint row = operands.simdgroup; row < rows; row += operands.simdgroups) {
+    const ulong index = rowIndex(p, tokens, firstRow + row);
+    const AtomicParts parts{operands.partSums + index * p.splits * headDim, operands.partStats + 2u * index * p.splits};
     finishRow<Chunks>(
-        mergedInMemory<Chunks, Ahead>(parts, p.splits, p.finish.lanes, lane, 0, 1), p.finish, index, lane, out);
+        mergedInMemory<Chunks, Ahead>(parts, p.splits, p.finish.lanes, operands.lane, 0, 1), p.finish, index,
+        operands.lane, operands.out);
   }
 }
 

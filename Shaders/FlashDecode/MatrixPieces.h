@@ -181,6 +181,23 @@ MNK_SHARED void fillTable(
   }
 }
 
+// The tables of a threadgroup: that of keys, if there are two, and the last one, of values or of both. Their entries
+// are those with the number of the thread.
+struct MatrixTables {
+  uint bytes;  // of each
+  uint lastBits;
+  uint keyEntry;
+  uint lastEntry;
+};
+inline MatrixTables matrixTables(uint threadIndex) {
+  MatrixTables tables;
+  tables.bytes = 1u << (hasTwoTables() ? flashTableBits - 1u : flashTableBits);
+  tables.lastBits = looksUpLevels(kvValueBits) ? kvValueBits : kvKeyBits;
+  tables.keyEntry = hasTwoTables() ? tableEntry(kvKeyBits, threadIndex) : 0u;
+  tables.lastEntry = looksUpLevels(tables.lastBits) ? tableEntry(tables.lastBits, threadIndex) : 0u;
+  return tables;
+}
+
 // Where a lane's copy of a table starts, in bytes.
 inline uint copyOfLane(uint bits, uint lane) {
   return lane % (1u << tableCopyBits(bits)) * 4u;

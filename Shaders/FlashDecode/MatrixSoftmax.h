@@ -42,6 +42,18 @@ inline void startSoftmax(thread MatrixRows<T, Queries, Dim, RowBlocks>& rows) {
   }
 }
 
+// Sets a lane's rows. Rows past the last one repeat it.
+template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline void setRows(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, thread const AttentionOperands& operands,
+    AttentionTokens tokens, uint first, MatrixLane at) {
+  MNK_UNROLL
+  for (ushort r = 0; r < 2 * RowBlocks; ++r) {
+    const uint row = min(first + r / 2 * 8u + at.column + r % 2, rowsOf(operands.p, tokens) - 1u);
+    rows.row[r / 2][r % 2] = attentionRow(operands, tokens, row);
+  }
+}
+
 template <typename T, ushort Queries, ushort Dim, ushort RowBlocks>
 inline void scaleResults(thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, ushort b, float2 factor) {
   MNK_UNROLL
@@ -73,8 +85,8 @@ inline float lowerUnit(thread uint& exponent, float rescale) {
 template <typename T, ushort Queries, ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED void maskScores(
     thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows,
-    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, device const uchar* mask, uint first,
-    uint end, bool isCommon) {
+    thread const AttentionOperands& operands, constant FlashDecodeSequence& sequence, uint first, uint end,
+    bool isCommon) {
   if (!changesScores() && isCommon) {
     return;
   }
@@ -84,11 +96,11 @@ MNK_SHARED void maskScores(
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
       const float2 score = scores.of[b][n];
-      const bool isSeen0 = isCommon || (key < end && isSeenBy(p, rows.row[b][0], key));
-      const bool isSeen1 = isCommon || (key < end && isSeenBy(p, rows.row[b][1], key));
+      const bool isSeen0 = isCommon || (key < end && isSeenBy(operands.p, rows.row[b][0], key));
+      const bool isSeen1 = isCommon || (key < end && isSeenBy(operands.p, rows.row[b][1], key));
       scores.of[b][n] = float2(
-          isSeen0 ? scoreOf(p, sequence, rows.row[b][0], key, score.x, mask) : kMaskedScore,
-          isSeen1 ? scoreOf(p, sequence, rows.row[b][1], key, score.y, mask) : kMaskedScore);
+          isSeen0 ? scoreOf(operands, sequence, rows.row[b][0], key, score.x) : kMaskedScore,
+          isSeen1 ? scoreOf(operands, sequence, rows.row[b][1], key, score.y) : kMaskedScore);
     }
   }
 }

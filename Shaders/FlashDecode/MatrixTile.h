@@ -100,52 +100,47 @@ inline bool areFinite(thread const CachePiece<Elements>* pieces) {
   return !simd_any(!isFinite);
 }
 
-// Adds the values of a tile to the results, weighted by probs.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
-MNK_SHARED void accumulateValues(
-    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<half, Dim, Dim, RowBlocks>& rows,
-    thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
-    AttentionTokens tokens, device const float* slopes, threadgroup const half2* table, uint copy, MatrixLane at,
-    uint base, uint end, bool isCommon) {
-  simdgroup_half8x8 prob[RowBlocks][Blocks];
+inline void multiplyValues(
+    thread simdgroup_half8x8 (&prob)[RowBlocks][Blocks], thread MatrixRows<half, Dim, Dim, RowBlocks>& rows,
+    thread const MatrixTile<Dim, Blocks>& tile, threadgroup const half2* table, uint copy) {
   MNK_UNROLL
-  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-    const float2 x = probs.of[i / Blocks][i % Blocks] * perUnit(rows.unit[i / Blocks]);
-    prob[i / Blocks][i % Blocks] = matrixOf(half2(half(x.x), half(x.y)));
-  }
-  if (kvHasQuantizedKeys || !flashHasTokens || isCommon || areFinite<Dim / 8, 2 * Blocks>(tile.values)) {
+  for (ushort i = 0; i < Dim / 8; i = ushort(i + 2)) {
     MNK_UNROLL
-    for (ushort i = 0; i < Dim / 8; i = ushort(i + 2)) {
+    for (ushort n = 0; n < Blocks; ++n) {
+      simdgroup_half8x8 even =
+          matrixOf(valuePair(tile.values[2 * n], tile.values[2 * n + 1], i, kvValueBits, table, copy));
+      simdgroup_half8x8 odd =
+          matrixOf(valuePair(tile.values[2 * n], tile.values[2 * n + 1], i + 1u, kvValueBits, table, copy));
       MNK_UNROLL
-      for (ushort n = 0; n < Blocks; ++n) {
-        simdgroup_half8x8 even =
-            matrixOf(valuePair(tile.values[2 * n], tile.values[2 * n + 1], i, kvValueBits, table, copy));
-        simdgroup_half8x8 odd =
-            matrixOf(valuePair(tile.values[2 * n], tile.values[2 * n + 1], i + 1u, kvValueBits, table, copy));
-        MNK_UNROLL
-        for (ushort b = 0; b < RowBlocks; ++b) {
-          simdgroup_multiply_accumulate(rows.result[b][i], even, prob[b][n], rows.result[b][i]);
-          simdgroup_multiply_accumulate(rows.result[b][i + 1], odd, prob[b][n], rows.result[b][i + 1]);
-        }
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        simdgroup_multiply_accumulate(rows.result[b][i], even, prob[b][n], rows.result[b][i]);
+        simdgroup_multiply_accumulate(rows.result[b][i + 1], odd, prob[b][n], rows.result[b][i + 1]);
       }
     }
-    return;
   }
-  // A value that one token sees and another does not may be infinite or NaN, and 0 * NaN is NaN. Tokens are therefore
-  // processed one after the other, and each accumulates only its own columns.
+}
+
+// Like multiplyValues, if values that one token sees and another does not are infinite or NaN. 0 * NaN is NaN, so
+// tokens are processed one after the other, and each accumulates only its own columns.
+template <ushort Dim, ushort Blocks, ushort RowBlocks>
+inline void addSeenValues(
+    thread simdgroup_half8x8 (&prob)[RowBlocks][Blocks], thread MatrixRows<half, Dim, Dim, RowBlocks>& rows,
+    thread const MatrixTile<Dim, Blocks>& tile, thread const AttentionOperands& operands, AttentionTokens tokens,
+    threadgroup const half2* table, uint copy, MatrixLane at, uint base, uint end) {
   uint seenBy[2 * Blocks];  // bit t: token t sees the key of this column
   MNK_UNROLL
   for (ushort n = 0; n < 2 * Blocks; ++n) {
     seenBy[n] = 0;
   }
-  const int firstPosition = attentionRow(p, sequence, tokens, 0, 0, slopes).position;
+  const int firstPosition = attentionRow(operands, tokens, 0).position;
   for (uint token = 0; token < tokens.count; ++token) {
-    const AttentionRow row =
-        attentionRow(p, sequence, tokens, 0, token * p.group, slopes);  // all heads of a token see the same keys
+    // All heads of a token see the same keys.
+    const AttentionRow row = attentionRow(operands, tokens, token * operands.p.group);
     MNK_UNROLL
     for (ushort n = 0; n < 2 * Blocks; ++n) {
       const uint key = base + n / 2 * 8u + keyOfBlock(at.column + n % 2);
-      seenBy[n] |= key < end && isSeenBy(p, row, key) ? 1u << token : 0u;
+      seenBy[n] |= key < end && isSeenBy(operands.p, row, key) ? 1u << token : 0u;
     }
   }
   MNK_UNROLL
@@ -172,5 +167,24 @@ MNK_SHARED void accumulateValues(
         rows.result[b][i].thread_elements()[1] += isOwn1 ? sum.thread_elements()[1] : 0.0f;
       }
     }
+  }
+}
+
+// Adds the values of a tile to the results, weighted by probs.
+template <ushort Dim, ushort Blocks, ushort RowBlocks>
+MNK_SHARED void accumulateValues(
+    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<half, Dim, Dim, RowBlocks>& rows,
+    thread MatrixTile<Dim, Blocks>& tile, thread const AttentionOperands& operands, AttentionTokens tokens,
+    threadgroup const half2* table, uint copy, MatrixLane at, uint base, uint end, bool isCommon) {
+  simdgroup_half8x8 prob[RowBlocks][Blocks];
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    const float2 x = probs.of[i / Blocks][i % Blocks] * perUnit(rows.unit[i / Blocks]);
+    prob[i / Blocks][i % Blocks] = matrixOf(half2(half(x.x), half(x.y)));
+  }
+  if (kvHasQuantizedKeys || !flashHasTokens || isCommon || areFinite<Dim / 8, 2 * Blocks>(tile.values)) {
+    multiplyValues(prob, rows, tile, table, copy);
+  } else {
+    addSeenValues(prob, rows, tile, operands, tokens, table, copy, at, base, end);
   }
 }

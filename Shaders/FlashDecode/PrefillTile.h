@@ -1,136 +1,13 @@
-// The phases of a tile of keys and values in the prefill kernel: load, score, values. MatrixSoftmax.h has those in
-// between. A tile is in threadgroup memory, as elements of type T (f16 or f32). All simdgroups load it together, and
-// each uses it for its own rows.
-//   keys    [pair][dim / 2][2][2]: pairs of elements of the keys that are in the same row of two matrices alternate
-//   values  [pair][dim][2]: elements of the values in the two columns that a lane has of a matrix alternate
-// `flashSimdgroupsPerRow` simdgroups share a row of more than 128 elements: each has a part of its query and of its
-// result. In a latent cache, a key is the value followed by `Extra` elements per simdgroup. Its values serve as keys
-// too, so neither are in pairs; nor are the keys of a tile that has only one block of eight.
+// The phases of a tile of keys and values in the prefill kernel: score, values. PrefillMemory.h has those that load it,
+// and MatrixSoftmax.h those in between.
 #pragma once
 #include "MatrixSoftmax.h"
-
-pipeline_constant(uint, flashSimdgroupsPerRow, kFlashDecodeSimdgroupsPerRow);
-
-// Elements of a vector that share a scale.
-constant constexpr uint kScaledElements = 256;
-
-// The key of a block of eight that a matrix row or column represents. In this order, the keys of neighboring rows and
-// those of every other column lie in different banks.
-inline uint keyOfRow(uint index) {
-  return index ^ (index >> 2);
-}
+#include "PrefillMemory.h"
 
 // The lane that holds matrix row `row` of the columns that `lane` holds.
 inline ushort laneOfRow(uint lane, uint row) {
   return ushort(
       flashHasRowMajorMatrices ? row * 4u + (lane & 3u) : (lane & 9u) | ((row & 3u) << 1) | ((row & 4u) << 2));
-}
-
-inline void storeEight(threadgroup half* into, thread const half* x) {
-  *reinterpret_cast<threadgroup uint4*>(into) = uint4(
-      as_type<uint>(half2(x[0], x[1])), as_type<uint>(half2(x[2], x[3])), as_type<uint>(half2(x[4], x[5])),
-      as_type<uint>(half2(x[6], x[7])));
-}
-inline void storeEight(threadgroup float* into, thread const float* x) {
-  reinterpret_cast<threadgroup float4*>(into)[0] = float4(x[0], x[1], x[2], x[3]);
-  reinterpret_cast<threadgroup float4*>(into)[1] = float4(x[4], x[5], x[6], x[7]);
-}
-
-// Vectors of a tile are single, or in pairs: the elements of both alternate, or two elements of each.
-constant constexpr ushort kSingleVectors = 0;
-constant constexpr ushort kValuePairs = 1;
-constant constexpr ushort kKeyPairs = 2;
-constexpr ushort vectorsOfUnit(ushort pairing) {
-  return pairing == kSingleVectors ? 1 : 2;
-}
-
-// Threads load keys, or values, in units: eight elements of a vector, or of both vectors of a pair. The key of a
-// vector, or of one side of a pair, relative to the tile's first.
-template <ushort Pairing>
-inline uint keyOfVector(uint vector, ushort side) {
-  return Pairing == kValuePairs ? vector / 4u * 8u + keyOfRow(vector % 4u * 2u + side)
-         : Pairing == kKeyPairs ? vector / 8u * 16u + side * 8u + vector % 8u
-                                : vector;
-}
-
-// Loads a unit without waiting for it. Elements of keys from `end` on are 0.
-template <ushort Keys, ushort Pairing>
-inline void fetchUnit(
-    thread CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
-    constant FlashDecodeSequence& sequence, uint base, uint end, uint unit) {
-  const uint vector = unit / (from.headDim / 8u);
-  MNK_UNROLL
-  for (ushort side = 0; side < vectorsOfUnit(Pairing); ++side) {
-    const uint key = keyOfVector<Pairing>(vector, side);
-    CachePiece<8> piece = {};
-    if (key < Keys && base + key < end) {
-      loadPiece(piece, from, vectorOfKey(p, sequence, base + key), unit % (from.headDim / 8u) * 8u);
-    }
-    pieces[side] = piece;
-  }
-}
-// Stores a unit in a tile, whose vectors or pairs are `stride` elements apart, and the scales of codes, `Keys` for each
-// block of kScaledElements.
-template <ushort Keys, ushort Pairing, typename T>
-inline void storeUnit(
-    threadgroup T* tile, uint stride, threadgroup float* scales, threadgroup const float* levels,
-    thread const CachePiece<8>* pieces, CacheVectors from, uint unit) {
-  constexpr ushort Vectors = vectorsOfUnit(Pairing);
-  constexpr ushort Together = Pairing == kSingleVectors ? 8 : Pairing;  // elements of a vector that lie side by side
-  const uint vector = unit / (from.headDim / 8u);
-  const uint first = unit % (from.headDim / 8u) * 8u;
-  T x[8 * Vectors];
-  MNK_UNROLL
-  for (ushort side = 0; side < Vectors; ++side) {
-    MNK_UNROLL
-    for (ushort chunk = 0; chunk < 2; ++chunk) {
-      const floats<4> four = floatsOfPiece<4>(pieces[side], chunk, from.bits, levels);
-      MNK_UNROLL
-      for (ushort i = 0; i < 4; ++i) {
-        const ushort element = 4 * chunk + i;
-        x[element / Together * (Vectors * Together) + side * Together + element % Together] = T(four[i]);
-      }
-    }
-    if (from.bits != 0u && first % kScaledElements == 0u) {
-      scales[first / kScaledElements * Keys + keyOfVector<Pairing>(vector, side)] =
-          codebookScale(pieces[side].scale, from);
-    }
-  }
-  MNK_UNROLL
-  for (ushort i = 0; i < Vectors; ++i) {
-    storeEight(tile + vector * stride + first * Vectors + 8u * i, x + 8 * i);
-  }
-}
-
-// Loads the first `Units` units of thread `index`, of the keys from `base` on.
-template <ushort Units, ushort Keys, ushort Pairing>
-inline void fetchUnits(
-    thread CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
-    constant FlashDecodeSequence& sequence, uint base, uint end, uint index, uint threads) {
-  MNK_UNROLL
-  for (ushort n = 0; n < Units; ++n) {
-    fetchUnit<Keys, Pairing>(pieces + n * vectorsOfUnit(Pairing), from, p, sequence, base, end, index + n * threads);
-  }
-}
-// Stores them, and loads and stores the rest if there are few threads.
-template <ushort Units, ushort Keys, ushort Pairing, typename T>
-MNK_SHARED void storeUnits(
-    threadgroup T* tile, uint stride, threadgroup float* scales, threadgroup const float* levels,
-    thread const CachePiece<8>* pieces, CacheVectors from, constant FlashDecodeParams& p,
-    constant FlashDecodeSequence& sequence, uint base, uint end, uint index, uint threads) {
-  constexpr ushort Vectors = vectorsOfUnit(Pairing);
-  const uint units = Keys / Vectors * (from.headDim / 8u);
-  MNK_UNROLL
-  for (ushort n = 0; n < Units; ++n) {
-    if (index + n * threads < units) {
-      storeUnit<Keys, Pairing>(tile, stride, scales, levels, pieces + n * Vectors, from, index + n * threads);
-    }
-  }
-  for (uint unit = index + Units * threads; unit < units; unit += threads) {
-    CachePiece<8> rest[Vectors];
-    fetchUnit<Keys, Pairing>(rest, from, p, sequence, base, end, unit);
-    storeUnit<Keys, Pairing>(tile, stride, scales, levels, rest, from, unit);
-  }
 }
 
 // Four neighboring elements of a row of queries.
@@ -258,20 +135,6 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> multiplyKeys(
   return products;
 }
 
-// Sums the products that the simdgroups sharing these rows have stored, from `first` on. All of them sum in the same
-// order and so get bit-identical scores.
-template <ushort RowBlocks, ushort Blocks>
-MNK_SHARED void sumParts(thread MatrixScores<RowBlocks, Blocks>& products, threadgroup const float2* first, uint lane) {
-  MNK_UNROLL
-  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-    float2 sum = first[i * 32u + lane];
-    for (uint part = 1; part < flashSimdgroupsPerRow; ++part) {
-      sum += first[(part * (RowBlocks * Blocks) + i) * 32u + lane];
-    }
-    products.of[i / Blocks][i % Blocks] = sum;
-  }
-}
-
 inline bool isFiniteBits(float x) {
   return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
 }
@@ -354,7 +217,7 @@ MNK_SHARED void addSeenValues(
 // Adds values to results, weighted by probs. If `mayHaveSpecials`, some rows do not see some of the values, and these
 // may be infinite or NaN.
 template <bool ArePairs, typename T, ushort Queries, ushort Dim, ushort RowBlocks, ushort Blocks>
-inline void addValues(
+inline void accumulateValues(
     thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows,
     threadgroup const T* values, uint stride, bool mayHaveSpecials, MatrixLane at, uint lane) {
   threadgroup const T* left = values + startOfValues<ArePairs>(stride, at, 0);
@@ -363,5 +226,61 @@ inline void addValues(
     addSeenValues<ArePairs>(probs, rows, values, stride, at, lane);
   } else {
     multiplyValues<ArePairs>(probs, rows, left, right, stride);
+  }
+}
+
+// Where the scales of a lane's values start, of its simdgroup's part of their elements.
+template <ushort Dim, ushort Blocks>
+inline uint startOfScales(uint part, MatrixLane at) {
+  return part * Dim / kScaledElements * (8u * Blocks) + keyOfRow(at.row);
+}
+
+// Products of a simdgroup's part of the queries with keys. In a latent cache, values are keys too. If simdgroups share
+// rows, stores the products for completeScores.
+template <ushort KeyPairing, ushort Blocks, typename T, ushort Queries, ushort Dim, ushort RowBlocks>
+inline MatrixScores<RowBlocks, Blocks> scoreTile(
+    thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, threadgroup const T* keys, uint keyStride,
+    threadgroup const float* keyScales, threadgroup const T* values, uint valueStride,
+    threadgroup const float* valueScales, threadgroup float2* parts, uint part, MatrixLane at, uint lane) {
+  constexpr bool IsLatent = Queries != Dim;
+  constexpr ushort KeyDim = IsLatent ? Queries - Dim : Dim;
+  MatrixScores<RowBlocks, Blocks> scores =
+      multiplyKeys<Queries - KeyDim, KeyDim, Blocks, KeyPairing>(rows, keys, keyStride, keyScales, kvHasQuantizedKeys);
+  if (IsLatent) {
+    const MatrixScores<RowBlocks, Blocks> rest =
+        multiplyKeys<0, Dim, Blocks, kSingleVectors>(rows, values, valueStride, valueScales, kvHasQuantizedValues);
+    MNK_UNROLL
+    for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+      scores.of[i / Blocks][i % Blocks] += rest.of[i / Blocks][i % Blocks];
+    }
+  }
+  if (flashSimdgroupsPerRow > 1u) {
+    MNK_UNROLL
+    for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+      parts[(part * (RowBlocks * Blocks) + i) * 32u + lane] = scores.of[i / Blocks][i % Blocks];
+    }
+  }
+  return scores;
+}
+
+// Sums the products that the simdgroups sharing these rows have stored, and applies the scales and the biases of their
+// queries. All of them sum in the same order and so get bit-identical scores.
+template <typename T, ushort Queries, ushort Dim, ushort Blocks, ushort RowBlocks>
+inline void completeScores(
+    thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<T, Queries, Dim, RowBlocks>& rows,
+    threadgroup const float2* parts, uint lane) {
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    thread float2& score = scores.of[i / Blocks][i % Blocks];
+    if (flashSimdgroupsPerRow > 1u) {
+      score = parts[i * 32u + lane];
+      for (uint part = 1; part < flashSimdgroupsPerRow; ++part) {
+        score += parts[(part * (RowBlocks * Blocks) + i) * 32u + lane];
+      }
+    }
+    score *= rows.scoreScale[i / Blocks];
+    if (hasBias(Queries != Dim)) {
+      score += rows.bias[i / Blocks];
+    }
   }
 }

@@ -6,6 +6,26 @@
 #include "../Common/KVCodec.h"
 #include "KVCacheDequantizeTypes.h"
 
+// Applies what follows the inverse rotation: signs, channel scales and means.
+template <ushort Chunks>
+inline void restoreElements(
+    thread float4* x, CodecVector vector, device const float* keyMeans, device const float* valueMeans,
+    device const float* channelScales) {
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] = flipped(x[i], codecSigns(vector.plane.headDim, vector.first + 4u * i));
+    if (kvHasChannelScales && !vector.isValue) {
+      x[i] /= fourFloats(channelScales, vector.element + 4u * i);
+    }
+    if (kvHasKeyMeans && !vector.isValue) {
+      x[i] += fourFloats(keyMeans, vector.element + 4u * i);
+    }
+    if (kvHasValueMeans && vector.isValue) {
+      x[i] += fourFloats(valueMeans, vector.element + 4u * i);
+    }
+  }
+}
+
 template <ushort Chunks>
 kernel void kvCacheDequantize(
     constant KVCacheDequantizeParams& p [[buffer(kKVCacheDequantizeParams)]],
@@ -23,53 +43,43 @@ kernel void kvCacheDequantize(
     uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   constexpr bool MayBePadded = Chunks <= 4;  // padded vectors have at most 192 elements
   threadgroup_array(float, levels, 2 * 256);
-  uint index = group.x * simdgroups + simdgroup;
-  bool isValue = false;
+  const CodecVector vector = codecVector(p.keys, p.values, Chunks, group.x * simdgroups + simdgroup, lane);
   device uchar* into = keys;
   device const uchar* codes = keyCodes;
   device const uchar* scales = nullptr;
   if (kvHasQuantizedKeys) {
     scales = keyScales;
   }
-  if (kvHasValues) {
-    if (index >= p.keys.simdgroups) {
-      index -= p.keys.simdgroups;
-      isValue = true;
-      into = values;
-      codes = valueCodes;
-      if (kvHasQuantizedValues) {
-        scales = valueScales;
-      }
+  if (kvHasValues && vector.isValue) {
+    into = values;
+    codes = valueCodes;
+    if (kvHasQuantizedValues) {
+      scales = valueScales;
     }
   }
-  const bool isCoded = isValue ? kvHasQuantizedValues : kvHasQuantizedKeys;  // uniform over a simdgroup
-
-  const KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
-  const uint first = lane % plane.lanes * 4u * Chunks;
-  const uint head = index * (32u / plane.lanes) + lane / plane.lanes;
-  const bool isRead = head < p.heads && first < plane.headDim;
-  const CacheAddress address = addressInRun(p.address, min(head, p.heads - 1u), group.y);
-  const ulong elementOfHead = ulong(head) * plane.headDim + first;
+  const bool isRead = vector.head < p.heads && vector.first < vector.plane.headDim;
+  const CacheAddress address = addressInRun(p.address, min(vector.head, p.heads - 1u), group.y);
+  const KVCodecPlane plane = vector.plane;
 
   // Bits are a compile-time constant in both calls, so that loops unroll. The codebook is filled while the loads of
   // codes are in flight.
-  const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
-  const uint place = simdgroup * 32u + lane;
+  const bool usesValueTable = vector.isValue && hasValueTable();
   uint words[4 * Chunks] = {};
   uint scale = 0;
-  if (isCoded) {
+  if (vector.isCoded) {
     codes += address.cacheRow * plane.codeBytes;
-    if (isValue && isOwnTable) {
-      loadCodes<4 * Chunks, MayBePadded>(codes, kvValueBits, plane.headDim, first, kvHasAlignedCodes, words);
+    if (usesValueTable) {
+      loadCodes<4 * Chunks, MayBePadded>(codes, kvValueBits, plane.headDim, vector.first, kvHasAlignedCodes, words);
     } else {
-      loadCodes<4 * Chunks, MayBePadded>(codes, kvKeyBits, plane.headDim, first, kvHasAlignedCodes, words);
+      loadCodes<4 * Chunks, MayBePadded>(codes, kvKeyBits, plane.headDim, vector.first, kvHasAlignedCodes, words);
     }
-    scale = storedScale(scales, address.cacheRow, plane.headDim, first);
+    scale = storedScale(scales, address.cacheRow, plane.headDim, vector.first);
   } else if (isRead) {
-    loadChunks<Chunks>(codes, kvDenseType, kvHasAlignedCodes, address.cacheRow * plane.headDim + first, words);
+    loadChunks<Chunks>(codes, kvDenseType, kvHasAlignedCodes, address.cacheRow * plane.headDim + vector.first, words);
   }
+  const uint place = simdgroup * 32u + lane;
   fillCodebook(levels, kvKeyBits, place, simdgroups * 32u);
-  if (isOwnTable) {
+  if (hasValueTable()) {
     fillCodebook(levels + 256, kvValueBits, place, simdgroups * 32u);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);  // codebooks are filled
@@ -78,35 +88,24 @@ kernel void kvCacheDequantize(
   const float factor = codebookScale(scale, plane.headDim, plane.inverseRoot, plane.scaleFactor);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    if (!isCoded) {
+    if (!vector.isCoded) {
       x[i] = floatsOfWords(words, kvDenseType, i);
     } else {
-      x[i] = factor * (isValue && isOwnTable ? dequantizeFour<4 * Chunks>(words, i, kvValueBits, levels + 256)
-                                             : dequantizeFour<4 * Chunks>(words, i, kvKeyBits, levels));
+      x[i] = factor * (usesValueTable ? dequantizeFour<4 * Chunks>(words, i, kvValueBits, levels + 256)
+                                      : dequantizeFour<4 * Chunks>(words, i, kvKeyBits, levels));
     }
   }
-  if (isCoded && p.isOriginal != 0u && !kvIsUnrotated) {
+  const bool isRestored = vector.isCoded && p.isOriginal != 0u && !kvIsUnrotated;
+  if (isRestored) {
     turned<Chunks>(x, plane.headDim, plane.lanes, lane, plane.inverseRoot);
-    MNK_UNROLL
-    for (ushort i = 0; i < Chunks; ++i) {
-      if (isRead) {
-        x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
-        if (kvHasChannelScales && !isValue) {
-          x[i] /= fourFloats(channelScales, elementOfHead + 4u * i);
-        }
-        if (kvHasKeyMeans && !isValue) {
-          x[i] += fourFloats(keyMeans, elementOfHead + 4u * i);
-        }
-        if (kvHasValueMeans && isValue) {
-          x[i] += fourFloats(valueMeans, elementOfHead + 4u * i);
-        }
-      }
-    }
+  }
+  if (isRead && isRestored) {
+    restoreElements<Chunks>(x, vector, keyMeans, valueMeans, channelScales);
   }
   if (isRead) {
-    const ulong keyUnit = sourceUnit(p.address, p.address.keys, head, address.sourceToken);
-    const ulong valueUnit = sourceUnit(p.address, p.address.values, head, address.sourceToken);
-    const ulong element = (isValue ? valueUnit : keyUnit) + first;
+    const ulong keyUnit = sourceUnit(p.address, p.address.keys, vector.head, address.sourceToken);
+    const ulong valueUnit = sourceUnit(p.address, p.address.values, vector.head, address.sourceToken);
+    const ulong element = (vector.isValue ? valueUnit : keyUnit) + vector.first;
     storeChunks<Chunks>(into, kvElementType, kvIsVectorizedElements, element, x);
   }
 }

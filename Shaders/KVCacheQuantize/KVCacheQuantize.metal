@@ -23,7 +23,7 @@ inline half turboScale(float scale, bool isNan) {
 
 // Destination of the codes and the scale of a vector.
 struct QuantizedRow {
-  device uchar* codes;
+  device uchar* codes;  // of the cache; quantizeVector takes those of the row
   device uchar* scales;
   ulong row;
   bool isStored;
@@ -60,7 +60,7 @@ MNK_SHARED bool quantizeVector(
           isNan ? as_type<float>(0x7fc00000u) : scale;
     }
   }
-  storeCodes<Chunks>(codes, bits, into.codes + into.row * plane.codeBytes, plane.headDim, at, into.isStored);
+  storeCodes<Chunks>(codes, bits, into.codes, plane.headDim, at, into.isStored);
   return isSaturated;
 }
 
@@ -81,6 +81,78 @@ MNK_SHARED void rotateQuery(
     storeFour(
         into, kvQueryType, true, target + element,
         rotatedFour(p, frequencies, positions, offsets, token, from, kvQueryType, source, element, x));
+  }
+}
+
+// Subtracts means and applies channel scales.
+template <ushort Chunks>
+inline void centerElements(
+    thread float4* x, CodecVector vector, device const float* keyMeans, device const float* valueMeans,
+    device const float* channelScales) {
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    if (kvHasKeyMeans && !vector.isValue) {
+      x[i] = flushSubnormals(x[i] - flushSubnormals(fourFloats(keyMeans, vector.element + 4u * i)));
+    }
+    if (kvHasValueMeans && vector.isValue) {
+      x[i] = flushSubnormals(x[i] - flushSubnormals(fourFloats(valueMeans, vector.element + 4u * i)));
+    }
+    if (kvHasChannelScales && !vector.isValue) {
+      x[i] *= flushSubnormals(fourFloats(channelScales, vector.element + 4u * i));
+    }
+  }
+}
+
+// Normalizes a vector and applies the Hadamard rotation. `signs` has a word for each `kChunksOfWord` chunks.
+template <ushort Chunks, ushort kChunksOfWord>
+inline VectorExponent transformVector(thread float4* x, KVCodecPlane plane, thread const uint* signs, uint lane) {
+  VectorExponent size = normalizeExponent<Chunks>(x, plane.lanes);
+  if (kvIsUnrotated) {
+    // Halves with scales of their own may differ in size, which a rotation would even out.
+    size.power += normalizeExponent<Chunks>(x, plane.lanes / mlx1Blocks(plane.headDim)).power;
+    return size;
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] = flipped(x[i], signs[i / kChunksOfWord] >> (4 * (i % kChunksOfWord)));
+  }
+  walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
+  return size;
+}
+
+// Stores a vector in a dense cache.
+template <ushort Chunks>
+inline void storeDense(
+    device uchar* into, ulong element, bool isCopied, thread const uint* words, thread const float4* x) {
+  if (isCopied && kvDenseType == kvElementType) {
+    // A bitwise copy preserves NaN payloads.
+    storeWords<Chunks>(into, kvDenseType, kvHasAlignedCodes, element, words);
+  } else {
+    storeChunks<Chunks>(into, kvDenseType, kvHasAlignedCodes, element, x);
+  }
+}
+
+// Stores the transformed elements of a key, and counts vectors that are not finite or whose scale saturated.
+template <ushort Chunks>
+inline void reportVector(
+    thread const float4* x, CodecVector vector, bool isFinite, bool isSaturated, device float* probe,
+    device atomic_uint* counts) {
+  if (kvHasProbe && !vector.isValue) {
+    MNK_UNROLL
+    for (ushort i = 0; i < Chunks; ++i) {
+      probe[vector.element + 4u * i] = x[i].x;
+      probe[vector.element + 4u * i + 1u] = x[i].y;
+      probe[vector.element + 4u * i + 2u] = x[i].z;
+      probe[vector.element + 4u * i + 3u] = x[i].w;
+    }
+  }
+  if (kvHasCounts && vector.lane == 0u) {
+    if (!isFinite) {
+      atomic_fetch_add_explicit(&counts[0], 1u, memory_order_relaxed);
+    }
+    if (isSaturated) {
+      atomic_fetch_add_explicit(&counts[1], 1u, memory_order_relaxed);
+    }
   }
 }
 
@@ -111,7 +183,7 @@ kernel void kvCacheQuantize(
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float2, memory, kCodeTableFloats);  // two tables
   threadgroup float* tables = reinterpret_cast<threadgroup float*>(memory);
-  uint index = group.x * simdgroups + simdgroup;
+  const uint index = group.x * simdgroups + simdgroup;
   if (kvAppliesRoPE) {
     // A threadgroup processes either the cache or queries, so that either all of its threads reach the barrier or none
     // does. Heads of queries are counted from the last threadgroup, which takes no division.
@@ -128,141 +200,94 @@ kernel void kvCacheQuantize(
       return;
     }
   }
-  bool isValue = false;
+  CodecVector vector = codecVector(p.keys, p.values, Chunks, index, lane);
   device const uchar* source = keys;
   QuantizedRow into = {keyCodes, nullptr, 0, false};
   if (kvHasQuantizedKeys) {
     into.scales = keyScales;
   }
-  if (kvHasValues) {
-    if (index >= p.keys.simdgroups) {
-      index -= p.keys.simdgroups;
-      isValue = true;
-      source = values;
-      into.codes = valueCodes;
-      if (kvHasQuantizedValues) {
-        into.scales = valueScales;
-      }
+  if (kvHasValues && vector.isValue) {
+    source = values;
+    into.codes = valueCodes;
+    if (kvHasQuantizedValues) {
+      into.scales = valueScales;
     }
   }
-  const bool isCoded = isValue ? kvHasQuantizedValues : kvHasQuantizedKeys;  // uniform over a simdgroup
-
-  KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
-  const uint at = lane % plane.lanes;
-  const uint first = at * 4u * Chunks;
-  const uint head = index * (32u / plane.lanes) + lane / plane.lanes;
-  const uint held = min(head, p.heads - 1u);
+  const uint held = min(vector.head, p.heads - 1u);
   const CacheAddress address = cacheAddress(p.address, sequences, positions, held, group.y);
   into.row = address.cacheRow;
-  const bool hasElements = first < plane.headDim;
-  into.isStored = head < p.heads && address.isStored && hasElements;
+  const bool hasElements = vector.first < vector.plane.headDim;
+  into.isStored = vector.head < p.heads && address.isStored && hasElements;
   const ulong keyUnit = sourceUnit(p.address, p.address.keys, held, address.sourceToken);
   const ulong valueUnit = sourceUnit(p.address, p.address.values, held, address.sourceToken);
-  const ulong element = (isValue ? valueUnit : keyUnit) + first;
-  const ulong elementOfHead = ulong(head) * plane.headDim + first;
 
   uint words[4 * Chunks] = {};
   if (into.isStored) {
-    loadChunks<Chunks>(source, kvElementType, kvIsVectorizedElements, element, words);
+    loadChunks<Chunks>(
+        source, kvElementType, kvIsVectorizedElements, (vector.isValue ? valueUnit : keyUnit) + vector.first, words);
   }
   // Loads signs and fills the tables while the loads of the vector are in flight.
   constexpr ushort kChunksOfWord = Chunks < 8 ? Chunks : 8;
   uint signs[Chunks / kChunksOfWord] = {};
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; i = ushort(i + kChunksOfWord)) {
-    if (isCoded && hasElements && !kvIsUnrotated) {
-      signs[i / kChunksOfWord] = codecSigns(plane.headDim, first + 4u * i);
+    if (vector.isCoded && hasElements && !kvIsUnrotated) {
+      signs[i / kChunksOfWord] = codecSigns(vector.plane.headDim, vector.first + 4u * i);
     }
   }
-  const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
+  threadgroup float* valueTables = hasValueTable() ? tables + kCodeTableFloats : tables;
   const uint place = simdgroup * 32u + lane;
   fillCodeTables(tables, kvKeyBits, searchesCells<Chunks>(kvKeyBits), place, simdgroups * 32u);
-  if (isOwnTable) {
-    fillCodeTables(tables + kCodeTableFloats, kvValueBits, searchesCells<Chunks>(kvValueBits), place, simdgroups * 32u);
+  if (hasValueTable()) {
+    fillCodeTables(valueTables, kvValueBits, searchesCells<Chunks>(kvValueBits), place, simdgroups * 32u);
   }
   float4 x[Chunks];
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = floatsOfWords(words, kvElementType, i);
     if (kvAppliesRoPE) {
-      if (into.isStored && !isValue) {
+      if (into.isStored && !vector.isValue) {
         x[i] = rotatedFour(
             rotation, frequencies, rotaryPositions, rotaryOffsets, ropeToken(rotation, address.sourceToken), source,
-            kvElementType, keyUnit, first + 4u * i, x[i]);
+            kvElementType, keyUnit, vector.first + 4u * i, x[i]);
       }
     }
-    if (!isNarrow() && isCoded) {
+    if (!isNarrow() && vector.isCoded) {
       x[i] = flushSubnormals(x[i]);
     }
-    if (into.isStored) {
-      if (kvHasKeyMeans && !isValue) {
-        x[i] = flushSubnormals(x[i] - flushSubnormals(fourFloats(keyMeans, elementOfHead + 4u * i)));
-      }
-      if (kvHasValueMeans && isValue) {
-        x[i] = flushSubnormals(x[i] - flushSubnormals(fourFloats(valueMeans, elementOfHead + 4u * i)));
-      }
-      if (kvHasChannelScales && !isValue) {
-        x[i] *= flushSubnormals(fourFloats(channelScales, elementOfHead + 4u * i));
-      }
-    }
+  }
+  if (into.isStored) {
+    centerElements<Chunks>(x, vector, keyMeans, valueMeans, channelScales);
   }
 
   VectorExponent size = {0, true};
-  if (isCoded) {
-    size = normalizeExponent<Chunks>(x, plane.lanes);
-    if (kvIsUnrotated) {
-      // Halves with scales of their own may differ in size, which a rotation would even out.
-      size.power += normalizeExponent<Chunks>(x, plane.lanes / mlx1Blocks(plane.headDim)).power;
-    } else {
-      MNK_UNROLL
-      for (ushort i = 0; i < Chunks; ++i) {
-        x[i] = flipped(x[i], signs[i / kChunksOfWord] >> (4 * (i % kChunksOfWord)));
-      }
-      walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
-    }
+  if (vector.isCoded) {
+    size = transformVector<Chunks, kChunksOfWord>(x, vector.plane, signs, lane);
   } else if (into.isStored) {
-    const ulong to = into.row * plane.headDim + first;
-    if (kvDenseType == kvElementType && (isValue || !kvAppliesRoPE)) {
-      // A bitwise copy preserves NaN payloads.
-      storeWords<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, words);
-    } else {
-      storeChunks<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, x);
-    }
+    const ulong element = into.row * vector.plane.headDim + vector.first;
+    storeDense<Chunks>(into.codes, element, vector.isValue || !kvAppliesRoPE, words, x);
   }
 
   threadgroup_barrier(mem_flags::mem_threadgroup);  // tables are filled
-  if (!isCoded) {
+  if (!vector.isCoded) {
     return;
   }
+  into.codes += into.row * vector.plane.codeBytes;
   // Bits, lanes and head dim are compile-time constants in both calls, so that loops unroll.
   bool isSaturated = false;
-  if (isValue && (isOwnTable || kvValueDim != kvKeyDim)) {
-    plane.lanes = lanesOf(kvValueDim, Chunks);
-    plane.headDim = kvValueDim;
-    isSaturated = quantizeVector<Chunks>(
-        isOwnTable ? tables + kCodeTableFloats : tables, x, plane, kvValueBits, size, into, p, at, true);
+  if (vector.isValue && (hasValueTable() || kvValueDim != kvKeyDim)) {
+    vector.plane.lanes = lanesOf(kvValueDim, Chunks);
+    vector.plane.headDim = kvValueDim;
+    isSaturated = quantizeVector<Chunks>(valueTables, x, vector.plane, kvValueBits, size, into, p, vector.lane, true);
   } else {
-    plane.lanes = lanesOf(kvKeyDim, Chunks);
-    plane.headDim = kvKeyDim;
-    isSaturated = quantizeVector<Chunks>(tables, x, plane, kvKeyBits, size, into, p, at, isValue);
+    vector.plane.lanes = lanesOf(kvKeyDim, Chunks);
+    vector.plane.headDim = kvKeyDim;
+    isSaturated =
+        quantizeVector<Chunks>(tables, x, vector.plane, kvKeyBits, size, into, p, vector.lane, vector.isValue);
   }
 
-  if (kvHasProbe && into.isStored && !isValue) {
-    MNK_UNROLL
-    for (ushort i = 0; i < Chunks; ++i) {
-      probe[elementOfHead + 4u * i] = x[i].x;
-      probe[elementOfHead + 4u * i + 1u] = x[i].y;
-      probe[elementOfHead + 4u * i + 2u] = x[i].z;
-      probe[elementOfHead + 4u * i + 3u] = x[i].w;
-    }
-  }
-  if (kvHasCounts && into.isStored && at == 0u) {
-    if (!size.isFinite) {
-      atomic_fetch_add_explicit(&counts[0], 1u, memory_order_relaxed);
-    }
-    if (isSaturated) {
-      atomic_fetch_add_explicit(&counts[1], 1u, memory_order_relaxed);
-    }
+  if (into.isStored) {
+    reportVector<Chunks>(x, vector, size.isFinite, isSaturated, probe, counts);
   }
 }
 

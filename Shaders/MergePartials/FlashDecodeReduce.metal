@@ -7,15 +7,9 @@ kernel void flashDecodeReduce(
     constant FlashDecodeReduceParams& p [[buffer(kFlashDecodeParams)]],
     device const float* partSums [[buffer(kFlashDecodePartSums)]],
     device const float* partStats [[buffer(kFlashDecodePartStats)]],
-    device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
-    device const float* sinks [[buffer(kFlashDecodeSinks), function_constant(flashHasSinks)]],
-    device uchar* into [[buffer(kFlashDecodeInto), function_constant(flashWritesResults)]],
-    device float* logSumExp [[buffer(kFlashDecodeLogSumExp), function_constant(flashHasLogSumExp)]],
-    device float* sums [[buffer(kFlashDecodeSums), function_constant(flashWritesSums)]],
-    device float* stats [[buffer(kFlashDecodeStats), function_constant(flashWritesSums)]],
-    threadgroup float* pool [[threadgroup_memory(0)]], uint row [[threadgroup_position_in_grid]],
-    uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    MNK_ATTENTION_OUTPUTS(MNK_OPERAND_PARAMETER) threadgroup float* pool [[threadgroup_memory(0)]],
+    uint row [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const uint headDim = p.finish.headDim;
   const uint lanes = p.finish.lanes;
   const ulong start = ulong(row) * p.rowStride;
@@ -31,8 +25,7 @@ kernel void flashDecodeReduce(
     }
   }
   if (simdgroup == 0u) {
-    const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, nullptr, nullptr, nullptr};
-    finishRow<Chunks>(merged, p.finish, row, lane, out);
+    finishRow<Chunks>(merged, p.finish, row, lane, AttentionOutputs{MNK_ATTENTION_OUTPUTS(MNK_OPERAND_NAME)});
   }
 }
 
