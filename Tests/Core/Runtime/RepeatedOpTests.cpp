@@ -365,7 +365,7 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
       REQUIRE(encoder.commit());
       plans.push_back(device->planCache().count());
     }
-    EXPECT(plans[0] >= 3);
+    EXPECT(plans[1] >= 3);  // the first attention probes the device, which clears the plans
     EXPECT_EQ(plans[7], plans[3]);
   }
 }
