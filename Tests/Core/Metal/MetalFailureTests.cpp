@@ -109,8 +109,8 @@ TEST(MetalFailure, WithoutACommandBufferOrEncoderNothingIsCommitted) {
     softmetal::faults().failAt(call);
     const auto committed = encoder.commit([&](const Result<Summary>&) { ++calls; });
     EXPECT_ERROR(committed, {.code = ErrorCode::deviceFault,
-                             .what = call == softmetal::Call::encoder ? "no command encoder can be had"
-                                                                      : "no command buffer can be had",
+                             .what = call == softmetal::Call::encoder ? "Metal returned no command encoder"
+                                                                      : "Metal returned no command buffer",
                              .got = "none for 'token 3'",
                              .fix = "try again"});
     EXPECT(!committed && committed.error().retryable);

@@ -278,7 +278,7 @@ TEST(FlashDecodeInKernelMerge, NeedsADeviceThatOrdersThreadgroups) {
   for (const Result<Plan>& planned : {plan(planOp(attend)), plan(planOp(attend), *fake)}) {
     EXPECT_ERROR(planned, {.code = ErrorCode::unsupported,
                            .op = "FlashDecode",
-                           .what = "does not order memory between threadgroups",
+                           .what = "in-kernel merging needs device-scope memory fences",
                            .got = "without fences",
                            .expected = "language version 3.2",
                            .fix = "Use automatic."});
