@@ -114,7 +114,7 @@ final class FlashDecodeTests: AttentionTestCase {
         // Without a window, rows see the remaining positions; a window requires all of its positions.
         try device.encode { try $0.attend(q, over: cache, into: out) }
         try assertClose(out, try attended(q, over: Array(tokens[..<7]), held: [4, 5, 6]))
-        assertRefused(op: "AttentionCache.attend", what: "overwritten", got: "position 3", expected: "at least 7") {
+        assertRefused(op: "AttentionCache.attend", what: "overwritten", got: "position 3", expected: "a window of at most 2") {
             try device.encode { try $0.attend(q, over: cache, into: out, .init(window: 3)) }
         }
     }
@@ -326,7 +326,7 @@ final class FlashDecodeTests: AttentionTestCase {
         refused(what: "slopes", AttentionOptions(slopes: q))
         refused(what: "sinks", AttentionOptions(sinks: q))
         refused(what: "share memory", into: q)
-        assertRefused(op: "FlashDecode", what: "no target") {
+        assertRefused(op: "FlashDecode", what: "exactly one target") {
             try FlashDecode(q, over: KVCacheView(keys: cache.keys, values: cache.values), length: 1).plan()
         }
         assertRefused(op: "FlashDecode", what: "length is out of range") {

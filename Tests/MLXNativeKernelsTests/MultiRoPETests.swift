@@ -254,7 +254,7 @@ final class MultiRoPETests: DeviceTestCase {
             "YaRN needs a betaFast above its betaSlow",
             rotary: RotaryEmbedding(yarn: .init(originalContext: 4096, betaFast: 1, betaSlow: 32)))
         refuse("YaRN needs a scale of at most 1", rotary: RotaryEmbedding(scale: 4, yarn: .init(originalContext: 4096)))
-        refuse("not as many frequency factors", rotary: RotaryEmbedding(frequencyFactors: [1]))
+        refuse("number of frequency factors", rotary: RotaryEmbedding(frequencyFactors: [1]))
         let strides = HeadsView.Strides(tokens: 2, heads: 1, headDim: 8, offset: -1, tokenStride: 8, headStride: 8)
         assertRefused(op: "MultiRoPE", what: "the offset of queries is out of range", got: "-1") {
             try MultiRoPE(

@@ -132,7 +132,7 @@ final class RecordedStepTests: DeviceTestCase {
             assertRefused(op: "AttentionCache", what: "does not append them") { try device.record(body) }
         }
         let wrongs: [(MultiRoPE.Positions, String)] = [
-            (.next(of: cache, sequences: []), "rows do not match"),
+            (.next(of: cache, sequences: []), "the step has no sequence"),
             (.next(of: cache, sequences: [1]), "the sequence is not in the cache"),
             (.next(of: cache, sequences: [Int(UInt32.max)]), "the sequence is not in the cache"),
             (.next(of: cache, rowCounts: []), "row counts do not match"),

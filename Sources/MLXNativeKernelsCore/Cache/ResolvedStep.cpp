@@ -151,7 +151,7 @@ Result<void> placeAttending(std::span<StepEntry> entries, bool isCausal, CacheCu
     const auto& [cursor, behind] = found;
     // Non-causal rows that see tokens after their own would need two lengths.
     if (behind != 0 && entry.rows != 0 && !isCausal) return listedAgain(entry.sequence);
-    if (cursor.next <= behind && entry.rows != 0) {
+    if (entries.size() > 1 && cursor.next <= behind && entry.rows != 0) {
       return tooFewPositions(behind + entry.rows, entry.sequence, cursor.next);
     }
     entry.after = {.next = cursor.next - std::min(cursor.next, behind), .highest = cursor.highest};
