@@ -114,7 +114,9 @@ final class FlashDecodeTests: AttentionTestCase {
         // Without a window, rows see the remaining positions; a window requires all of its positions.
         try device.encode { try $0.attend(q, over: cache, into: out) }
         try assertClose(out, try attended(q, over: Array(tokens[..<7]), held: [4, 5, 6]))
-        assertRefused(op: "AttentionCache.attend", what: "overwritten", got: "position 3", expected: "a window of at most 2") {
+        assertRefused(
+            op: "AttentionCache.attend", what: "overwritten", got: "position 3", expected: "a window of at most 2"
+        ) {
             try device.encode { try $0.attend(q, over: cache, into: out, .init(window: 3)) }
         }
     }

@@ -29,7 +29,7 @@ std::optional<uint32_t> firstRepeated(const Op& op) {
 
 uint64_t threadgroupBytes(const Op& op) {
   uint64_t bytes = op.pipeline.staticThreadgroupBytes();
-  constexpr uint64_t kUnit = 16;  // of which a length is a multiple on Metal
+  constexpr uint64_t kUnit = 16;  // of which some devices take only multiples
   for (const ThreadgroupMemory& memory : op.dispatch.threadgroupMemory) {
     bytes += (memory.bytes + kUnit - 1) / kUnit * kUnit;
   }
