@@ -17,7 +17,7 @@ using Kind = CacheCallKind;
 std::string textOf(std::string_view name, const HeadsSpec& heads) {
   if (!heads.tensor) return {};
   const mnk_heads_view& view = heads.view;
-  std::string text = fmt::format("\n    {}: {}, size {}", name, heads.tensor->text(), view.size);
+  std::string text = fmt::format("\n    {}: {}", name, heads.tensor->text());
   if (!view.has_strides) return text + fmt::format(", layout {}", static_cast<uint32_t>(view.layout));
   return text + fmt::format(", {} x {}, {} of {}, at {}, strides {}, {} and {}", view.sequences, view.tokens,
                             view.heads, view.head_dim, view.offset, view.sequence_stride, view.token_stride,
@@ -145,7 +145,7 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
       const bool isFolded = coin(random, 1, 2);
       for (HeadsSpec* heads : {&call.keys, &call.values}) {
         heads->view = *placesOf(*heads);
-        heads->viewheads->view.has_strides = true;
+        heads->view.has_strides = true;
         heads->view.sequences = 1, heads->view.tokens = tokens;
         if (isFolded) heads->view.token_stride = 0;
       }

@@ -78,7 +78,7 @@ HeadsSpec Operands::drawRows(const HeadsSpec& whole, uint64_t first, uint64_t ro
   const bool isTokenMajor = !whole.view.has_strides && whole.view.layout == MNK_TOKEN_MAJOR;
   if (isTokenMajor && coin(random_, 1, 2)) return {partOf(*whole.tensor, first, rows, axis), whole.view};
   mnk_heads_view view = *placesOf(whole);
-  viewview.has_strides = true;
+  view.has_strides = true;
   view.sequences = std::max<uint64_t>(axis, 1), view.tokens = rows / view.sequences;
   view.sequence_stride = view.tokens * view.token_stride;
   view.offset += first * view.token_stride;
