@@ -114,7 +114,7 @@ kernel void flashPrefill(MNK_ATTENTION_PARAMETERS) {
     MatrixScores<RowBlocks, Blocks> scores;
     if (isUsed) {
       scores = scoreTile<KeyPairing, Blocks>(
-          state, laneKeys, keyStride, laneKeyScales, laneValueKeys, valueStride, laneValueScales, parts, rows.part, at,
+          state, laneKeys, keyStride, laneKeyScales, laneValueKeys, valueStride, laneValueScales, parts, rows.part,
           lane);
     }
     // Values and partial products are stored; all simdgroups are done with the keys.

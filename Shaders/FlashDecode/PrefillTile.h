@@ -241,7 +241,7 @@ template <ushort KeyPairing, ushort Blocks, typename T, ushort Queries, ushort D
 inline MatrixScores<RowBlocks, Blocks> scoreTile(
     thread MatrixRows<T, Queries, Dim, RowBlocks>& rows, threadgroup const T* keys, uint keyStride,
     threadgroup const float* keyScales, threadgroup const T* values, uint valueStride,
-    threadgroup const float* valueScales, threadgroup float2* parts, uint part, MatrixLane at, uint lane) {
+    threadgroup const float* valueScales, threadgroup float2* parts, uint part, uint lane) {
   constexpr bool IsLatent = Queries != Dim;
   constexpr ushort KeyDim = IsLatent ? Queries - Dim : Dim;
   MatrixScores<RowBlocks, Blocks> scores =

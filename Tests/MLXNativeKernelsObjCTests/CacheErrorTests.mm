@@ -41,17 +41,19 @@ using namespace mnk::objc_test;
        append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ @(NSUInteger{1} << 32) ] })
       toCache:_cache
         error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the sequence is not in the cache"));
-  XCTAssertFalse([_step
-       append:cacheStep({.keys = viewOf(_token), .values = viewOf(_token), .sequences = absentObject()})
-      toCache:_cache
-        error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"for a sequence"));
+  MNKCacheStep *unlisted = [MNKCacheStep stepWithKeys:_token values:_token];
+  unlisted.sequences = absentObject();
+  XCTAssertFalse([_step append:unlisted toCache:_cache error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for a sequence"));
   XCTAssertFalse([_step attendQueries:_token overCache:_cache intoTensor:absentObject() options:nil error:&error]);
   XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = absentObject(), .sequences = @[ @0 ] })
                      overCache:_cache
                          error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"nil was passed for results"));
+  XCTAssertNil(
+      wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"attention needs exactly one target"));
+  XCTAssertFalse([_step attend:absentObject() overCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"nil was passed for the step"));
   XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @0 ] })
                      overCache:absentObject()
                          error:nil]);
@@ -65,8 +67,7 @@ using namespace mnk::objc_test;
   XCTAssertFalse([_step append:cacheStep({ .keys = absentObject(), .values = _view, .sequences = @[ @0 ] })
                        toCache:_cache
                          error:&error]);
-  XCTAssertNil(
-      wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for a view of heads"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"a source has no memory"));
   XCTAssertFalse([_step append:cacheStep({ .keys = _view, .values = absentObject(), .sequences = @[ @0 ] })
                        toCache:_cache
                          error:nil]);
@@ -131,6 +132,10 @@ using namespace mnk::objc_test;
 
 - (void)testCacheStep {
   NSError *error = nil;
+  NSArray<NSString *> *wrong = @[
+    @"queries have no memory", @"a source has no memory", @"a source has no memory", @"nil was passed for the cache",
+    @"attention needs exactly one target"
+  ];
   for (const int absent : {0, 1, 2, 3, 4}) {
     XCTAssertFalse([_step appendAndAttend:cacheStep({
                             .queries = absent == 0 ? absentObject() : _view,
@@ -140,7 +145,7 @@ using namespace mnk::objc_test;
                           })
                                 overCache:absent == 3 ? absentObject() : _cache
                                     error:&error]);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"nil was passed for"));
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", wrong[absent]));
   }
   for (const NSUInteger sequence : {NSUInteger{1}, NSUInteger{1} << 32}) {
     XCTAssertFalse([_step appendAndAttend:cacheStep({

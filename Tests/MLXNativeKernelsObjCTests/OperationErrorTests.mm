@@ -184,7 +184,6 @@ struct Refusals {
            {@"positions", [MNKRotaryPositions nextPositionsOfCache:absentObject()], @""},
            {@"positions", next(@[ @-1 ], nil), @"the number for a sequence is out of range"},
            {@"positions", next(absentObject(), nil), @"nil was passed for a sequence"},
-           {@"positions", next(@[ @0 ], @[]), @"the row counts do not match the listed sequences"},
            {@"offsets", [MNKIntegers integersWithList:@[ @(-2147483649LL) ]],
             @"the number for an offset is out of range"},
            {@"offsets", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for an offset"},

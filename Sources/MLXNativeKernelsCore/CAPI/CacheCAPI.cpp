@@ -68,16 +68,16 @@ Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
 }
 
 // Refuses a list before it is read if it has more entries than the tokens allow: their sequences or rows, or, with row
-// counts, also sequences without rows.
-Result<void> checkListed(const mnk_cache_step& input, const CacheStep& step, const AttentionCache& cache) {
-  const uint64_t without = input.row_counts ? cache.descriptor().sequences : 0;
+// counts, also entries without rows.
+Result<void> checkListed(const mnk_cache_step& input, const CacheStep& step) {
+  const uint64_t without = input.row_counts ? UINT16_MAX : 0;
   const HeadsView::Strides strides = (step.keys.tensor ? step.keys : step.queries).resolved();
   const uint64_t most = std::max<uint64_t>({strides.totalTokens() + without, strides.sequences, 1});
   if (input.sequence_count <= most) return {};
   return c::tooMany("AttentionCache", "sequences", input.sequence_count, most, "Pass a row for each sequence.");
 }
 
-Result<CacheStep> stepFrom(const mnk_cache_step* step, const mnk_cache& cache) {
+Result<CacheStep> stepFrom(const mnk_cache_step* step) {
   MNK_TRY(auto input, c::descriptor("mnk_cache_step", step));
   CacheStep result;
   const std::tuple<const mnk_heads_view*, HeadsView*, std::string_view> views[] = {
@@ -89,7 +89,7 @@ Result<CacheStep> stepFrom(const mnk_cache_step* step, const mnk_cache& cache) {
     if (view) *into = std::move(*view);
   }
   if (!input.sequences && input.sequence_count != 0) return c::nullArgument("sequences");
-  MNK_TRY(checkListed(input, result, cache.cache));
+  MNK_TRY(checkListed(input, result));
   if (input.sequences) result.sequences.assign(input.sequences, input.sequences + input.sequence_count);
   if (input.row_counts) result.rowCounts.emplace(input.row_counts, input.row_counts + result.sequences.size());
   if (input.results) {
@@ -254,14 +254,14 @@ uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position) {
 
 bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step, *cache));
+    MNK_TRY(auto input, stepFrom(step));
     return cache->cache.append(encoder->encoder, input);
   });
 }
 
 bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step, *cache));
+    MNK_TRY(auto input, stepFrom(step));
     return cache->cache.attend(encoder->encoder, input);
   });
 }
@@ -269,7 +269,7 @@ bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step, *cache));
+    MNK_TRY(auto input, stepFrom(step));
     return cache->cache.appendAndAttend(encoder->encoder, input);
   });
 }

@@ -133,8 +133,9 @@ HeadsView runsOf(const HeadsView& view, uint64_t firstToken, uint64_t rows, uint
   if (strides.sequences == 1) {
     strides.offset += firstToken * strides.tokenStride;
     strides.sequenceStride = rows * strides.tokenStride;
-  } else {
-    strides.offset += firstToken / rows * strides.sequenceStride;
+  } else if (strides.tokens != 0) {
+    strides.offset += firstToken / strides.tokens * strides.sequenceStride;
+    strides.offset += firstToken % strides.tokens * strides.tokenStride;
   }
   strides.sequences = count;
   strides.tokens = rows;

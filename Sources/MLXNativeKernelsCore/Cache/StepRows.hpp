@@ -44,7 +44,7 @@ struct RowCounts {
 };
 
 // `count` runs of `rows` tokens each, starting at a token, as a view with `count` sequences. In a view with several
-// sequences, tokens are numbered across sequences, and a run must be one of its sequences.
+// sequences, tokens are numbered across sequences; several runs must be its sequences, and one lies within a sequence.
 HeadsView runsOf(const HeadsView& view, uint64_t firstToken, uint64_t rows, uint64_t count);
 
 // The part of the results for the rows from `first` on, shaped as results of `count` sequences with `rows` rows.

@@ -196,25 +196,31 @@ TEST(AttentionCacheStepList, ListsWithManyRowsAreSplit) {
   }
 }
 
-// A ring of five serves sequences that are almost full one by one, each in chunks, finally one row at a time.
+// A ring of five serves sequences that are almost full one by one, each in chunks, finally one row at a time: rows
+// side by side, or with an axis of sequences.
 TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const bool isQuantized : {false, true}) {
+    for (const auto& [isQuantized, hasAxis] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
       const AttentionCacheDescriptor descriptor =
           isQuantized ? quantized(attendedDescriptor(5)) : attendedDescriptor(5);
       AttentionFixture listed(device, descriptor), single(device, descriptor);
-      const std::vector<uint32_t> sequences{2, 0, 2}, rowCounts{3, 2, 2};
-      constexpr uint64_t kRows = 7;
-      const Tensor queries = listed.someQueries(kRows);
-      const Tensor keys = listed.tensor(smallNumbers(listed.random, kRows * 64), {kRows, 2, 32});
-      const Tensor out = listed.zeros({kRows, kQueryHeads, kAttendedDim});
-      const Tensor expected = listed.zeros({kRows, kQueryHeads, kAttendedDim});
+      const std::vector<uint32_t> sequences = hasAxis ? std::vector<uint32_t>{2, 0} : std::vector<uint32_t>{2, 0, 2};
+      const std::vector<uint32_t> rowCounts = hasAxis ? std::vector<uint32_t>{7, 7} : std::vector<uint32_t>{3, 2, 2};
+      const uint64_t totalRows = hasAxis ? 14 : 7;
+      const auto shaped = [&](const Tensor& rows) {
+        const Shape& axes = rows.shape();
+        return hasAxis ? REQUIRE(rows.reshaped(REQUIRE(Shape::make({2, 7, axes[1], axes[2]})))) : rows;
+      };
+      const Tensor queries = listed.someQueries(totalRows);
+      const Tensor keys = listed.tensor(smallNumbers(listed.random, totalRows * 64), {totalRows, 2, 32});
+      const Tensor out = listed.zeros({totalRows, kQueryHeads, kAttendedDim});
+      const Tensor expected = listed.zeros({totalRows, kQueryHeads, kAttendedDim});
       REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
-        return listed.cache.appendAndAttend(encoder, {.queries = queries,
-                                                      .keys = keys,
-                                                      .values = keys,
+        return listed.cache.appendAndAttend(encoder, {.queries = shaped(queries),
+                                                      .keys = shaped(keys),
+                                                      .values = shaped(keys),
                                                       .rotary = RotaryStep{},
-                                                      .results = {.into = out},
+                                                      .results = {.into = shaped(out)},
                                                       .sequences = sequences,
                                                       .rowCounts = rowCounts});
       }));

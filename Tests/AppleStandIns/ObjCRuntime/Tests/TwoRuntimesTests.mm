@@ -70,7 +70,6 @@ void callFinished(void *context, const mnk_error *failure) {
 
   const Owned<mnk_encoder> encoder{mnk_encoder_make(device, "two runtimes", nullptr), mnk_encoder_release};
   mnk_hadamard transform{};
-  transform.size = sizeof transform;
   transform.from = tensor.get();
   mnk_error *error = nullptr;
   XCTAssertTrue(mnk_encoder_hadamard(encoder.get(), &transform, &error), @"%s", mnk_error_message(error));
@@ -102,7 +101,6 @@ void callFinished(void *context, const mnk_error *failure) {
     const Owned<mnk_tensor> tensor{mnk_tensor_make(device.get(), MNK_F32, shape, 2, nullptr), mnk_tensor_release};
     const Owned<mnk_encoder> encoder{mnk_encoder_make(device.get(), nullptr, nullptr), mnk_encoder_release};
     mnk_hadamard transform{};
-    transform.size = sizeof transform;
     transform.from = tensor.get();
     mnk_error *error = nullptr;
     XCTAssertFalse(mnk_encoder_hadamard(encoder.get(), &transform, &error));
