@@ -76,9 +76,10 @@ func describe(_ commandBuffer: any MTLCommandBuffer, on device: MNKDevice) throw
     let attention = MNKAttentionOptions()
     attention.isCausal = true
     attention.window = sizes[0].codeBytes
+    let rows = try MNKCacheStep(queries: tensor, results: MNKAttentionResults(into: tensor.reshaped(to: [8, 1])))
+    rows.options = attention
+    rows.sequences = [0]
     try step.attend(
-        tensor, over: MNKAttentionCache(device: host, contentsOf: URL(fileURLWithPath: "/kv"), maxBytes: 1 << 30),
-        sequence: 0,
-        results: MNKAttentionResults(into: tensor.reshaped(to: [8, 1])), options: attention)
+        rows, over: MNKAttentionCache(device: host, contentsOf: URL(fileURLWithPath: "/kv"), maxBytes: 1 << 30))
     return try [MNKHadamard(source: tensor, into: nil)].map { try $0.plan(for: nil) }
 }
