@@ -55,7 +55,7 @@ struct AttentionCache::State {
   // Whether all rows can be stored before the first of them attends.
   bool isAtOnce(const ResolvedStep& step) const;
   struct StepOps;
-  Result<StepOps> opsOf(const ResolvedStep& step, const StepPart& part) const;
+  Result<void> makeOps(StepOps& ops, const ResolvedStep& step, const StepPart& part) const;
   Result<Plan> plan(const std::shared_ptr<Device>& device, const ResolvedStep& step) const;
   Result<Plan> planDivided(const std::shared_ptr<Device>& device, const ResolvedStep& step) const;
   Result<void> encode(CommandEncoder& encoder, const ResolvedStep& step) const;

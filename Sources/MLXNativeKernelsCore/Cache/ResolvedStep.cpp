@@ -133,7 +133,7 @@ Result<void> placeAppended(std::span<StepEntry> entries, CacheCursors::Recording
 }
 
 // Rows of an entry are older than those of a later one for the same sequence.
-Result<void> placeAttending(std::span<StepEntry> entries, bool isCausal, CacheCursors::Recording& recording) {
+Result<void> placeAttending(std::span<StepEntry> entries, CacheCursors::Recording& recording) {
   struct Listed {
     CacheCursor cursor;  // read once, because other threads may append in the meantime
     uint64_t rowsBehind = 0;
@@ -149,8 +149,6 @@ Result<void> placeAttending(std::span<StepEntry> entries, bool isCausal, CacheCu
       found = known->second;
     }
     const auto& [cursor, behind] = found;
-    // Non-causal rows that see tokens after their own would need two lengths.
-    if (behind != 0 && entry.rows != 0 && !isCausal) return listedAgain(entry.sequence);
     if (entries.size() > 1 && cursor.next <= behind && entry.rows != 0) {
       return tooFewPositions(behind + entry.rows, entry.sequence, cursor.next);
     }
@@ -185,8 +183,7 @@ Result<void> AttentionCache::State::resolveEntries(ResolvedStep& resolved, std::
                                                    CacheCursors::Recording& recording) const {
   if (resolved.isListed()) MNK_TRY(checkViews(resolved));  // before rows are counted and listed one by one
   MNK_TRY(resolved.entries, stepEntries(resolved.tokens(), sequences, resolved.step.rowCounts));
-  return resolved.appends() ? placeAppended(resolved.entries, recording)
-                            : placeAttending(resolved.entries, resolved.step.options.isCausal, recording);
+  return resolved.appends() ? placeAppended(resolved.entries, recording) : placeAttending(resolved.entries, recording);
 }
 
 Result<void> AttentionCache::State::checkOperands(const ResolvedStep& resolved) const {
@@ -212,6 +209,7 @@ Result<void> AttentionCache::State::checkOperands(const ResolvedStep& resolved) 
   MNK_TRY(checkResults(step.results, RowCounts::of(resolved.entries), step.queries.resolved().heads,
                        descriptor.valueHeadDim));
   if (step.options.isCausal) return {};
+  // Non-causal rows that see tokens after their own would need two lengths.
   std::set<uint32_t> listed;
   for (const StepEntry& entry : resolved.entries) {
     if (entry.rows != 0 && !listed.insert(entry.sequence).second) return listedAgain(entry.sequence);

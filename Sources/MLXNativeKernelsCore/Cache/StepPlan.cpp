@@ -205,12 +205,9 @@ struct AttentionCache::State::StepOps {
 FlashDecode AttentionCache::State::attention(const HeadsView& queries, const AttentionResults& results,
                                              const AttentionOptions& options,
                                              std::vector<AttendedSequence> attended) const {
-  const auto& quantized = storage.quantizedView();
-  FlashDecode op{.queries = queries,
-                 .over = quantized ? decltype(FlashDecode::over)(*quantized) : storage.view(),
-                 .sequences = std::move(attended),
-                 .results = results,
-                 .options = options};
+  FlashDecode op{
+      .queries = queries, .over = {}, .sequences = std::move(attended), .results = results, .options = options};
+  storage.attend(op.over);
   if (!results.partials) return op;
   // The part of the rows' own cache, beside those of prefixes.
   for (AttendedSequence& each : op.sequences) {
@@ -236,13 +233,12 @@ Result<std::optional<FlashDecode>> AttentionCache::State::attentionOf(const Head
   return std::optional(attention(runsOf(queries, 0, rows, count), shaped, options, std::move(attended)));
 }
 
-Result<AttentionCache::State::StepOps> AttentionCache::State::opsOf(const ResolvedStep& resolved,
-                                                                    const StepPart& part) const {
+Result<void> AttentionCache::State::makeOps(StepOps& ops, const ResolvedStep& resolved, const StepPart& part) const {
   const CacheStep& step = resolved.step;
   const StepEntry& first = part.entries.front();
   const RowCounts rows = RowCounts::of(part.entries);
   const bool isListed = part.entries.size() > 1;
-  StepOps ops{.firstToken = part.firstRow};
+  ops.firstToken = part.firstRow;
   if (resolved.rotary) {
     MNK_TRY(ops.rotation, rotationOf(resolved, part));
   }
@@ -267,7 +263,17 @@ Result<AttentionCache::State::StepOps> AttentionCache::State::opsOf(const Resolv
         storage.appendRows(ops.rotation ? *ops.rotation->keys : step.keys,
                            takesRuns ? runsOf(step.values, 0, rows.rows, rows.entries) : step.values, sequences, slots);
   }
-  if (!resolved.attends()) return ops;
+  if (!resolved.attends()) return {};
+  if (!isListed && part.isWhole && !step.results.partials) {  // the common case, without copies
+    FlashDecode& op = ops.attention.emplace();
+    op.queries = step.queries;
+    storage.attend(op.over);
+    op.sequences.push_back(first.attended());
+    op.results = step.results;
+    op.options = step.options;
+    op.options.window = resolved.window;
+    return {};
+  }
   AttentionOptions options = step.options;
   options.window = resolved.window;
   if (!isListed) {
@@ -275,7 +281,7 @@ Result<AttentionCache::State::StepOps> AttentionCache::State::opsOf(const Resolv
                               ? step.results
                               : resultsOf(step.results, RowCounts::of(resolved.entries), part.firstRow, rows.total, 1));
     ops.attention = attention(part.viewOf(step.queries), results, options, {first.attended()});
-    return ops;
+    return {};
   }
   std::vector<AttendedSequence> attended;
   for (const StepEntry& entry : part.entries) {
@@ -283,7 +289,7 @@ Result<AttentionCache::State::StepOps> AttentionCache::State::opsOf(const Resolv
     attended.back().rows = entry.rows;
   }
   MNK_TRY(ops.attention, attentionOf(step.queries, step.results, options, rows, std::move(attended)));
-  return ops;
+  return {};
 }
 
 bool AttentionCache::State::isAtOnce(const ResolvedStep& step) const {
@@ -319,7 +325,8 @@ Result<Plan> AttentionCache::State::planDivided(const std::shared_ptr<Device>& d
       StepEntry chunk{.sequence = entry.sequence, .rows = rows, .before = cursor, .after = cursor};
       chunk.after.advanceTo(cursor.next + rows);
       part.entries = {&chunk, 1};
-      MNK_TRY(const auto ops, opsOf(step, part));
+      StepOps ops;
+      MNK_TRY(makeOps(ops, step, part));
       MNK_TRY(auto planned, ops.plan(step.call(), part.entries, device.get()));
       whole.append(std::move(planned));
       cursor = chunk.after;
@@ -336,7 +343,8 @@ Result<Plan> AttentionCache::State::planDivided(const std::shared_ptr<Device>& d
 Result<Plan> AttentionCache::State::plan(const std::shared_ptr<Device>& device, const ResolvedStep& step) const {
   MNK_TRY(checkOperands(step));
   if (!isAtOnce(step)) return planDivided(device, step);
-  MNK_TRY(const auto ops, opsOf(step, step.whole()));
+  StepOps ops;
+  MNK_TRY(makeOps(ops, step, step.whole()));
   return ops.plan(step.call(), step.entries, device.get());
 }
 
@@ -357,10 +365,10 @@ Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const Resolv
     MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step)));
     if (isRecorded) return {};
   }
-  const auto ops = opsOf(step, step.whole());
-  const bool isRepeatable =
-      ops && ops->appends.size() == (step.appends() ? 1u : 0u) && ops->attention.has_value() == step.attends();
-  return isRepeatable ? ops->encode(encoder, step.call(), fresh) : encoder.encode(fresh());
+  StepOps ops;
+  const bool isRepeatable = makeOps(ops, step, step.whole()) && ops.appends.size() == (step.appends() ? 1u : 0u) &&
+                            ops.attention.has_value() == step.attends();
+  return isRepeatable ? ops.encode(encoder, step.call(), fresh) : encoder.encode(fresh());
 }
 
 }  // namespace mnk
