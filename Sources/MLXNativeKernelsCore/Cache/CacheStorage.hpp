@@ -21,12 +21,10 @@ class CacheStorage {
   // The planes of keys and values: elements or codes.
   const KVCacheView& view() const { return view_; }
   const std::optional<QuantizedKVCacheView>& quantizedView() const { return quantized_; }
-  // Sets what attention reads.
-  void attend(std::variant<KVCacheView, QuantizedKVCacheView>& over) const {
-    if (quantized_)
-      over = *quantized_;
-    else
-      over = view_;
+  // What attention reads.
+  std::variant<KVCacheView, QuantizedKVCacheView> attended() const {
+    if (quantized_) return *quantized_;
+    return view_;
   }
   // What a file holds of each slot, in this order; what is dense has no scales.
   enum Plane : uint8_t { keys, keyScales, values, valueScales };

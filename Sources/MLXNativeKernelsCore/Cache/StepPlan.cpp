@@ -95,6 +95,13 @@ Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
                    "Grow the cache or let it overwrite the oldest, or truncate the sequence.");
 }
 
+// Converts to what a function returns, so that a container constructs it in place.
+template <typename Make>
+struct MadeBy {
+  Make make;
+  operator decltype(std::declval<Make>()())() const { return make(); }
+};
+
 // The append, the attention, or both, as one repeated op.
 class RepeatedStep final : public RepeatedOp {
  public:
@@ -205,9 +212,11 @@ struct AttentionCache::State::StepOps {
 FlashDecode AttentionCache::State::attention(const HeadsView& queries, const AttentionResults& results,
                                              const AttentionOptions& options,
                                              std::vector<AttendedSequence> attended) const {
-  FlashDecode op{
-      .queries = queries, .over = {}, .sequences = std::move(attended), .results = results, .options = options};
-  storage.attend(op.over);
+  FlashDecode op{.queries = queries,
+                 .over = storage.attended(),
+                 .sequences = std::move(attended),
+                 .results = results,
+                 .options = options};
   if (!results.partials) return op;
   // The part of the rows' own cache, beside those of prefixes.
   for (AttendedSequence& each : op.sequences) {
@@ -264,14 +273,11 @@ Result<void> AttentionCache::State::makeOps(StepOps& ops, const ResolvedStep& re
                            takesRuns ? runsOf(step.values, 0, rows.rows, rows.entries) : step.values, sequences, slots);
   }
   if (!resolved.attends()) return {};
-  if (!isListed && part.isWhole && !step.results.partials) {  // the common case, without copies
-    FlashDecode& op = ops.attention.emplace();
-    op.queries = step.queries;
-    storage.attend(op.over);
-    op.sequences.push_back(first.attended());
-    op.results = step.results;
-    op.options = step.options;
-    op.options.window = resolved.window;
+  if (!isListed && part.isWhole) {
+    // The common case makes the op in place, because it is large.
+    ops.attention.emplace(
+        MadeBy{[&] { return attention(step.queries, step.results, step.options, {first.attended()}); }});
+    ops.attention->options.window = resolved.window;
     return {};
   }
   AttentionOptions options = step.options;
