@@ -12,7 +12,7 @@ constexpr ushort vectorLanes(ushort headDim) {
          : headDim == 256 || headDim == 512 ? 32
                                             : 16;
 }
-// Vectors per lane in a tile: as many as fit in registers next to queries and results. Some GPUs have only 128
+// Vectors per lane in a tile: the number that fits in registers next to queries and results. Some GPUs have only 128
 // registers per thread.
 constexpr ushort vectorSteps(ushort elements, ushort rows) {
   return rows == 2 || rows == 4 || elements > 20 ? 2 : rows == 8 || elements > 8 ? 4 : 8;

@@ -63,13 +63,13 @@ public final class AttentionCache: Sendable {
         public var capacity: Int
         /// Sequences that are kept side by side.
         public var sequences: Int
-        /// Elements of a value of one head; 0 means as many as by default.
+        /// Elements of a value of one head; 0 means the default.
         public var valueHeadDim: Int
         /// For a latent cache: how many first elements of a key are also its value, and are appended as values.
         /// `headDim` elements follow them in a key. 0 if keys and values are separate.
         public var latentDim: Int
 
-        /// Dimensions with these extents. By default values have as many elements as keys, or as their latent part.
+        /// Dimensions with these extents. By default a value is as long as a key, or as its latent part.
         public init(
             kvHeads: Int, headDim: Int, capacity: Int, sequences: Int = 1, valueHeadDim: Int? = nil, latentDim: Int = 0
         ) {

@@ -115,7 +115,7 @@ public struct QuantizedKVCacheView: Sendable {
     ///   - values: The codec of values; `nil` for keys only.
     ///   - heads: Heads of keys and values.
     ///   - headDim: Elements of a key of one head.
-    ///   - valueHeadDim: Elements of a value of one head; by default as many as a key has.
+    ///   - valueHeadDim: Elements of a value of one head; by default those of a key.
     ///   - capacity: Slots of one sequence.
     ///   - sequences: Sequences that are kept side by side.
     /// - Throws: ``KernelError`` if a codec does not support its head dim, or the bytes are too many to count.

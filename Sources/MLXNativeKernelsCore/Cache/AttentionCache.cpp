@@ -10,18 +10,6 @@ namespace mnk {
 
 namespace {
 
-// Tokens of one sequence have no sequence axis, or one of extent 1.
-Result<void> checkOneSequence(const HeadsView& view) {
-  const HeadsView::Strides strides = view.resolved();
-  if (strides.sequences <= 1) return {};
-  return Error{
-      .op = std::string(kCacheName),
-      .what = "the tokens are of several sequences",
-      .got = fmt::format("{} of {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
-      .expected = "tokens of one sequence",
-      .fix = "List the sequences, or reshape the tokens."};
-}
-
 // Checks that the cache still holds all of these positions.
 Result<void> checkHeld(const CacheSlots& slots, const CacheCursor& cursor, uint64_t position, uint64_t tokens,
                        uint32_t sequence) {

@@ -69,6 +69,14 @@ constexpr Rule<Op> kRules[] = {
 
 }  // namespace
 
+Error cacheError(std::string_view what, std::string got, std::string expected, std::string_view fix) {
+  return {.op = std::string(kCacheName),
+          .what = std::string(what),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = std::string(fix)};
+}
+
 void resolveDefaults(AttentionCacheDescriptor& d) {
   if (d.valueHeadDim == 0) d.valueHeadDim = d.latentDim != 0 ? d.latentDim : d.headDim;
   if (d.quantized) {

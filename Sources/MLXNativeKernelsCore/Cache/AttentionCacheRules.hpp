@@ -1,4 +1,4 @@
-// Rules of a cache descriptor that do not depend on its storage.
+// Rules of a cache descriptor that do not depend on its storage, and the errors of calls of a cache.
 #pragma once
 #include <optional>
 #include <span>
@@ -9,6 +9,7 @@
 namespace mnk {
 
 inline constexpr std::string_view kCacheName = "AttentionCache";  // in messages
+Error cacheError(std::string_view what, std::string got, std::string expected, std::string_view fix);
 
 // Fills in fields for which the cache chooses the value.
 void resolveDefaults(AttentionCacheDescriptor& descriptor);

@@ -39,7 +39,9 @@ struct AttentionCache::State {
   // Resolves, checks, plans and records a step.
   static Result<void> run(const std::shared_ptr<State>& self, ResolvedStep::Kind kind, CommandEncoder& encoder,
                           const CacheStep& step);
-  Result<void> resolveEntries(ResolvedStep& step, std::span<const uint32_t> sequences,
+  // The rows of each sequence that the step lists.
+  struct Entries;
+  Result<void> resolveEntries(ResolvedStep& step, Entries& entries, std::span<const uint32_t> sequences,
                               CacheCursors::Recording& recording) const;
   // Checks that each operand is valid, and that all are of the same tokens.
   Result<void> checkViews(const ResolvedStep& step) const;

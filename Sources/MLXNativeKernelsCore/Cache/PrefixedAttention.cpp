@@ -23,14 +23,6 @@ class ScratchBuffer final : public Buffer {
   std::byte* contents() override { return nullptr; }
 };
 
-Error prefixError(std::string_view what, std::string got, std::string expected, std::string_view fix) {
-  return {.op = std::string(kCacheName),
-          .what = std::string(what),
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = std::string(fix)};
-}
-
 std::string dimsText(const AttentionCacheDescriptor& of) {
   const std::string latent = of.latentDim == 0 ? "" : fmt::format(", a latent part of {}", of.latentDim);
   return fmt::format("{} of {}, values of {}{}", countText(of.kvHeads, "head"), of.headDim, of.valueHeadDim, latent);
@@ -89,30 +81,30 @@ auto AttentionCache::State::PrefixedAttention::make(CommandEncoder& encoder, con
   const auto& after = step.step.after;
   const AttentionOptions& options = step.step.options;
   if (after.size() >= MergePartials::kMaxParts) {
-    return prefixError("there are too many prefixes", fmt::format("{}", after.size()),
-                       fmt::format("at most {}", MergePartials::kMaxParts - 1), "Put prefixes into one cache.");
+    return cacheError("there are too many prefixes", fmt::format("{}", after.size()),
+                      fmt::format("at most {}", MergePartials::kMaxParts - 1), "Put prefixes into one cache.");
   }
   if (options.mask) {
-    return prefixError("a mask cannot be divided among caches", "a mask, and prefixes", "attention without a mask",
-                       "Leave out the mask; causality and windows hold for all caches.");
+    return cacheError("a mask cannot be divided among caches", "a mask, and prefixes", "attention without a mask",
+                      "Leave out the mask; causality and windows hold for all caches.");
   }
   if (options.windowSeesPinned) {
-    return prefixError("pinned positions of one cache are not those of the whole sequence",
-                       "windowSeesPinned, and prefixes", "a window without pinned positions",
-                       "Leave windowSeesPinned out, or use sinks.");
+    return cacheError("pinned positions of one cache are not those of the whole sequence",
+                      "windowSeesPinned, and prefixes", "a window without pinned positions",
+                      "Leave windowSeesPinned out, or use sinks.");
   }
   for (const CachePrefix& prefix : after) {
     const auto& other = prefix.cache.state_;
     if (!haveSameDims(other->descriptor, state.descriptor)) {
-      return prefixError("a prefix is of another model", dimsText(other->descriptor),
-                         fmt::format("{}, as the cache of the rows", dimsText(state.descriptor)),
-                         "Pass prefixes of the layer that the rows attend in.");
+      return cacheError("a prefix is of another model", dimsText(other->descriptor),
+                        fmt::format("{}, as the cache of the rows", dimsText(state.descriptor)),
+                        "Pass prefixes of the layer that the rows attend in.");
     }
     if (options.window == 0 && other->ownWindow() != state.ownWindow()) {
-      return prefixError("caches have different windows",
-                         fmt::format("{} in a prefix, {} in the cache of the rows", windowText(other->descriptor),
-                                     windowText(state.descriptor)),
-                         "one window for all caches", "Pass the window as an option.");
+      return cacheError("caches have different windows",
+                        fmt::format("{} in a prefix, {} in the cache of the rows", windowText(other->descriptor),
+                                    windowText(state.descriptor)),
+                        "one window for all caches", "Pass the window as an option.");
     }
     MNK_TRY(const uint32_t sequence, other->cursors.numberOf(prefix.sequence));
     const bool isOwn = other.get() == &state &&
@@ -121,16 +113,16 @@ auto AttentionCache::State::PrefixedAttention::make(CommandEncoder& encoder, con
       return each.state == other && each.attended.sequence == sequence;
     });
     if (isOwn || isAgain) {
-      return prefixError("a sequence comes twice",
-                         fmt::format("sequence {} as a prefix and {}", sequence,
-                                     isOwn ? "as a sequence of the rows" : "again as a prefix"),
-                         "each sequence once", "Leave out the prefix, or pass another sequence.");
+      return cacheError("a sequence comes twice",
+                        fmt::format("sequence {} as a prefix and {}", sequence,
+                                    isOwn ? "as a sequence of the rows" : "again as a prefix"),
+                        "each sequence once", "Leave out the prefix, or pass another sequence.");
     }
     MNK_TRY(auto recording, State::join(other, encoder, {&sequence, 1}));
     MNK_TRY(auto cursor, recording->known(sequence));
     if (cursor.next == 0) {
-      return prefixError("a prefix holds no tokens", fmt::format("sequence {} at position 0", sequence),
-                         "a sequence with tokens", "Append the prefix first, or leave it out.");
+      return cacheError("a prefix holds no tokens", fmt::format("sequence {} at position 0", sequence),
+                        "a sequence with tokens", "Append the prefix first, or leave it out.");
     }
     made.prefixes_.push_back({other, recording, StepEntry{.sequence = sequence, .after = cursor}.attended()});
   }

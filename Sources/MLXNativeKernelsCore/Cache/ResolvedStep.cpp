@@ -28,14 +28,6 @@ std::string_view callOf(Kind kind) {
   return kind == Kind::append ? "AttentionCache.append" : "AttentionCache.attend";
 }
 
-Error stepError(std::string_view what, std::string got, std::string expected, std::string_view fix) {
-  return {.op = std::string(kCacheName),
-          .what = std::string(what),
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = std::string(fix)};
-}
-
 bool areDefaults(const AttentionOptions& options) {
   return numbersOf(options) == numbersOf({}) && !options.mask && !options.slopes && !options.sinks;
 }
@@ -54,40 +46,40 @@ Result<void> checkUsed(const ResolvedStep& resolved) {
       {resolved.kind != Kind::appendAndAttend && step.rotary, "rotation"}};
   for (const auto& [isGiven, name] : unused) {
     if (!isGiven) continue;
-    return stepError(fmt::format("{} takes no {}", isAppend ? "an append" : "attention alone", name), std::string(name),
-                     "none", fmt::format("Leave {} out, or append and attend in one call.", name));
+    return cacheError(fmt::format("{} takes no {}", isAppend ? "an append" : "attention alone", name),
+                      std::string(name), "none", fmt::format("Leave {} out, or append and attend in one call.", name));
   }
   if (!step.results.partials) return {};
-  return stepError("attention over a cache does not give partials", "partials as the target", "a tensor for results",
-                   "Pass caches with earlier tokens as prefixes. To merge parts yourself, use FlashDecode over the "
-                   "cache's view, which takes the position of rows.");
+  return cacheError("attention over a cache does not give partials", "partials as the target", "a tensor for results",
+                    "Pass caches with earlier tokens as prefixes. To merge parts yourself, use FlashDecode over the "
+                    "cache's view, which takes the position of rows.");
 }
 
 // Positions of a cache do not count the tokens of prefixes.
 Error followedAfterPrefixes() {
-  return stepError("rotary positions that follow a cache do not count prefixes",
-                   "positions that follow a cache, and prefixes", "positions that count the tokens of prefixes",
-                   "Leave the positions out: tokens are then rotated by their positions after the prefixes.");
+  return cacheError("rotary positions that follow a cache do not count prefixes",
+                    "positions that follow a cache, and prefixes", "positions that count the tokens of prefixes",
+                    "Leave the positions out: tokens are then rotated by their positions after the prefixes.");
 }
 
 // The keys of a latent cache are the RoPE part only, while its queries have that part after the latent part.
 Error latentRotation(uint64_t latentDim) {
-  return stepError("a latent cache cannot rotate",
-                   fmt::format("a rotary embedding, and a latent part of {}", latentDim),
-                   "keys and queries that are rotated already",
-                   "Rotate the keys and the last part of the queries with MultiRoPE, and leave `rotary` out.");
+  return cacheError("a latent cache cannot rotate",
+                    fmt::format("a rotary embedding, and a latent part of {}", latentDim),
+                    "keys and queries that are rotated already",
+                    "Rotate the keys and the last part of the queries with MultiRoPE, and leave `rotary` out.");
 }
 
 Error tooFewPositions(uint64_t rows, uint32_t sequence, uint64_t positions) {
-  return stepError("a sequence has fewer positions than queries",
-                   fmt::format("{} of sequence {}, which has {}", countText(rows, "row"), sequence,
-                               countText(positions, "position")),
-                   "rows of tokens that were appended", "Append keys and values of the queries' tokens first.");
+  return cacheError("a sequence has fewer positions than queries",
+                    fmt::format("{} of sequence {}, which has {}", countText(rows, "row"), sequence,
+                                countText(positions, "position")),
+                    "rows of tokens that were appended", "Append keys and values of the queries' tokens first.");
 }
 
 Error listedAgain(uint32_t sequence) {
-  return stepError("a sequence is listed again in attention that is not causal", fmt::format("sequence {}", sequence),
-                   "each sequence once", "List the sequence once, with a row count for all of its rows.");
+  return cacheError("a sequence is listed again in attention that is not causal", fmt::format("sequence {}", sequence),
+                    "each sequence once", "List the sequence once, with a row count for all of its rows.");
 }
 
 // Queries, keys and values are of the same tokens.
@@ -99,7 +91,7 @@ Result<void> checkTokens(const ResolvedStep& resolved) {
     const HeadsView::Strides strides = view->resolved();
     if (strides.sequences == (isOne ? 1 : keys.sequences) && strides.totalTokens() == keys.totalTokens()) continue;
     const std::string tokens = countText(isOne ? keys.totalTokens() : keys.tokens, "token");
-    return stepError(
+    return cacheError(
         isOne ? "queries, keys and values are not of the same tokens of one sequence"
               : "queries, keys and values are not of the same tokens",
         fmt::format("{} and {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
@@ -179,11 +171,27 @@ Result<void> AttentionCache::State::checkViews(const ResolvedStep& resolved) con
   return {};
 }
 
-Result<void> AttentionCache::State::resolveEntries(ResolvedStep& resolved, std::span<const uint32_t> sequences,
+// A single entry takes no allocation.
+struct AttentionCache::State::Entries {
+  StepEntry only = {};
+  std::vector<StepEntry> listed = {};
+};
+
+Result<void> AttentionCache::State::resolveEntries(ResolvedStep& resolved, Entries& entries,
+                                                   std::span<const uint32_t> sequences,
                                                    CacheCursors::Recording& recording) const {
-  if (resolved.isListed()) MNK_TRY(checkViews(resolved));  // before rows are counted and listed one by one
-  MNK_TRY(resolved.entries, stepEntries(resolved.tokens(), sequences, resolved.step.rowCounts));
-  return resolved.appends() ? placeAppended(resolved.entries, recording) : placeAttending(resolved.entries, recording);
+  std::span<StepEntry> all(&entries.only, 1);
+  if (resolved.isListed()) {
+    MNK_TRY(checkViews(resolved));  // before rows are counted and listed one by one
+    MNK_TRY(entries.listed, stepEntries(resolved.tokens(), sequences, resolved.step.rowCounts));
+    all = entries.listed;
+  } else {
+    MNK_TRY(checkOneSequence(resolved.tokens()));
+    entries.only.sequence = sequences[0];
+    entries.only.rows = resolved.tokens().resolved().totalTokens();
+  }
+  resolved.entries = all;
+  return resolved.appends() ? placeAppended(all, recording) : placeAttending(all, recording);
 }
 
 Result<void> AttentionCache::State::checkOperands(const ResolvedStep& resolved) const {
@@ -249,12 +257,12 @@ std::optional<Error> AttentionCache::State::lostRows(const ResolvedStep& resolve
                             ? std::max(entry.before.next, slots.pinned) < std::min(oldest, cursor.next)
                             : slots.count(cursor) == 0;
     if (!isLost) continue;
-    return stepError("rows are of tokens that the ring has overwritten",
-                     fmt::format("{} up to position {} of sequence {}", countText(entry.rows, "row"), cursor.next - 1,
-                                 entry.sequence),
-                     slots.heldText(cursor),
-                     "Append keys and values of the queries' tokens first, and attend to no more rows than the ring "
-                     "holds.");
+    return cacheError("rows are of tokens that the ring has overwritten",
+                      fmt::format("{} up to position {} of sequence {}", countText(entry.rows, "row"), cursor.next - 1,
+                                  entry.sequence),
+                      slots.heldText(cursor),
+                      "Append keys and values of the queries' tokens first, and attend to no more rows than the ring "
+                      "holds.");
   }
   return std::nullopt;
 }
@@ -299,7 +307,8 @@ Result<void> AttentionCache::State::run(const std::shared_ptr<State>& self, Kind
   const std::span<const uint32_t> sequences =
       step.sequences.size() == 1 ? std::span<const uint32_t>(&only, 1) : step.sequences;
   MNK_TRY(auto recording, join(self, encoder, sequences));
-  MNK_TRY(self->resolveEntries(resolved, sequences, *recording));
+  Entries entries;
+  MNK_TRY(self->resolveEntries(resolved, entries, sequences, *recording));
   if (!step.after.empty()) {
     MNK_TRY(self->encodeAfterPrefixes(encoder, *recording, resolved));
   } else {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "Cache/StepRows.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
@@ -32,7 +31,7 @@ struct ResolvedStep {
   const CacheStep& step;
   const RotaryStep* rotary = nullptr;  // that of the step, or a copy whose positions are those of the cache
   uint32_t window = 0;                 // of the step, or else of the cache
-  std::vector<StepEntry> entries = {};
+  std::span<const StepEntry> entries = {};
 
   bool appends() const { return kind != Kind::attend; }
   bool attends() const { return kind != Kind::append; }

@@ -22,14 +22,6 @@ namespace mnk {
 
 namespace {
 
-Error planError(std::string_view what, std::string got, std::string expected, std::string_view fix) {
-  return {.op = std::string(kCacheName),
-          .what = std::string(what),
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = std::string(fix)};
-}
-
 // Of `tokens` tokens, the first `first` have already been stored.
 Error ringTooSmall(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
                    uint64_t tokens) {
@@ -38,17 +30,17 @@ Error ringTooSmall(const CacheSlots& slots, const CacheCursor& cursor, uint64_t 
                   tokens, window, slots.capacity);
   // A larger ring would not bring back what this one has overwritten.
   if (window <= slots.capacity - slots.pinned) {
-    return planError("the window reaches positions that the sequence has lost",
-                     fmt::format("{}; it is at position {} and holds {}", got, cursor.next, slots.heldText(cursor)),
-                     fmt::format("a window of at most {}, or position {} or later",
-                                 cursor.next + 1 - slots.oldestKept(cursor), slots.oldestKept(cursor) + window - 1),
-                     kAfterLongRollback);
+    return cacheError("the window reaches positions that the sequence has lost",
+                      fmt::format("{}; it is at position {} and holds {}", got, cursor.next, slots.heldText(cursor)),
+                      fmt::format("a window of at most {}, or position {} or later",
+                                  cursor.next + 1 - slots.oldestKept(cursor), slots.oldestKept(cursor) + window - 1),
+                      kAfterLongRollback);
   }
   // A capacity at which nothing is overwritten.
   const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);
-  return planError("the ring is too small for the window", got,
-                   fmt::format("a capacity of at least {}", std::min(slots.pinned + window, never)),
-                   "Make the ring that large, or pass a smaller window.");
+  return cacheError("the ring is too small for the window", got,
+                    fmt::format("a capacity of at least {}", std::min(slots.pinned + window, never)),
+                    "Make the ring that large, or pass a smaller window.");
 }
 
 // A call that is divided into more chunks than a few: how many, and what avoids it.
@@ -71,28 +63,28 @@ std::string chunksWarning(const ResolvedStep& step, const AttentionCacheDescript
 
 // Without causality, a row would see newer tokens of its own chunk but not of later chunks.
 Error nonCausalChunks(uint64_t tokens, uint64_t chunk) {
-  return planError("attention that is not causal cannot be divided into chunks",
-                   fmt::format("{}, of which the ring can serve {} at once", countText(tokens, "token"), chunk),
-                   "causal attention, or tokens that the ring can serve at once",
-                   "Make the ring larger, or append and attend to fewer tokens at a time.");
+  return cacheError("attention that is not causal cannot be divided into chunks",
+                    fmt::format("{}, of which the ring can serve {} at once", countText(tokens, "token"), chunk),
+                    "causal attention, or tokens that the ring can serve at once",
+                    "Make the ring larger, or append and attend to fewer tokens at a time.");
 }
 
 Error dividedMask() {
-  return planError("a mask cannot be divided among calls of FlashDecode",
-                   "a mask, and rows that attend in several parts", "a mask for rows that attend at once",
-                   "Attend without a mask, or to each sequence or chunk by itself.");
+  return cacheError("a mask cannot be divided among calls of FlashDecode",
+                    "a mask, and rows that attend in several parts", "a mask for rows that attend at once",
+                    "Attend without a mask, or to each sequence or chunk by itself.");
 }
 
 Error unevenMask() {
-  return planError("masks are not supported with unequal row counts", "a mask, and row counts that differ",
-                   "the same number of rows of each sequence",
-                   "Remove the mask, or pass sequences with equal row counts.");
+  return cacheError("masks are not supported with unequal row counts", "a mask, and row counts that differ",
+                    "the same number of rows of each sequence",
+                    "Remove the mask, or pass sequences with equal row counts.");
 }
 
 Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
-  return planError("the sequence is full", fmt::format("sequence {} at position {}", sequence, position),
-                   fmt::format("less than capacity {}", view.capacity()),
-                   "Grow the cache or let it overwrite the oldest, or truncate the sequence.");
+  return cacheError("the sequence is full", fmt::format("sequence {} at position {}", sequence, position),
+                    fmt::format("less than capacity {}", view.capacity()),
+                    "Grow the cache or let it overwrite the oldest, or truncate the sequence.");
 }
 
 // Converts to what a function returns, so that a container constructs it in place.
@@ -160,7 +152,8 @@ OpPositions positionsOf(const ResolvedStep& step) {
 
 // The ops of rows that are all stored before the first of them attends.
 struct AttentionCache::State::StepOps {
-  std::vector<CacheStorage::Append> appends = {};  // several for a list that is too long for one
+  std::optional<CacheStorage::Append> append = {};
+  std::vector<CacheStorage::Append> furtherAppends = {};  // of a list that is too long for one
   std::optional<MultiRoPE> rotation = {};
   uint64_t firstToken = 0;                    // of these tokens in a tensor of positions
   std::optional<FlashDecode> attention = {};  // none: no rows attend
@@ -173,9 +166,13 @@ struct AttentionCache::State::StepOps {
 
   Result<Plan> plan(std::string_view call, std::span<const StepEntry> entries, Device* device) const {
     Plan whole{.op = std::string(call), .dispatches = {}};
-    if (!appends.empty()) {
-      MNK_TRY(auto stored, planAppends(appends, rotation, firstToken));
+    if (append) {
+      MNK_TRY(auto stored, planAppends({&*append, 1}, rotation, firstToken));
       whole.append(std::move(stored));
+      if (!furtherAppends.empty()) {
+        MNK_TRY(auto further, planAppends(furtherAppends, rotation, firstToken));
+        whole.append(std::move(further));
+      }
       for (const StepEntry& entry : entries) MNK_TRY(checkPositions(entry.sequence, entry.after.next));
     }
     if (!attention) return whole;
@@ -193,18 +190,17 @@ struct AttentionCache::State::StepOps {
       RepeatedStep repeated(call, stored, attending ? &*attending : nullptr, fresh);
       return encoder.repeat(repeated);
     };
-    if (appends.empty()) return repeat(nullptr);
-    const CacheStorage::Append& append = appends.front();
+    if (!append) return repeat(nullptr);
     if (rotation) {
-      const RotaryAppend op{.rotation = *rotation, .firstToken = firstToken, .append = append};
+      const RotaryAppend op{.rotation = *rotation, .firstToken = firstToken, .append = *append};
       RepeatedRotaryAppend stored(op);
       return repeat(&stored);
     }
-    if (const auto* write = std::get_if<KVCacheWrite>(&append)) {
+    if (const auto* write = std::get_if<KVCacheWrite>(&*append)) {
       RepeatedWrite stored(*write);
       return repeat(&stored);
     }
-    RepeatedQuantize stored(std::get<KVCacheQuantize>(append));
+    RepeatedQuantize stored(std::get<KVCacheQuantize>(*append));
     return repeat(&stored);
   }
 };
@@ -252,8 +248,7 @@ Result<void> AttentionCache::State::makeOps(StepOps& ops, const ResolvedStep& re
     MNK_TRY(ops.rotation, rotationOf(resolved, part));
   }
   if (resolved.appends() && !isListed) {
-    ops.appends.push_back(
-        storage.append(part.viewOf(step.keys), part.viewOf(step.values), first.sequence, first.before.next));
+    ops.append = storage.append(part.viewOf(step.keys), part.viewOf(step.values), first.sequence, first.before.next);
   } else if (resolved.appends()) {
     std::vector<uint32_t> sequences, slots;
     const KVCacheView& view = storage.view();
@@ -268,9 +263,11 @@ Result<void> AttentionCache::State::makeOps(StepOps& ops, const ResolvedStep& re
       }
     }
     const bool takesRuns = ops.rotation && rows.rows != 0;  // a rotation has a sequence for each entry
-    ops.appends =
+    ops.furtherAppends =
         storage.appendRows(ops.rotation ? *ops.rotation->keys : step.keys,
                            takesRuns ? runsOf(step.values, 0, rows.rows, rows.entries) : step.values, sequences, slots);
+    ops.append = std::move(ops.furtherAppends.front());
+    ops.furtherAppends.erase(ops.furtherAppends.begin());
   }
   if (!resolved.attends()) return {};
   if (!isListed && part.isWhole) {
@@ -283,9 +280,7 @@ Result<void> AttentionCache::State::makeOps(StepOps& ops, const ResolvedStep& re
   AttentionOptions options = step.options;
   options.window = resolved.window;
   if (!isListed) {
-    MNK_TRY(auto results, part.isWhole
-                              ? step.results
-                              : resultsOf(step.results, RowCounts::of(resolved.entries), part.firstRow, rows.total, 1));
+    MNK_TRY(auto results, resultsOf(step.results, RowCounts::of(resolved.entries), part.firstRow, rows.total, 1));
     ops.attention = attention(part.viewOf(step.queries), results, options, {first.attended()});
     return {};
   }
@@ -372,8 +367,8 @@ Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const Resolv
     if (isRecorded) return {};
   }
   StepOps ops;
-  const bool isRepeatable = makeOps(ops, step, step.whole()) && ops.appends.size() == (step.appends() ? 1u : 0u) &&
-                            ops.attention.has_value() == step.attends();
+  const bool isRepeatable =
+      makeOps(ops, step, step.whole()) && ops.furtherAppends.empty() && ops.attention.has_value() == step.attends();
   return isRepeatable ? ops.encode(encoder, step.call(), fresh) : encoder.encode(fresh());
 }
 

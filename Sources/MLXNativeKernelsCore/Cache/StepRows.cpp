@@ -12,13 +12,11 @@ namespace mnk {
 namespace {
 
 Error rowsMisfit(const HeadsView::Strides& strides, std::string expected, std::string_view fix) {
-  return {.op = std::string(kCacheName),
-          .what = "the rows do not match the listed sequences",
-          .got = strides.sequences == 1 ? countText(strides.tokens, "row")
-                                        : fmt::format("{} of {}", countText(strides.sequences, "sequence"),
-                                                      countText(strides.tokens, "row")),
-          .expected = std::move(expected),
-          .fix = std::string(fix)};
+  return cacheError("the rows do not match the listed sequences",
+                    strides.sequences == 1 ? countText(strides.tokens, "row")
+                                           : fmt::format("{} of {}", countText(strides.sequences, "sequence"),
+                                                         countText(strides.tokens, "row")),
+                    std::move(expected), fix);
 }
 
 // Narrows a result tensor to the rows from `first` on, shaped as the result of `count` sequences with `rows` rows. Its
@@ -49,34 +47,32 @@ Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, const RowCounts& call,
 
 }  // namespace
 
+Result<void> checkOneSequence(const HeadsView& view) {
+  const HeadsView::Strides strides = view.resolved();
+  if (strides.sequences <= 1) return {};
+  return cacheError(
+      "the tokens are of several sequences",
+      fmt::format("{} of {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
+      "tokens of one sequence", "List the sequences, or reshape the tokens.");
+}
+
 Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<const uint32_t> sequences,
                                            const std::optional<std::vector<uint32_t>>& rowCounts) {
   const HeadsView::Strides strides = view.resolved();
   if (sequences.size() == 1 && !rowCounts) {
-    if (strides.sequences <= 1) return std::vector{StepEntry{sequences[0], strides.totalTokens()}};
-    return Error{
-        .op = std::string(kCacheName),
-        .what = "the tokens are of several sequences",
-        .got = fmt::format("{} of {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
-        .expected = "tokens of one sequence",
-        .fix = "List the sequences, or reshape the tokens."};
+    MNK_TRY(checkOneSequence(view));
+    return std::vector{StepEntry{sequences[0], strides.totalTokens()}};
   }
   // If the product overflows, one of its factors is already too large.
   const uint64_t largest = std::max({strides.sequences, strides.tokens, strides.totalTokens()});
   if (largest >= kMaxKVExtent) {
-    return Error{.op = std::string(kCacheName),
-                 .what = "an extent is too large for the kernel",
-                 .got = fmt::format("{}", largest),
-                 .expected = "less than 2^31 rows",
-                 .fix = "Pass fewer rows at a time."};
+    return cacheError("an extent is too large for the kernel", fmt::format("{}", largest), "less than 2^31 rows",
+                      "Pass fewer rows at a time.");
   }
   if (sequences.empty() && strides.totalTokens() == 0) return std::vector<StepEntry>();
   if (sequences.empty()) {
-    return Error{.op = std::string(kCacheName),
-                 .what = "the step has no sequence",
-                 .got = "an empty list of sequences",
-                 .expected = "at least one sequence",
-                 .fix = "List the sequences that the tokens continue."};
+    return cacheError("the step has no sequence", "an empty list of sequences", "at least one sequence",
+                      "List the sequences that the tokens continue.");
   }
   std::vector<StepEntry> entries;
   if (!rowCounts) {
@@ -91,11 +87,9 @@ Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<cons
     return entries;
   }
   if (rowCounts->size() != sequences.size()) {
-    return Error{.op = std::string(kCacheName),
-                 .what = "the row counts do not match the listed sequences",
-                 .got = countText(rowCounts->size(), "row count"),
-                 .expected = fmt::format("{}, one for each sequence", sequences.size()),
-                 .fix = "Pass a row count for each listed sequence; 0 leaves one out."};
+    return cacheError("the row counts do not match the listed sequences", countText(rowCounts->size(), "row count"),
+                      fmt::format("{}, one for each sequence", sequences.size()),
+                      "Pass a row count for each listed sequence; 0 leaves one out.");
   }
   uint64_t total = 0;
   bool areSequences = strides.sequences == sequences.size();
@@ -112,11 +106,9 @@ Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<cons
 
 Result<void> checkPositions(uint32_t sequence, uint64_t end) {
   if (end < kMaxKVExtent) return {};
-  return Error{.op = std::string(kCacheName),
-               .what = "the sequence would have too many positions",
-               .got = fmt::format("{} of sequence {}", countText(end, "position"), sequence),
-               .expected = "at most 2^31 - 1 positions",
-               .fix = "Reset the sequence and append its tokens again."};
+  return cacheError("the sequence would have too many positions",
+                    fmt::format("{} of sequence {}", countText(end, "position"), sequence),
+                    "at most 2^31 - 1 positions", "Reset the sequence and append its tokens again.");
 }
 
 RowCounts RowCounts::of(std::span<const StepEntry> entries) {
@@ -162,11 +154,8 @@ Result<void> checkResults(const AttentionResults& results, const RowCounts& rows
   if (rows.total == 1) forms.push_back({heads});
   const auto misfit = firstMisfit(results, forms, headDim);
   if (!misfit) return {};
-  return Error{.op = std::string(kCacheName),
-               .what = "a result does not match the queries",
-               .got = misfit->got,
-               .expected = misfit->expected,
-               .fix = "Give results the axes of the queries and the head dim of values."};
+  return cacheError("a result does not match the queries", misfit->got, misfit->expected,
+                    "Give results the axes of the queries and the head dim of values.");
 }
 
 Result<void> checkOverlap(const std::vector<NamedRange>& sources, const AttentionResults& results,
@@ -174,11 +163,7 @@ Result<void> checkOverlap(const std::vector<NamedRange>& sources, const Attentio
   addTargets(targets, results);
   const auto overlap = firstOverlap(sources, targets);
   if (!overlap) return {};
-  return Error{.op = std::string(kCacheName),
-               .what = "operands share memory",
-               .got = overlap->text(),
-               .expected = "separate memory",
-               .fix = "Write results to separate memory."};
+  return cacheError("operands share memory", overlap->text(), "separate memory", "Write results to separate memory.");
 }
 
 }  // namespace mnk

@@ -24,8 +24,11 @@ struct StepEntry {
   }
 };
 
-// The entries of a list, without cursors. Without counts, a view with as many sequences as listed gives each its own
-// tokens, and a view with one sequence gives each one token; a single sequence takes all tokens.
+// Fails unless the tokens have no axis of sequences, or one of extent 1.
+Result<void> checkOneSequence(const HeadsView& view);
+
+// The entries of a list, without cursors. Without counts, a view with the number of sequences that are listed gives
+// each its own tokens, and a view with one sequence gives each one token; a single sequence takes all tokens.
 Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<const uint32_t> sequences,
                                            const std::optional<std::vector<uint32_t>>& rowCounts);
 

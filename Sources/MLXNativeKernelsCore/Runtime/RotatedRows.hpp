@@ -44,7 +44,7 @@ class RotatedRows {
   // `recorded` is what the encoder's dispatches touch, in their order.
   explicit RotatedRows(const std::vector<Touched>& recorded) : recorded_(recorded) {}
 
-  // Makes room, so that `add` cannot fail for as many blocks.
+  // Makes room, so that `add` cannot fail for this number of blocks.
   void reserve(size_t blocks);
   // The first row is rotated for this token, the others for those after it; without a token, rows are not rotated.
   void add(const Block& block, const std::optional<Token>& token) noexcept;

@@ -4,7 +4,7 @@
 
 namespace mnk::bench {
 
-// Each op against memcpy of the same number of bytes by as many threads; the least of interleaved runs.
+// Each op against memcpy of the same number of bytes by the same number of threads; the least of interleaved runs.
 Result<void> benchWrites();
 // Also against a variant that reads cosines and sines from a table.
 Result<void> benchRotations();

@@ -54,7 +54,8 @@ constexpr FlashDecodeTuning kTable[] = {
      .quantizedMatrixTile = 1024,
      .maxPrefillBlocks = 1,
      .cores = 10},
-    // Any other device, of which only the number of cores is known: as many threadgroups as certainly run concurrently.
+    // Any other device, of which only the number of cores is known: the number of threadgroups that certainly run
+    // concurrently.
     // The following was measured on an H200 with the kernels translated to PTX, for 8 KV heads, 1 to 64 Ki keys and
     // head dims 64 to 512. Two threadgroups per core double the parts to merge, which takes 2 to 6 us; fewer than one
     // leave cores idle. An in-kernel merge saves 1 us for up to 16 parts and costs time beyond that. With four rows

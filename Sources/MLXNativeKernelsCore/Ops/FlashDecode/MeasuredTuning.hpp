@@ -43,7 +43,7 @@ struct FlashDecodeWorkload {
 
 class MeasuredTuning {
  public:
-  // The choice for the nearest measured workload that has between half and twice as many keys and is otherwise equal.
+  // The choice for the nearest measured workload that has half to twice the number of keys and is otherwise equal.
   std::optional<FlashDecodeChoice> find(const FlashDecodeWorkload& workload) const;
   void set(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice);
   // Adds the choices of `other` for new workloads.

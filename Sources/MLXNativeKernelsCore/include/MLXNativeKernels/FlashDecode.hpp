@@ -79,7 +79,7 @@ struct AttentionOptions {
   std::optional<Tensor> slopes = {};  // f32 [heads]: of ALiBi
   std::optional<Tensor> sinks = {};   // f32 [heads]: a score that takes part in the softmax and adds no value
 
-  uint32_t splits = 0;  // parts that a sequence's keys are divided into; 0: as many as keep the device busy
+  uint32_t splits = 0;  // parts that a sequence's keys are divided into; 0: chosen to keep the device busy
   FlashDecodeKernel kernel = FlashDecodeKernel::automatic;
   FlashDecodeMerge merge = FlashDecodeMerge::automatic;
 };
@@ -120,7 +120,7 @@ struct FlashDecode {
   std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries, or with row counts
   AttentionResults results = {};
   AttentionOptions options = {};
-  // Memory for results between dispatches: u8, as many as the plan's scratchBytes. Without it, the device provides it.
+  // Memory for results between dispatches: u8, of the plan's scratchBytes. Without it, the device provides it.
   std::optional<Tensor> scratch = {};
 };
 

@@ -1,5 +1,5 @@
 // KVCacheDequantize dequantizes positions of a quantized cache, keys and values in one dispatch:
-//   keys[t, head] = the key of position + t      for as many tokens as the tensor holds
+//   keys[t, head] = the key of position + t      for each token of the tensor
 // either in the rotated domain of the codes, or rotated back to the original domain.
 #pragma once
 #include <cstdint>

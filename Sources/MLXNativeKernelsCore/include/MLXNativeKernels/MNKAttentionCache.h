@@ -83,7 +83,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 @property(nonatomic) NSUInteger headDim;
 /// 0 means as `headDim`, or as `latentDim`.
 @property(nonatomic) NSUInteger valueHeadDim;
-/// Slots of one sequence. 0 means as many as the sliding window needs.
+/// Slots of one sequence. 0 means the number that the sliding window needs.
 @property(nonatomic) NSUInteger capacity;
 /// 1 by default.
 @property(nonatomic) NSUInteger sequences;

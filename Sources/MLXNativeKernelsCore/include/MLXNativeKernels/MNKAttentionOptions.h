@@ -45,7 +45,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
 @property(nonatomic, nullable) MNKTensor *slopes;
 /// `float32`, `[heads]`: a score that takes part in the softmax and adds no value.
 @property(nonatomic, nullable) MNKTensor *sinks;
-/// Parts that a sequence's keys are divided into; 0 means as many as keep the device busy.
+/// Parts that a sequence's keys are divided into; 0 chooses a number that keeps the device busy.
 @property(nonatomic) NSUInteger splits;
 @property(nonatomic) MNKFlashDecodeKernel kernel;
 @property(nonatomic) MNKFlashDecodeMerge merge;

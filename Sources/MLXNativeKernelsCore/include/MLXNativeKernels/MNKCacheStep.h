@@ -35,7 +35,7 @@ NS_ASSUME_NONNULL_BEGIN
 /// again continues.
 @property(nonatomic, copy) NSArray<NSNumber *> *sequences;
 /// How many tokens each listed sequence has, 0 to leave it out. `nil` means all for a single sequence, and for several
-/// one each, or as many as the views have for each of their sequences.
+/// one each, or the tokens of its sequence in the views.
 @property(nonatomic, nullable, copy) NSArray<NSNumber *> *rowCounts;
 /// Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt that several
 /// conversations share. Causality, windows and slopes are those of one sequence with all tokens; there is no mask.

@@ -72,7 +72,7 @@ __attribute__((objc_subclassing_restricted))
                error:(NSError **)error NS_SWIFT_NAME(copySequence(_:to:in:));
 /// Replaces a sequence of another cache, which has the same heads, head dims, storage, means and channel scales. Its
 /// capacity may differ, as long as it holds every position that is copied: a sequence that a ring has overwritten in
-/// part fits only a ring with as many pinned positions.
+/// part fits only a ring with the same number of pinned positions.
 - (BOOL)copySequence:(NSUInteger)source
              ofCache:(MNKAttentionCache *)cache
           toSequence:(NSUInteger)target
@@ -100,7 +100,7 @@ __attribute__((objc_subclassing_restricted))
                                     asStorage:(MNKQuantizedStorage *)storage
                                         error:(NSError **)error NS_SWIFT_NAME(quantize(_:as:));
 
-/// Dequantizes positions of a quantized cache, as many as the tensors hold: `[tokens, kvHeads, headDim]`, or without
+/// Dequantizes positions of a quantized cache; the tensors say how many: `[tokens, kvHeads, headDim]`, or without
 /// tokens for one. At least one of keys and values.
 - (BOOL)dequantizeCache:(MNKAttentionCache *)cache
                intoKeys:(nullable MNKTensor *)keys

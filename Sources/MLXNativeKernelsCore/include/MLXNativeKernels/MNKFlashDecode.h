@@ -75,7 +75,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, copy) NSArray<MNKAttendedSequence *> *sequences;
 @property(nonatomic, copy) MNKAttentionResults *results;
 @property(nonatomic, copy) MNKAttentionOptions *options;
-/// `uint8`, as many as the plan's `scratchBytes`; `nil` means that the device provides it.
+/// `uint8`, of the plan's `scratchBytes`; `nil` means that the device provides it.
 @property(nonatomic, nullable) MNKTensor *scratch;
 
 @end

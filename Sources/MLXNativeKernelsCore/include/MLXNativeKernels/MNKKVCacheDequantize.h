@@ -11,7 +11,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
   MNKKVDomainRotated,
 };
 
-/// Dequantizes positions of a quantized cache, keys and values in one dispatch, as many tokens as the tensors hold.
+/// Dequantizes positions of a quantized cache, keys and values in one dispatch. The tensors say how many.
 @interface MNKKVCacheDequantize : MNKOperation
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -67,7 +67,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// Counts up from here in every sequence.
 + (instancetype)positionsStartingAt:(NSInteger)first;
-/// One position for each token on each axis, such as time, height and width: as many on each axis.
+/// One position for each token on each axis, such as time, height and width. Axes have the same number of positions.
 + (instancetype)positionsPerAxis:(NSArray<NSArray<NSNumber *> *> *)axes;
 /// An `int32` or `uint32` tensor that the kernel reads: `[tokens]`, `[axes, tokens]` or `[axes, sequences, tokens]`.
 + (instancetype)positionsWithTensor:(MNKTensor *)tensor;

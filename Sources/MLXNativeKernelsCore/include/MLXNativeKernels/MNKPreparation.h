@@ -31,7 +31,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKTuning) {
 
 /// Caches of the device that is prepared, such as one for each layer.
 @property(nonatomic, copy) NSArray<MNKAttentionCache *> *caches;
-/// Heads of the queries of steps; 0 means as many as the cache has.
+/// Heads of the queries of steps; 0 means the number of KV heads.
 @property(nonatomic) NSUInteger queryHeads;
 /// The most tokens of a sequence in one step; 1 by default. Steps with one token are always prepared.
 @property(nonatomic) NSUInteger rows;

@@ -48,14 +48,14 @@ __attribute__((objc_subclassing_restricted))
                                  device:(MNKDevice *)device
                                   error:(NSError **)error NS_SWIFT_NAME(zeros(shape:elementType:device:));
 
-/// New memory with these numbers, converted to a float type; as many as the shape has elements.
+/// New memory with these numbers, converted to a float type; one number for each element.
 + (nullable instancetype)tensorWithFloats:(const float *)floats
                                     shape:(NSArray<NSNumber *> *)shape
                               elementType:(MNKElementType)elementType
                                    device:(MNKDevice *)device
                                     error:(NSError **)error;
 
-/// New memory with the bytes of elements; as many as the shape needs.
+/// New memory with the bytes of all elements.
 + (nullable instancetype)tensorWithData:(NSData *)data
                                   shape:(NSArray<NSNumber *> *)shape
                             elementType:(MNKElementType)elementType
@@ -83,7 +83,7 @@ __attribute__((objc_subclassing_restricted))
 /// Entries of the outermost axis. They share memory with this tensor.
 - (nullable MNKTensor *)sliceWithRange:(NSRange)range error:(NSError **)error NS_SWIFT_NAME(slice(_:));
 
-/// The same memory with another shape of as many elements.
+/// The same memory with another shape of the same number of elements.
 - (nullable MNKTensor *)reshapedTo:(NSArray<NSNumber *> *)shape error:(NSError **)error;
 
 @property(nonatomic, readonly) MNKElementType elementType;
@@ -100,7 +100,7 @@ __attribute__((objc_subclassing_restricted))
 - (BOOL)writeFloats:(const float *)floats count:(NSUInteger)count error:(NSError **)error;
 /// A copy of its bytes.
 - (nullable NSData *)dataWithError:(NSError **)error NS_SWIFT_NAME(data());
-/// Copies bytes into the tensor, which must be as many as it has.
+/// Copies bytes into the tensor; their number must be that of the tensor.
 - (BOOL)writeData:(NSData *)data error:(NSError **)error;
 
 /// Whether the other is the same memory with the same type and shape.

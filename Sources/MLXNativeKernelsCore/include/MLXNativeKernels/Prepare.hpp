@@ -24,7 +24,7 @@ enum class Tuning : uint32_t {
 
 struct Preparation {
   std::vector<AttentionCache> caches = {};  // of one device; such as one for each layer
-  uint32_t queryHeads = 0;                  // as steps have them; 0: as many as the cache has
+  uint32_t queryHeads = 0;                  // as steps have them; 0: the number of KV heads
   uint32_t rows = 1;                        // most tokens of a sequence in one step; 1 is always prepared
   DType dtype = DType::f32;                 // of steps' queries, results, keys and values: f32, f16 or bf16
   AttentionOptions options = {};            // that steps attend with

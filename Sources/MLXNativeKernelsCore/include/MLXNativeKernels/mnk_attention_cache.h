@@ -145,7 +145,7 @@ bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t 
                                mnk_error_out error);
 // Replaces `target` of a cache with the same heads, head dims, storage, means and channel scales. Its capacity may
 // differ, as long as it holds every position that `cache` holds of the source: a sequence that a ring has overwritten
-// in part fits only a ring with as many pinned positions.
+// in part fits only a ring with the same number of pinned positions.
 bool mnk_encoder_copy_sequence_to_cache(mnk_encoder* encoder, const mnk_cache* cache, uint32_t source, mnk_cache* into,
                                         uint32_t target, mnk_error_out error);
 // A new cache of a larger capacity with the contents of this one: the same sequences at the same positions. Only the
@@ -159,7 +159,7 @@ mnk_cache* MNK_NULLABLE mnk_encoder_make_grown_cache(mnk_encoder* encoder, const
 mnk_cache* MNK_NULLABLE mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,
                                                          const mnk_cache_quantization* quantization,
                                                          mnk_error_out error);
-// Dequantizes positions of a quantized cache, as many as the tensors hold: [tokens, kvHeads, headDim], or without
+// Dequantizes positions of a quantized cache; the tensors say how many: [tokens, kvHeads, headDim], or without
 // tokens for one. At least one of keys and values.
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* MNK_NULLABLE keys,
                             const mnk_tensor* MNK_NULLABLE values, uint64_t position, uint32_t sequence,

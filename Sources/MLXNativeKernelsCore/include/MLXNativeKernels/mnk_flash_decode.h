@@ -36,7 +36,7 @@ typedef struct mnk_attention_options {
   mnk_tensor* MNK_NULLABLE mask;  // f32, f16 or bf16 [rows, keys], [heads, …] or [sequences, heads, …]; axes may be 1
   mnk_tensor* MNK_NULLABLE slopes;  // f32 [heads]: of ALiBi
   mnk_tensor* MNK_NULLABLE sinks;   // f32 [heads]: a score that takes part in the softmax and adds no value
-  uint32_t splits;                  // parts that a sequence's keys are divided into; 0: as many as keep the device busy
+  uint32_t splits;                  // parts that a sequence's keys are divided into; 0: chosen to keep the device busy
   mnk_flash_decode_kernel kernel;
   mnk_flash_decode_merge merge;
   bool window_sees_pinned;  // with a window, a row also sees the pinned positions of a ring
@@ -75,8 +75,8 @@ typedef struct mnk_flash_decode {
   size_t sequence_count;
   const mnk_attention_results* results;
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
-  mnk_tensor* MNK_NULLABLE scratch;  // u8, as many as the plan's scratch bytes; NULL: the device provides it
-  const mnk_heads_view* MNK_NULLABLE queries_view;  // replaces queries; its tokens are rows
+  mnk_tensor* MNK_NULLABLE scratch;                   // u8, of the plan's scratch bytes; NULL: the device provides it
+  const mnk_heads_view* MNK_NULLABLE queries_view;    // replaces queries; its tokens are rows
 } mnk_flash_decode;
 
 // Checks every rule and returns what would run on a device, or on an unknown GPU, without running it.

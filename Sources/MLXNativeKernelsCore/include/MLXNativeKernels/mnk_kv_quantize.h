@@ -59,7 +59,7 @@ typedef struct mnk_kv_cache_dequantize {
   mnk_quantized_kv_view from;
   uint64_t sequence;              // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
   uint64_t position;              // of the first token read
-  mnk_tensor* MNK_NULLABLE keys;  // f32, f16 or bf16, both alike; as many tokens as they hold; at least one of them
+  mnk_tensor* MNK_NULLABLE keys;  // f32, f16 or bf16, both alike, for the same tokens; at least one of them
   mnk_tensor* MNK_NULLABLE values;
   mnk_kv_layout layout;  // of keys and values; 0 is head-major
   mnk_kv_domain domain;

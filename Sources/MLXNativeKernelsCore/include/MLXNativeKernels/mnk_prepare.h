@@ -17,7 +17,7 @@ typedef enum MNK_CLOSED(mnk_tuning) {
 typedef struct mnk_preparation {
   const mnk_cache* MNK_NULLABLE const* MNK_NULLABLE caches;  // of the device; such as one for each layer
   size_t cache_count;
-  uint32_t query_heads;  // as steps have them; 0: as many as the cache has
+  uint32_t query_heads;  // as steps have them; 0: the number of KV heads
   uint32_t rows;         // tokens of a sequence in one step, at most; 0 is 1; steps of one token are always prepared
   mnk_dtype dtype;       // of steps' queries, results, keys and values: f32, f16 or bf16
   const mnk_attention_options* MNK_NULLABLE options;  // that steps attend with; NULL: the defaults

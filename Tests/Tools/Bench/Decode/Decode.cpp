@@ -65,7 +65,7 @@ bool measureDecode(const DecodeOptions& options) {
   std::vector<DeviceReport> reports;
   std::printf(
       "FlashDecode; medians of interleaved runs%s; a ratio is the op's time over the other's: a kernel that only reads "
-      "as many bytes, one that only multiplies 8x8 matrices as often, and plain C++ over f16\n\n",
+      "the same bytes, one that only multiplies 8x8 matrices, and plain C++ over f16\n\n",
       options.isCold ? " over copies in turn" : "");
   for (const auto& device : Device::all()) {
     if (!options.device.empty() && device->kind() != options.device) continue;
