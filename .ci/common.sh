@@ -21,6 +21,33 @@ refuseWarnings() {
   say "$@"
 }
 
+# limited SECONDS COMMAND…: runs it, and ends it with status 124 if it takes longer, after a list of what then runs.
+limited() {
+  local seconds=$1 process waited=0
+  shift
+  "$@" &
+  process=$!
+  while kill -0 "$process" 2>/dev/null; do
+    if [ "$waited" -ge "$seconds" ]; then
+      say "not done after $seconds s: $*. Running:" >&2
+      ps -A -o pid,ppid,etime,stat,args >&2
+      endTree "$process"
+      wait "$process" 2>/dev/null || true
+      return 124
+    fi
+    sleep 1
+    waited=$((waited + 1))
+  done
+  wait "$process"
+}
+
+# endTree PROCESS: ends it and what it started.
+endTree() {
+  local child
+  for child in $(ps -A -o pid=,ppid= | awk -v parent="$1" '$2 == parent { print $1 }'); do endTree "$child"; done
+  kill -KILL "$1" 2>/dev/null || true
+}
+
 packageVersion() {
   sed -n 's/^#define MNK_VERSION "\(.*\)"$/\1/p' Sources/MLXNativeKernelsCore/include/MLXNativeKernels/mnk_version.h
 }
@@ -44,8 +71,8 @@ installPackages() {
   mkdir -p .build
   (
     flock -w 900 9 || fail "another script has been installing packages for 15 minutes"
-    $asRoot apt-get update -qq
-    $asRoot env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
+    limited 600 $asRoot apt-get update -qq
+    limited 1200 $asRoot env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
       --no-install-recommends "$@" >/dev/null
   ) 9>.build/installing
 }
