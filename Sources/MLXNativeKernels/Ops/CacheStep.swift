@@ -3,7 +3,9 @@
 #endif
 
 /// Tokens of sequences of a cache, to append, to attend, or both.
-struct CacheStep {
+///
+/// Not copyable, like the operands made of it, because each copy would retain every tensor of the step.
+struct CacheStep: ~Copyable {
     var queries: HeadsView?
     var keys: HeadsView?
     var values: HeadsView?
@@ -22,43 +24,46 @@ extension KernelEncoder {
     ///
     /// - Parameter op: What errors name as the op.
     func record(
-        _ step: CacheStep, op: String,
+        _ step: borrowing CacheStep, op: String,
         _ body: (OpaquePointer, OpaquePointer, UnsafePointer<mnk_cache_step>, ErrorOut) -> Bool
     ) throws(KernelError) {
         let operands = try Operands(step, op: op)
-        try record { encoder, error in
-            operands.withDescriptor { body(encoder, step.cache.handle.pointer, $0, error) }
-        }
+        let cache = step.cache.handle.pointer
+        try record { encoder, error in operands.withDescriptor { body(encoder, cache, $0, error) } }
+        withExtendedLifetime(step) {}
     }
 }
 
-/// The step in the types of the C API.
-private struct Operands {
-    private let step: CacheStep
+/// A step in the types of the C API, which must outlive it.
+private struct Operands: ~Copyable {
     private let descriptor: mnk_cache_step
     private let rows: ListedRows
     private let results: mnk_attention_results?
     private let options: mnk_attention_options?
     private let rotary: RotaryStepOperands?
-    private var prefixes: [mnk_cache_prefix] = []
+    private let prefixes: [mnk_cache_prefix]
 
-    init(_ step: CacheStep, op: String) throws(KernelError) {
-        self.step = step
+    init(_ step: borrowing CacheStep, op: String) throws(KernelError) {
         var descriptor = mnk_cache_step()
         if let queries = step.queries { descriptor.queries = try queries.descriptor("queries", op: op) }
         if let keys = step.keys { descriptor.keys = try keys.descriptor("keys", op: op) }
         if let values = step.values { descriptor.values = try values.descriptor("values", op: op) }
-        self.descriptor = descriptor
-        rows = try ListedRows(of: step.cache, step.sequences, rowCounts: step.rowCounts, op: op)
-        results = step.results?.descriptor
-        options = try step.options?.descriptor(op: op)
+        let options = try step.options?.descriptor(op: op)
+        let prefixes = try step.prefixes.map { (prefix) throws(KernelError) in try prefix.descriptor(op: op) }
+        let rows = try ListedRows(of: step.cache, step.sequences, rowCounts: step.rowCounts, op: op)
         rotary = if let rotary = step.rotary { try RotaryStepOperands(rotary, op: op) } else { nil }
-        for prefix in step.prefixes { prefixes.append(try prefix.descriptor(op: op)) }
+        self.descriptor = descriptor
+        self.rows = rows
+        results = step.results?.descriptor
+        self.options = options
+        self.prefixes = prefixes
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_cache_step>) -> Value) -> Value {
-        guard let rotary else { return withDescriptor(rotary: nil, body) }
-        return rotary.withDescriptor { withDescriptor(rotary: $0, body) }
+        switch rotary {
+        case .some(let rotary): rotary.withDescriptor { withDescriptor(rotary: $0, body) }
+        case .none: withDescriptor(rotary: nil, body)
+        }
     }
 
     private func withDescriptor<Value>(
@@ -77,7 +82,7 @@ private struct Operands {
                         complete.results = results
                         complete.options = options
                         complete.rotary = rotary
-                        return withExtendedLifetime(step) { body(&complete) }
+                        return body(&complete)
                     }
                 }
             }
@@ -86,7 +91,7 @@ private struct Operands {
 }
 
 /// The sequences of a cache that tokens continue, with the number of tokens of each, in the types of the C API.
-struct ListedRows {
+struct ListedRows: ~Copyable {
     private let sequences: [UInt32]?
     private let rowCounts: [UInt32]?
 
@@ -94,7 +99,7 @@ struct ListedRows {
     ///   - sequences: `nil` means the only sequence of the cache.
     ///   - rowCounts: `nil` means the same number for each.
     init(of cache: AttentionCache, _ sequences: [Int]?, rowCounts: [Int]?, op: String) throws(KernelError) {
-        self.sequences = try sequences?.map { (sequence) throws(KernelError) in
+        let listed = try sequences?.map { (sequence) throws(KernelError) in
             try cache.number(ofSequence: sequence, op: op)
         }
         // C takes both lists to be of the same length, which is 1 without sequences.
@@ -106,6 +111,7 @@ struct ListedRows {
                 fix: "Pass a row count for each listed sequence; 0 leaves one out.")
         }
         self.rowCounts = if let rowCounts { try numbers(rowCounts, "a row count", op: op) } else { nil }
+        self.sequences = listed
     }
 
     func withPointers<Value>(_ body: (UnsafePointer<UInt32>?, UnsafePointer<UInt32>?, Int) -> Value) -> Value {

@@ -136,7 +136,7 @@ extension KernelEncoder {
 }
 
 /// The op in the types of the C API.
-private struct Operands {
+private struct Operands: ~Copyable {
     private let op: MultiRoPE
     private let descriptor: mnk_multi_rope
     private let rotation: RotaryStepOperands

@@ -31,75 +31,86 @@ public struct RotaryStep: Sendable {
     }
 }
 
-/// The rotation of a step in the types of the C API.
-struct RotaryStepOperands {
-    private let step: RotaryStep
+/// The rotation of a step in the types of the C API. The step must outlive it.
+struct RotaryStepOperands: ~Copyable {
+    private let factors: [Float]
     private let descriptor: mnk_rotary_step
     private let numbers: RotaryNumbers
 
     init(_ step: RotaryStep, op: String) throws(KernelError) {
-        self.step = step
         var descriptor = mnk_rotary_step()
         descriptor.embedding = try step.embedding.descriptor(op: op)
         if case .text(let first) = step.positions {
             descriptor.has_first_position = true
             descriptor.first_position = Int64(first)
         }
-        self.descriptor = descriptor
         numbers = try RotaryNumbers(step.positions, step.offsets, op: op)
+        self.descriptor = descriptor
+        factors = step.embedding.frequencyFactors
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_rotary_step>) -> Value) -> Value {
         numbers.withPointers { positions, next, offsets in
-            step.embedding.frequencyFactors.withUnsafeBufferPointer { factors in
+            factors.withUnsafeBufferPointer { factors in
                 var complete = descriptor
                 complete.positions = positions
                 complete.next = next
                 complete.offsets = offsets
                 complete.embedding.frequency_factors = factors.listAddress
                 complete.embedding.frequency_factor_count = factors.count
-                return withExtendedLifetime(step) { body(&complete) }
+                return body(&complete)
             }
         }
     }
 }
 
 /// Positions and offsets in the types of the C API.
-struct RotaryNumbers {
-    private var positions = mnk_rotary_numbers()
-    private var next = mnk_next_positions()
-    private var offsets = mnk_rotary_numbers()
+struct RotaryNumbers: ~Copyable {
+    private let positions: mnk_rotary_numbers
+    private let next: mnk_next_positions
+    private let offsets: mnk_rotary_numbers
     private let positionList: [Int32]?
     private let offsetList: [Int32]?
     private let rows: ListedRows?
 
     init(_ positions: MultiRoPE.Positions?, _ offsets: MultiRoPE.Offsets?, op: String) throws(KernelError) {
-        positionList = try positions?.list(op: op)
-        offsetList = try offsets?.list(op: op)
-        if case .tensor(let tensor) = positions { self.positions.tensor = tensor.handle.pointer }
+        let positionList = try positions?.list(op: op)
+        let offsetList = try offsets?.list(op: op)
+        var cPositions = mnk_rotary_numbers()
+        var cNext = mnk_next_positions()
+        var cOffsets = mnk_rotary_numbers()
+        if case .tensor(let tensor) = positions { cPositions.tensor = tensor.handle.pointer }
         if case .perAxis(let axes) = positions {
-            self.positions.list_axes = try UInt32(axes.count, "the number of axes", op: op)
+            cPositions.list_axes = try UInt32(axes.count, "the number of axes", op: op)
         }
+        if case .tensor(let tensor) = offsets { cOffsets.tensor = tensor.handle.pointer }
         if case .next(let cache, let sequences, let rowCounts) = positions {
-            next.cache = cache.handle.pointer
+            cNext.cache = cache.handle.pointer
             rows = try ListedRows(of: cache, sequences, rowCounts: rowCounts, op: op)
         } else {
             rows = nil
         }
-        if case .tensor(let tensor) = offsets { self.offsets.tensor = tensor.handle.pointer }
+        self.positions = cPositions
+        next = cNext
+        self.offsets = cOffsets
+        self.positionList = positionList
+        self.offsetList = offsetList
     }
 
     /// Tensors and caches must outlive the call.
     func withPointers<Value>(
         _ body: (mnk_rotary_numbers, mnk_next_positions, mnk_rotary_numbers) -> Value
     ) -> Value {
-        guard let rows else { return withLists { body($0, next, $1) } }
-        return rows.withPointers { sequences, rowCounts, count in
-            var next = next
-            next.sequences = sequences
-            next.row_counts = rowCounts
-            next.sequence_count = count
-            return withLists { body($0, next, $1) }
+        switch rows {
+        case .none: withLists { body($0, next, $1) }
+        case .some(let rows):
+            rows.withPointers { sequences, rowCounts, count in
+                var next = next
+                next.sequences = sequences
+                next.row_counts = rowCounts
+                next.sequence_count = count
+                return withLists { body($0, next, $1) }
+            }
         }
     }
 

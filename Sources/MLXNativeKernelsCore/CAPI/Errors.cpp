@@ -1,5 +1,6 @@
 #include "CAPI/Handles.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::c {
 
@@ -78,8 +79,10 @@ Error uncounted(std::string_view op, std::string_view list, std::string_view cou
 Result<DType> dtype(mnk_dtype input) {
   return upTo(DType::i32, input, "dtype", "MNK_F32 to MNK_I32");
 }
-Result<KVLayout> layout(mnk_kv_layout input) {
-  return upTo(KVLayout::tokenMajor, input, "layout", "MNK_HEAD_MAJOR or MNK_TOKEN_MAJOR");
+Result<KVLayout> layout(mnk_kv_layout input, KVLayout standard) {
+  MNK_TRY(const auto given, upTo(MNK_TOKEN_MAJOR, input, "layout", "MNK_DEFAULT_LAYOUT to MNK_TOKEN_MAJOR"));
+  if (given == MNK_DEFAULT_LAYOUT) return standard;
+  return given == MNK_HEAD_MAJOR ? KVLayout::headMajor : KVLayout::tokenMajor;
 }
 Result<KVWrap> wrap(mnk_kv_wrap input) {
   return upTo(KVWrap::ring, input, "wrap", "MNK_LINEAR or MNK_RING");

@@ -144,7 +144,8 @@ Result<Struct> descriptor(std::string_view type, const Struct* input) {
 
 // C enums have the numbers of the C++ enums; any other number is an error.
 Result<DType> dtype(mnk_dtype input);
-Result<KVLayout> layout(mnk_kv_layout input);
+// `standard` is what 0 stands for.
+Result<KVLayout> layout(mnk_kv_layout input, KVLayout standard);
 Result<KVWrap> wrap(mnk_kv_wrap input);
 Result<RotaryLayout> rotaryLayout(mnk_rotary_layout input);
 Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing input);

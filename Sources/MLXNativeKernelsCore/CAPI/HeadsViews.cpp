@@ -30,7 +30,7 @@ Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input, std::stri
                                                                             .headStride = input.head_stride}));
   }
   if (hasNumbers(input)) return ignored("mnk_heads_view", fmt::format("the strides of {}", name), "has_strides");
-  MNK_TRY(auto layout, c::layout(input.layout));
+  MNK_TRY(auto layout, c::layout(input.layout, KVLayout::tokenMajor));
   return std::optional(HeadsView(input.tensor->tensor, layout));
 }
 

@@ -23,7 +23,7 @@ Result<KVCacheQuantize> quantizeFrom(const mnk_kv_cache_quantize* op) {
 Result<KVCacheDequantize> dequantizeFrom(const mnk_kv_cache_dequantize* op) {
   MNK_TRY(auto input, c::descriptor("mnk_kv_cache_dequantize", op));
   MNK_TRY(auto from, c::quantizedView(input.from, "from"));
-  MNK_TRY(auto layout, c::layout(input.layout));
+  MNK_TRY(auto layout, c::layout(input.layout, KVLayout::tokenMajor));
   MNK_TRY(auto domain, c::domain(input.domain));
   KVCacheDequantize dequantize{
       .from = from, .sequence = input.sequence, .position = input.position, .layout = layout, .domain = domain};

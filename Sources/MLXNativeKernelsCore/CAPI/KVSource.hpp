@@ -26,7 +26,7 @@ inline Result<std::optional<HeadsView>> sourceFrom(const mnk_heads_view* view, c
 template <typename Input, typename Op>
 Result<void> readSource(const Input& input, Op& op) {
   if (!input.keys && !input.keys_view) return nullArgument("keys");
-  MNK_TRY(auto sourceLayout, layout(input.source_layout));
+  MNK_TRY(auto sourceLayout, layout(input.source_layout, KVLayout::tokenMajor));
   MNK_TRY(auto keys, sourceFrom(input.keys_view, input.keys, sourceLayout, "keys_view"));
   MNK_TRY(auto values, sourceFrom(input.values_view, input.values, sourceLayout, "values_view"));
   op.keys = *keys;

@@ -24,7 +24,7 @@ Result<std::optional<QuantizedKVPlane>> planeFrom(const mnk_quantized_kv_plane& 
 
 Result<KVCacheView> cacheView(const mnk_kv_cache_view& input, const std::string& name) {
   if (!input.keys) return nullArgument(name + ".keys");
-  MNK_TRY(auto order, layout(input.layout));
+  MNK_TRY(auto order, layout(input.layout, KVLayout::headMajor));
   MNK_TRY(auto wraps, wrap(input.wrap));
   KVCacheView view{.keys = input.keys->tensor,
                    .layout = order,
@@ -39,7 +39,7 @@ Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& input, c
   MNK_TRY(auto keys, planeFrom(input.keys, name + ".keys"));
   if (!keys) return nullArgument(name + ".keys.codes");
   MNK_TRY(auto values, planeFrom(input.values, name + ".values"));
-  MNK_TRY(auto order, layout(input.layout));
+  MNK_TRY(auto order, layout(input.layout, KVLayout::headMajor));
   MNK_TRY(auto wraps, wrap(input.wrap));
   return QuantizedKVCacheView{.keys = *keys,
                               .values = values,

@@ -82,14 +82,14 @@ TEST(CApiKVQuantize, DescriptorsMustBeComplete) {
 
 TEST(CApiKVQuantize, NumbersThatAreUnknownOrTooManyAreRefused) {
   SoundOps ops;
-  ops.refuse([](Quantize& op) { op.source_layout = number<mnk_kv_layout>(2); });
-  ops.refuse([](Quantize& op) { op.into.layout = number<mnk_kv_layout>(2); });
+  ops.refuse([](Quantize& op) { op.source_layout = number<mnk_kv_layout>(3); });
+  ops.refuse([](Quantize& op) { op.into.layout = number<mnk_kv_layout>(3); });
   ops.refuse([](Quantize& op) { op.into.wrap = number<mnk_kv_wrap>(3); });
   ops.refuse([](Quantize& op) { op.into.keys.codec.name = number<mnk_kv_codec_name>(7); });
   ops.refuse([](Quantize& op) { op.options.key_scale = number<mnk_kv_scale_rule>(3); });
   ops.refuse([](Quantize& op) { op.options.value_scale = number<mnk_kv_scale_rule>(4); });
   ops.refuse([](Quantize& op) { op.options.non_finite = number<mnk_kv_non_finite>(2); });
-  ops.refuse([](Dequantize& op) { op.layout = number<mnk_kv_layout>(2); });
+  ops.refuse([](Dequantize& op) { op.layout = number<mnk_kv_layout>(3); });
   ops.refuse([](Dequantize& op) { op.domain = number<mnk_kv_domain>(2); });
   ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = number<mnk_kv_codec_name>(4); });
   ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = MNK_MLX1_AFFINE4; });

@@ -90,7 +90,7 @@ TEST(CApiKVSource, ViewsThatCannotBeReadAreRefused) {
   refuse([](SourceFixture& fixture) { fixture.keys.has_strides = false; });
   refuse([](SourceFixture& fixture) { fixture.values.tensor = nullptr; });
   refuse([](SourceFixture& fixture) {
-    fixture.keys = {.tensor = fixture.keys.tensor, .layout = number<mnk_kv_layout>(2)};
+    fixture.keys = {.tensor = fixture.keys.tensor, .layout = number<mnk_kv_layout>(3)};
   });
 }
 

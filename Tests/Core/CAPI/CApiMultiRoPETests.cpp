@@ -76,7 +76,7 @@ TEST(CApiMultiRoPE, WhatIsNoDescriptorIsRefused) {
     rope.first_position = 3;
     rope.positions = {.list = &one, .list_count = 1};
   });
-  refuse([](mnk_multi_rope& rope) { rope.queries.layout = number<mnk_kv_layout>(2); });
+  refuse([](mnk_multi_rope& rope) { rope.queries.layout = number<mnk_kv_layout>(3); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.layout = number<mnk_rotary_layout>(7); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.pairing = number<mnk_rotary_pairing>(3); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.other_axis = number<mnk_rotary_other_axis>(2); });

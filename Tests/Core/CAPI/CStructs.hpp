@@ -44,7 +44,7 @@ class CStructs {
             .position = op.position,
             .keys = of(op.keys),
             .values = of(op.values),
-            .layout = static_cast<mnk_kv_layout>(op.layout),
+            .layout = layoutOf(op.layout, KVLayout::tokenMajor),
             .domain = static_cast<mnk_kv_domain>(op.domain)};
   }
 
@@ -106,6 +106,9 @@ class CStructs {
   T orZero(T number, T byDefault) const {
     return leavesDefaults_ && number == byDefault ? T{} : number;
   }
+  mnk_kv_layout layoutOf(KVLayout layout, KVLayout byDefault) const {
+    return number<mnk_kv_layout>(orZero(static_cast<uint32_t>(layout) + 1, static_cast<uint32_t>(byDefault) + 1));
+  }
   mnk_kv_scale_rule ruleOf(KVScaleRule rule, KVScaleRule byDefault) const {
     return static_cast<mnk_kv_scale_rule>(
         orZero(static_cast<uint32_t>(rule) + 1, static_cast<uint32_t>(byDefault) + 1));
@@ -121,7 +124,7 @@ class CStructs {
   static bool isPlain(const HeadsView& view) { return !view.strides && view.layout == KVLayout::tokenMajor; }
   mnk_heads_view of(const HeadsView& view) {
     mnk_heads_view made{.tensor = of(view.tensor),
-                        .layout = static_cast<mnk_kv_layout>(view.layout),
+                        .layout = layoutOf(view.layout, KVLayout::tokenMajor),
                         .has_strides = view.strides.has_value()};
     if (!view.strides) return made;
     made.sequences = view.strides->sequences;
@@ -139,7 +142,7 @@ class CStructs {
   mnk_kv_cache_view of(const KVCacheView& view) {
     return {.keys = of(view.keys),
             .values = of(view.values),
-            .layout = static_cast<mnk_kv_layout>(view.layout),
+            .layout = layoutOf(view.layout, KVLayout::headMajor),
             .wrap = static_cast<mnk_kv_wrap>(view.wrap),
             .pinned = view.pinned,
             .latent_dim = view.latentDim};
@@ -156,7 +159,7 @@ class CStructs {
   mnk_quantized_kv_view of(const QuantizedKVCacheView& view) {
     return {.keys = of(view.keys),
             .values = view.values ? of(*view.values) : mnk_quantized_kv_plane{},
-            .layout = static_cast<mnk_kv_layout>(view.layout),
+            .layout = layoutOf(view.layout, KVLayout::headMajor),
             .wrap = static_cast<mnk_kv_wrap>(view.wrap),
             .pinned = view.pinned,
             .latent_dim = view.latentDim};
@@ -222,7 +225,7 @@ class CStructs {
       made.values = of(op.values->tensor);
     else if (op.values)
       made.values_view = keep(of(*op.values));
-    made.source_layout = static_cast<mnk_kv_layout>(op.sourceLayout);
+    made.source_layout = layoutOf(op.sourceLayout, KVLayout::tokenMajor);
     made.source_offset = op.sourceOffset;
     made.has_tokens = op.tokens.has_value();
     made.tokens = op.tokens.value_or(0);

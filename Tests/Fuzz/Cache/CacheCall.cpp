@@ -69,7 +69,7 @@ std::string mutateStruct(CacheCall& call, Seeded& random) {
       return "mnk_cache_step is missing";
     case 3:
       if (view.heads->view.has_strides) return {};
-      view.heads->view.layout = test::number<mnk_kv_layout>(static_cast<uint32_t>(2 + random.below(9)));
+      view.heads->view.layout = test::number<mnk_kv_layout>(static_cast<uint32_t>(3 + random.below(9)));
       return "the number is not a layout";
     case 4:
       view.heads->tensor.reset();

@@ -87,8 +87,7 @@ static void testOps(mnk_device* device) {
       .values = {.codec = codec, .codes = valueCodes, .scales = valueScales},
       .wrap = MNK_RING,
   };
-  const mnk_kv_cache_quantize store = {
-      .keys = tokens, .values = tokens, .source_layout = MNK_TOKEN_MAJOR, .into = view};
+  const mnk_kv_cache_quantize store = {.keys = tokens, .values = tokens, .into = view};
   RUN(device, mnk_encoder_kv_cache_quantize, &store);
   const mnk_kv_cache_dequantize load = {
       .from = view, .values = back, .layout = MNK_TOKEN_MAJOR, .domain = MNK_ORIGINAL_DOMAIN};
@@ -96,7 +95,7 @@ static void testOps(mnk_device* device) {
   CHECK(isClose(back, numbers));
   mnk_hadamard turn = {.from = back, .has_signs = true, .signs = MNK_TURBO};
   mnk_multi_rope rope = {
-      .queries = {.tensor = back, .layout = MNK_TOKEN_MAJOR},
+      .queries = {.tensor = back},
       .first_position = 100000,
       .rotary = {.layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1},
   };

@@ -6,12 +6,18 @@
 
 MNK_HEADER_BEGIN
 
-typedef enum MNK_CLOSED(mnk_kv_layout) { MNK_HEAD_MAJOR = 0, MNK_TOKEN_MAJOR = 1 } mnk_kv_layout;
+// The order of axes: [sequences, heads, tokens, headDim] or [sequences, tokens, heads, headDim]. By default, caches are
+// head-major and everything else is token-major.
+typedef enum MNK_CLOSED(mnk_kv_layout) {
+  MNK_DEFAULT_LAYOUT = 0,
+  MNK_HEAD_MAJOR = 1,
+  MNK_TOKEN_MAJOR = 2
+} mnk_kv_layout;
 
 // Vectors of head_dim elements, one for every sequence, token and head, in a tensor's memory.
 typedef struct mnk_heads_view {
   mnk_tensor* MNK_NULLABLE tensor;
-  mnk_kv_layout layout;  // 0 is head-major
+  mnk_kv_layout layout;  // 0 is token-major
   bool has_strides;      // then what follows replaces the tensor's shape and the layout; otherwise it must be 0
   uint64_t sequences;    // counts
   uint64_t tokens;       // of one sequence

@@ -34,7 +34,7 @@ typedef struct mnk_row_indices {
 typedef struct mnk_kv_cache_write {
   mnk_tensor* MNK_NULLABLE keys;  // these, or the views below
   mnk_tensor* MNK_NULLABLE values;
-  mnk_kv_layout source_layout;  // of these; 0 is head-major
+  mnk_kv_layout source_layout;  // of these; 0 is token-major
   uint64_t source_offset;
   bool has_tokens;  // then `tokens` says how many to store; else all that follow the offset
   uint64_t tokens;
