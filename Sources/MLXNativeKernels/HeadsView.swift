@@ -132,6 +132,7 @@ public struct HeadsView: Sendable {
         view.has_strides = true
         view.sequences = try UInt64(strides.sequences, "the number of sequences of \(name)", op: op)
         view.tokens = try UInt64(strides.tokens, "the number of tokens of \(name)", op: op)
+        if strides.sequences == 0 { view.tokens = 0 }  // C takes 0 sequences for 1
         view.heads = try UInt64(strides.heads, "the number of heads of \(name)", op: op)
         view.head_dim = try UInt64(strides.headDim, "the head dim of \(name)", op: op)
         view.offset = try UInt64(strides.offset, "the offset of \(name)", op: op)

@@ -74,7 +74,7 @@ extension KernelEncoder {
 
     /// Records the dispatches of a plan.
     ///
-    /// - Throws: ``KernelError`` if the plan was made for another device, or does not fit this one.
+    /// - Throws: ``KernelError`` if the plan uses a kernel that this device lacks, or memory of another device.
     public func encode(_ plan: Plan) throws(KernelError) {
         try record { mnk_encoder_encode_plan($0, plan.handle.pointer, $1) }
     }

@@ -1,5 +1,3 @@
-#include <tuple>
-
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
@@ -52,19 +50,17 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
   return result;
 }
 
-Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
-  MNK_TRY(auto input, c::descriptor("mnk_rotary_step", step));
-  MNK_TRY(auto embedding, c::rotary(input.embedding));
+Result<void> readRotary(RotaryStep& into, const mnk_rotary_step& input) {
+  MNK_TRY(into.embedding, c::rotary(input.embedding));
   if (input.first_position != 0 && !input.has_first_position) {
     return c::ignored("mnk_rotary_step", "first_position", "has_first_position");
   }
-  MNK_TRY(auto positions, c::rotaryPositions(input.positions, input.first_position));
-  if (!positions && input.has_first_position) positions = RotaryPositions(input.first_position);
-  MNK_TRY(auto next, c::nextPositions(input.next, positions.has_value()));
-  if (next) positions = std::move(next);
-  MNK_TRY(auto offsets, c::rotaryOffsets(input.offsets));
-  return RotaryStep{
-      .embedding = std::move(embedding), .positions = std::move(positions), .offsets = std::move(offsets)};
+  MNK_TRY(into.positions, c::rotaryPositions(input.positions, input.first_position));
+  if (!into.positions && input.has_first_position) into.positions = RotaryPositions(input.first_position);
+  MNK_TRY(auto next, c::nextPositions(input.next, into.positions.has_value()));
+  if (next) into.positions = std::move(next);
+  MNK_TRY(into.offsets, c::rotaryOffsets(input.offsets));
+  return {};
 }
 
 // Refuses a list before it is read if it has more entries than the tokens allow: their sequences or rows, or, with row
@@ -77,25 +73,19 @@ Result<void> checkListed(const mnk_cache_step& input, const CacheStep& step) {
   return c::tooMany("AttentionCache", "sequences", input.sequence_count, most, "Pass a row for each sequence.");
 }
 
-Result<CacheStep> stepFrom(const mnk_cache_step* step) {
-  MNK_TRY(auto input, c::descriptor("mnk_cache_step", step));
-  CacheStep result;
-  const std::tuple<const mnk_heads_view*, HeadsView*, std::string_view> views[] = {
-      {&input.queries, &result.queries, "queries"},
-      {&input.keys, &result.keys, "keys"},
-      {&input.values, &result.values, "values"}};
-  for (const auto& [from, into, name] : views) {
-    MNK_TRY(auto view, c::viewFrom(*from, name));
-    if (view) *into = std::move(*view);
-  }
+// In place, because a step is large.
+Result<void> readStep(CacheStep& into, const mnk_cache_step* step) {
+  if (!step) return c::nullArgument("mnk_cache_step");
+  const mnk_cache_step& input = *step;
+  MNK_TRY(c::readView(into.queries, input.queries, "queries"));
+  MNK_TRY(c::readView(into.keys, input.keys, "keys"));
+  MNK_TRY(c::readView(into.values, input.values, "values"));
   if (!input.sequences && input.sequence_count != 0) return c::nullArgument("sequences");
-  MNK_TRY(checkListed(input, result));
-  if (input.sequences) result.sequences.assign(input.sequences, input.sequences + input.sequence_count);
-  if (input.row_counts) result.rowCounts.emplace(input.row_counts, input.row_counts + result.sequences.size());
-  if (input.results) {
-    MNK_TRY(result.results, c::attentionResults(input.results));
-  }
-  MNK_TRY(result.options, c::attentionOptions(input.options));
+  MNK_TRY(checkListed(input, into));
+  if (input.sequences) into.sequences.assign(input.sequences, input.sequences + input.sequence_count);
+  if (input.row_counts) into.rowCounts.emplace(input.row_counts, input.row_counts + into.sequences.size());
+  if (input.results) MNK_TRY(c::readResults(into.results, input.results));
+  MNK_TRY(c::readOptions(into.options, input.options));
   if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
   if (input.prefixes && input.prefix_count == 0) return c::uncounted("AttentionCache", "prefixes", "prefix_count");
   if (input.prefix_count >= MergePartials::kMaxParts) {
@@ -104,12 +94,9 @@ Result<CacheStep> stepFrom(const mnk_cache_step* step) {
   }
   for (size_t i = 0; i < input.prefix_count; ++i) {
     if (!input.prefixes[i].cache) return c::nullArgument("prefixes.cache");
-    result.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
+    into.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
   }
-  if (input.rotary) {
-    MNK_TRY(result.rotary, rotaryFrom(input.rotary));
-  }
-  return result;
+  return input.rotary ? readRotary(into.rotary.emplace(), *input.rotary) : Result<void>();
 }
 
 mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
@@ -254,14 +241,16 @@ uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position) {
 
 bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step));
+    CacheStep input;
+    MNK_TRY(readStep(input, step));
     return cache->cache.append(encoder->encoder, input);
   });
 }
 
 bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step));
+    CacheStep input;
+    MNK_TRY(readStep(input, step));
     return cache->cache.attend(encoder->encoder, input);
   });
 }
@@ -269,7 +258,8 @@ bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto input, stepFrom(step));
+    CacheStep input;
+    MNK_TRY(readStep(input, step));
     return cache->cache.appendAndAttend(encoder->encoder, input);
   });
 }

@@ -19,41 +19,40 @@ Result<AttentionPartials> partialsFrom(const mnk_tensor* sums, const mnk_tensor*
 
 }  // namespace
 
-Result<AttentionOptions> attentionOptions(const mnk_attention_options* options) {
-  if (!options) return AttentionOptions{};
-  MNK_TRY(auto input, descriptor("mnk_attention_options", options));
-  MNK_TRY(auto kernel, flashDecodeKernel(input.kernel));
-  MNK_TRY(auto merge, flashDecodeMerge(input.merge));
-  return AttentionOptions{.scale = input.scale,
-                          .isCausal = !input.is_bidirectional,
-                          .window = input.window,
-                          .windowSeesPinned = input.window_sees_pinned,
-                          .softcap = input.softcap,
-                          .mask = optional(input.mask),
-                          .slopes = optional(input.slopes),
-                          .sinks = optional(input.sinks),
-                          .splits = input.splits,
-                          .kernel = kernel,
-                          .merge = merge};
+Result<void> readOptions(AttentionOptions& into, const mnk_attention_options* options) {
+  if (!options) return {};
+  into.scale = options->scale;
+  into.isCausal = !options->is_bidirectional;
+  into.window = options->window;
+  into.windowSeesPinned = options->window_sees_pinned;
+  into.softcap = options->softcap;
+  into.mask = optional(options->mask);
+  into.slopes = optional(options->slopes);
+  into.sinks = optional(options->sinks);
+  into.splits = options->splits;
+  MNK_TRY(into.kernel, flashDecodeKernel(options->kernel));
+  MNK_TRY(into.merge, flashDecodeMerge(options->merge));
+  return {};
 }
 
-Result<AttentionResults> attentionResults(const mnk_attention_results* results) {
-  MNK_TRY(auto input, descriptor("mnk_attention_results", results));
-  AttentionResults result{.into = optional(input.into), .logSumExp = optional(input.log_sum_exp)};
-  if (input.partial_sums || input.partial_stats) {
-    MNK_TRY(auto partials, partialsFrom(input.partial_sums, input.partial_stats));
-    result.partials = std::move(partials);
+Result<void> readResults(AttentionResults& into, const mnk_attention_results* results) {
+  if (!results) return nullArgument("mnk_attention_results");
+  into.into = optional(results->into);
+  into.logSumExp = optional(results->log_sum_exp);
+  if (results->partial_sums || results->partial_stats) {
+    MNK_TRY(into.partials, partialsFrom(results->partial_sums, results->partial_stats));
   }
-  return result;
+  return {};
 }
 
 namespace {
 
 Result<HeadsView> queriesFrom(const mnk_flash_decode& input) {
   if (input.queries_view) {
-    MNK_TRY(auto view, viewFrom(*input.queries_view, "queries_view"));
-    if (!view) return nullArgument("queries_view.tensor");
-    return std::move(*view);
+    HeadsView view;
+    MNK_TRY(const bool isGiven, readView(view, *input.queries_view, "queries_view"));
+    if (!isGiven) return nullArgument("queries_view.tensor");
+    return view;
   }
   if (!input.queries) return nullArgument("queries");
   return HeadsView(input.queries->tensor);
@@ -101,21 +100,21 @@ Result<FlashDecode> decodeFrom(const mnk_flash_decode* op) {
   MNK_TRY(auto queries, queriesFrom(input));
   MNK_TRY(auto over, cacheFrom(input));
   MNK_TRY(auto sequences, sequencesFrom(input, queries));
-  MNK_TRY(auto results, attentionResults(input.results));
-  MNK_TRY(auto options, attentionOptions(input.options));
-  return FlashDecode{.queries = std::move(queries),
+  FlashDecode result{.queries = std::move(queries),
                      .over = std::move(over),
                      .sequences = std::move(sequences),
-                     .results = std::move(results),
-                     .options = std::move(options),
                      .scratch = optional(input.scratch)};
+  MNK_TRY(readResults(result.results, input.results));
+  MNK_TRY(readOptions(result.options, input.options));
+  return result;
 }
 
 Result<MergePartials> mergeFrom(const mnk_merge_partials* op) {
   MNK_TRY(auto input, descriptor("mnk_merge_partials", op));
   MNK_TRY(auto partials, partialsFrom(input.partial_sums, input.partial_stats));
-  MNK_TRY(auto results, attentionResults(input.results));
-  return MergePartials{.partials = std::move(partials), .sinks = optional(input.sinks), .results = std::move(results)};
+  MergePartials result{.partials = std::move(partials), .sinks = optional(input.sinks)};
+  MNK_TRY(readResults(result.results, input.results));
+  return result;
 }
 
 }  // namespace

@@ -167,7 +167,8 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input);
 // Empty if there are no positions. With positions, a first position is an error.
 Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input, int64_t firstPosition);
 Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& input, bool hasOthers);
-Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what = "offsets");
+Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what = "offsets",
+                                                   bool hasAxes = false);
 Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& input);
 
 // The shared implementation of an op's two functions, after its descriptor is read.

@@ -1,5 +1,7 @@
 #include "CAPI/HeadsViews.hpp"
 
+#include <algorithm>
+
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -16,22 +18,30 @@ bool hasNumbers(const mnk_heads_view& view) {
 
 }  // namespace
 
-Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input, std::string_view name) {
+Result<bool> readView(HeadsView& into, const mnk_heads_view& input, std::string_view name) {
   if (!input.tensor && (input.has_strides || hasNumbers(input))) return nullArgument(fmt::format("{}.tensor", name));
-  if (!input.tensor) return std::optional<HeadsView>();
+  if (!input.tensor) return false;
+  into.tensor = input.tensor->tensor;
   if (input.has_strides) {
-    return std::optional(HeadsView(input.tensor->tensor, HeadsView::Strides{.sequences = input.sequences,
-                                                                            .tokens = input.tokens,
-                                                                            .heads = input.heads,
-                                                                            .headDim = input.head_dim,
-                                                                            .offset = input.offset,
-                                                                            .sequenceStride = input.sequence_stride,
-                                                                            .tokenStride = input.token_stride,
-                                                                            .headStride = input.head_stride}));
+    into.strides = {.sequences = std::max<uint64_t>(input.sequences, 1),
+                    .tokens = input.tokens,
+                    .heads = input.heads,
+                    .headDim = input.head_dim,
+                    .offset = input.offset,
+                    .sequenceStride = input.sequence_stride,
+                    .tokenStride = input.token_stride,
+                    .headStride = input.head_stride};
+    return true;
   }
   if (hasNumbers(input)) return ignored("mnk_heads_view", fmt::format("the strides of {}", name), "has_strides");
-  MNK_TRY(auto layout, c::layout(input.layout, KVLayout::tokenMajor));
-  return std::optional(HeadsView(input.tensor->tensor, layout));
+  MNK_TRY(into.layout, layout(input.layout, KVLayout::tokenMajor));
+  return true;
+}
+
+Result<void> readView(std::optional<HeadsView>& into, const mnk_heads_view& input, std::string_view name) {
+  MNK_TRY(const bool isGiven, readView(into.emplace(), input, name));
+  if (!isGiven) into.reset();
+  return {};
 }
 
 }  // namespace mnk::c

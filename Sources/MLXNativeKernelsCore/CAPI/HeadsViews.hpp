@@ -1,4 +1,4 @@
-// Reads views of heads in op descriptors.
+// Reads views of heads in op descriptors. What is large is read in place.
 #pragma once
 #include <optional>
 
@@ -6,8 +6,8 @@
 
 namespace mnk::c {
 
-// Empty if the view has neither a tensor nor strides. The size must match, because a longer nested struct would move
-// the fields after it. `name` is the field, for errors.
-Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input, std::string_view name);
+// False if the view has neither a tensor nor strides. `name` is the field, for errors.
+Result<bool> readView(HeadsView& into, const mnk_heads_view& input, std::string_view name);
+Result<void> readView(std::optional<HeadsView>& into, const mnk_heads_view& input, std::string_view name);
 
 }  // namespace mnk::c

@@ -15,11 +15,12 @@ inline Result<RowIndices> indicesFrom(std::string_view op, const mnk_row_indices
 }
 
 // A view, with its own tensor and layout, or a tensor in the common source layout; empty if both are null.
-inline Result<std::optional<HeadsView>> sourceFrom(const mnk_heads_view* view, const mnk_tensor* tensor,
-                                                   KVLayout layout, std::string_view name) {
-  if (!view) return tensor ? std::optional(HeadsView(tensor->tensor, layout)) : std::nullopt;
-  if (!view->tensor) return nullArgument(fmt::format("{}.tensor", name));
-  return viewFrom(*view, name);
+inline Result<void> readSource(std::optional<HeadsView>& into, const mnk_heads_view* view, const mnk_tensor* tensor,
+                               KVLayout layout, std::string_view name) {
+  if (view && !view->tensor) return nullArgument(fmt::format("{}.tensor", name));
+  if (view) return readView(into, *view, name);
+  if (tensor) into.emplace(tensor->tensor, layout);
+  return {};
 }
 
 // Reads keys, values, and the range of tokens to store.
@@ -27,10 +28,10 @@ template <typename Input, typename Op>
 Result<void> readSource(const Input& input, Op& op) {
   if (!input.keys && !input.keys_view) return nullArgument("keys");
   MNK_TRY(auto sourceLayout, layout(input.source_layout, KVLayout::tokenMajor));
-  MNK_TRY(auto keys, sourceFrom(input.keys_view, input.keys, sourceLayout, "keys_view"));
-  MNK_TRY(auto values, sourceFrom(input.values_view, input.values, sourceLayout, "values_view"));
-  op.keys = *keys;
-  op.values = values;
+  std::optional<HeadsView> keys;
+  MNK_TRY(readSource(keys, input.keys_view, input.keys, sourceLayout, "keys_view"));
+  op.keys = std::move(*keys);
+  MNK_TRY(readSource(op.values, input.values_view, input.values, sourceLayout, "values_view"));
   op.sourceOffset = input.source_offset;
   if (input.tokens != 0 && !input.has_tokens) return ignored(Op::name, "tokens", "has_tokens");
   if (input.has_tokens) op.tokens = input.tokens;

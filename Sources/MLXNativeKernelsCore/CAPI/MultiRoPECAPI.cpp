@@ -60,8 +60,10 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
   return result;
 }
 
-Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what) {
+Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what,
+                                                   bool hasAxes) {
   if (!input.list && input.list_axes != 0) return ignored(MultiRoPE::name, "list_axes", "list", "NULL");
+  if (!hasAxes && input.list_axes > 1) return ignored(MultiRoPE::name, "list_axes", "positions.list", "NULL");
   if (input.tensor) return std::optional<RotaryOffsets>(input.tensor->tensor);
   if (!input.list && input.list_count != 0) return nullArgument(what);
   if (input.list_count > MultiRoPE::kMaxListed)
@@ -71,7 +73,7 @@ Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& inp
 }
 
 Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input, int64_t firstPosition) {
-  MNK_TRY(auto numbers, rotaryOffsets(input, "positions"));
+  MNK_TRY(auto numbers, rotaryOffsets(input, "positions", true));
   if (!numbers) return std::optional<RotaryPositions>();
   if (firstPosition != 0) {
     return positionsGivenTwice("a first position, and other positions",
@@ -117,12 +119,8 @@ Result<MultiRoPE> ropeFrom(const mnk_multi_rope* input) {
       {&rope.keys, &op.keys, "keys"},
       {&rope.rotated_queries, &op.rotatedQueries, "rotated_queries"},
       {&rope.rotated_keys, &op.rotatedKeys, "rotated_keys"}};
-  MNK_TRY(auto queries, c::viewFrom(rope.queries, "queries"));
-  op.queries = *queries;
-  for (const auto& [from, into, name] : optional) {
-    MNK_TRY(auto view, c::viewFrom(*from, name));
-    *into = view;
-  }
+  MNK_TRY(c::readView(op.queries, rope.queries, "queries"));
+  for (const auto& [from, into, name] : optional) MNK_TRY(c::readView(*into, *from, name));
   MNK_TRY(auto positions, c::rotaryPositions(rope.positions, rope.first_position));
   MNK_TRY(auto next, c::nextPositions(rope.next, positions || rope.first_position != 0));
   op.positions = next ? *std::move(next) : positions.value_or(RotaryPositions(rope.first_position));

@@ -123,13 +123,15 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Cach
   return State::call(*this, ResolvedStep::Kind::appendAndAttend, encoder, step);
 }
 
-Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
-                                    uint32_t sequence) {
-  return append(encoder, {.keys = keys, .values = values, .sequences = {sequence}});
+Result<void> AttentionCache::append(CommandEncoder& encoder, HeadsView keys, HeadsView values, uint32_t sequence) {
+  return append(encoder, {.keys = std::move(keys), .values = std::move(values), .sequences = {sequence}});
 }
-Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
-                                    const AttentionOptions& options, uint32_t sequence) const {
-  return attend(encoder, {.queries = queries, .results = results, .options = options, .sequences = {sequence}});
+Result<void> AttentionCache::attend(CommandEncoder& encoder, HeadsView queries, AttentionResults results,
+                                    AttentionOptions options, uint32_t sequence) const {
+  return attend(encoder, {.queries = std::move(queries),
+                          .results = std::move(results),
+                          .options = std::move(options),
+                          .sequences = {sequence}});
 }
 
 Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,

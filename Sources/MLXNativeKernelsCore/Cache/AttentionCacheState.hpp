@@ -47,6 +47,7 @@ struct AttentionCache::State {
   Result<void> checkViews(const ResolvedStep& step) const;
   // Checks the operands of the whole step before they are divided.
   Result<void> checkOperands(const ResolvedStep& step) const;
+  static Result<void> checkListedOnce(const ResolvedStep& step);
   // Checks that rows which the encoder rotated are used for what they were rotated for.
   Result<void> checkRotated(const ResolvedStep& step, const CommandEncoder& encoder, CacheCursors::Recording& recording,
                             std::optional<uint64_t> prefixTokens = {}) const;

@@ -253,7 +253,8 @@ Result<Plan> planRotation(const ResolvedStep& step, CacheStep& own, uint64_t pre
     *view = HeadsView(std::move(tensor));
   }
   const auto add = [&](const StepPart& part, uint64_t runs, uint64_t rows) -> Result<void> {
-    MNK_TRY(auto rotation, rotationOf(step, part, prefixTokens));
+    MultiRoPE rotation;
+    MNK_TRY(setRotation(rotation, step, part, prefixTokens));
     const auto view = [&](const HeadsView& all) { return rows == 0 ? all : runsOf(all, part.firstRow, rows, runs); };
     rotation.rotatedQueries = view(own.queries);
     rotation.rotatedKeys = view(own.keys);

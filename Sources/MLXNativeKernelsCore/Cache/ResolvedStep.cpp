@@ -2,8 +2,6 @@
 #include "Cache/ResolvedStep.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
@@ -105,49 +103,37 @@ Result<void> checkTokens(const ResolvedStep& resolved) {
 // Each entry follows the one before it of the same sequence. Cursors are read once, because other threads may append in
 // between.
 Result<void> placeAppended(std::span<StepEntry> entries, CacheCursors::Recording& recording) {
-  std::map<uint32_t, StepEntry*> listed;
-  const bool isOne = entries.size() == 1;
   for (StepEntry& entry : entries) {
-    const auto known = isOne ? listed.end() : listed.find(entry.sequence);
-    if (known == listed.end()) {
-      MNK_TRY(entry.before, recording.toAppend(entry.sequence));
+    if (entry.previous) {
+      entry.before = entry.previous->after;
     } else {
-      entry.before = known->second->after;
+      MNK_TRY(entry.before, recording.toAppend(entry.sequence));
     }
     entry.after = entry.before;
     entry.after.advanceTo(entry.before.next + std::min<uint64_t>(entry.rows, kMaxKVExtent));  // the rules refuse more
-    if (!isOne) listed[entry.sequence] = &entry;
   }
-  for (StepEntry& entry : entries) {
-    if (!isOne) entry.after.highest = listed[entry.sequence]->after.highest;
+  for (size_t i = entries.size(); i-- > 0;) {
+    if (entries[i].previous) entries[i].previous->after.highest = entries[i].after.highest;
   }
   return {};
 }
 
 // Rows of an entry are older than those of a later one for the same sequence.
 Result<void> placeAttending(std::span<StepEntry> entries, CacheCursors::Recording& recording) {
-  struct Listed {
-    CacheCursor cursor;  // read once, because other threads may append in the meantime
-    uint64_t rowsBehind = 0;
-  };
-  std::map<uint32_t, Listed> listed;
   for (size_t i = entries.size(); i-- > 0;) {
     StepEntry& entry = entries[i];
-    Listed found;
-    const auto known = entries.size() == 1 ? listed.end() : listed.find(entry.sequence);
-    if (known == listed.end()) {
-      MNK_TRY(found.cursor, recording.known(entry.sequence));
-    } else {
-      found = known->second;
+    if (entry.isLast) {
+      MNK_TRY(const auto cursor, recording.known(entry.sequence));
+      entry.after = {.next = cursor.next, .highest = cursor.highest};
     }
-    const auto& [cursor, behind] = found;
-    if (entries.size() > 1 && cursor.next <= behind && entry.rows != 0) {
-      return tooFewPositions(behind + entry.rows, entry.sequence, cursor.next);
+    if (entries.size() > 1 && entry.after.next == 0 && entry.rows != 0) {
+      MNK_TRY(const auto cursor, recording.known(entry.sequence));
+      uint64_t rows = 0;  // with those of later entries
+      for (const StepEntry& other : entries.subspan(i)) rows += other.sequence == entry.sequence ? other.rows : 0;
+      return tooFewPositions(rows, entry.sequence, cursor.next);
     }
-    entry.after = {.next = cursor.next - std::min(cursor.next, behind), .highest = cursor.highest};
-    entry.before = {.next = entry.after.next - std::min(entry.after.next, entry.rows), .highest = cursor.highest};
-    found.rowsBehind += entry.rows;
-    if (entries.size() > 1) listed[entry.sequence] = found;
+    entry.before = {.next = entry.after.next - std::min(entry.after.next, entry.rows), .highest = entry.after.highest};
+    if (entry.previous) entry.previous->after = entry.before;
   }
   return {};
 }
@@ -205,7 +191,8 @@ Result<void> AttentionCache::State::checkOperands(const ResolvedStep& resolved) 
     sources.push_back({"values", rangeOf(step.values)});
   }
   if (resolved.rotary) {
-    MNK_TRY(const auto rotation, rotationOf(resolved, resolved.whole()));
+    MultiRoPE rotation;
+    MNK_TRY(setRotation(rotation, resolved, resolved.whole()));
     MNK_TRY(checkRotation(rotation));
     // The dispatch reads queries and positions while it writes the cache.
     addNumbers(sources, *resolved.rotary);
@@ -216,11 +203,16 @@ Result<void> AttentionCache::State::checkOperands(const ResolvedStep& resolved) 
   MNK_TRY(checkOverlap(sources, step.results, std::move(written)));
   MNK_TRY(checkResults(step.results, RowCounts::of(resolved.entries), step.queries.resolved().heads,
                        descriptor.valueHeadDim));
-  if (step.options.isCausal) return {};
-  // Non-causal rows that see tokens after their own would need two lengths.
-  std::set<uint32_t> listed;
+  return checkListedOnce(resolved);
+}
+
+// Non-causal rows that see tokens after their own would need two lengths.
+Result<void> AttentionCache::State::checkListedOnce(const ResolvedStep& resolved) {
+  if (!resolved.attends() || resolved.step.options.isCausal) return {};
   for (const StepEntry& entry : resolved.entries) {
-    if (entry.rows != 0 && !listed.insert(entry.sequence).second) return listedAgain(entry.sequence);
+    for (const StepEntry* other = entry.previous; other && entry.rows != 0; other = other->previous) {
+      if (other->rows != 0) return listedAgain(entry.sequence);
+    }
   }
   return {};
 }
@@ -236,6 +228,7 @@ Result<void> AttentionCache::State::checkRotated(const ResolvedStep& resolved, c
     if (step.rotary->positions && step.rotary->positions->follows()) {
       MNK_TRY(uses.checkFollowed(*resolved.rotary->positions));
     }
+    if (recording.hasRotated()) MNK_TRY(uses.checkEmbedding(hashOf(resolved.rotary->embedding)));
     MNK_TRY(uses.checkUnrotated(step.queries));
     return uses.checkUnrotated(step.keys);
   }
@@ -314,16 +307,18 @@ Result<void> AttentionCache::State::run(const std::shared_ptr<State>& self, Kind
   } else {
     // Rotations of an earlier step of the encoder are not known row by row.
     if (!resolved.rotary && recording->hasRotated()) (void)encoder.makeRotatedRows();
-    if (source || encoder.rotatedRows()) MNK_TRY(self->checkRotated(resolved, encoder, *recording));
+    if (source || recording->hasRotated() || encoder.rotatedRows())
+      MNK_TRY(self->checkRotated(resolved, encoder, *recording));
     MNK_TRY(self->encode(encoder, resolved));
   }
   if (!resolved.appends()) {
     self->noteReads(resolved, *recording);
     return {};
   }
+  const uint64_t embedding = resolved.rotary ? hashOf(resolved.rotary->embedding) : 0;
   for (const StepEntry& entry : resolved.entries) {
     recording->advanceTo(entry.after.next, entry.sequence);
-    if (resolved.rotary && entry.rows != 0) recording->noteRotated(entry.sequence, hashOf(resolved.rotary->embedding));
+    if (resolved.rotary && entry.rows != 0) recording->noteRotated(entry.sequence, embedding);
   }
   if (source) source->recorded(encoder, nullptr);
   const auto* const rotary = resolved.rotary;

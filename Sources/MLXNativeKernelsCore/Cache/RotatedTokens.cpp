@@ -53,7 +53,7 @@ Error unrotated(std::string_view call, std::string_view rows, const std::string&
           .got = fmt::format("{} that were not rotated, for {}", rows, used),
           .expected = fmt::format("the {} that were rotated for {}", rows, used),
           .fix = fmt::format("Pass the {} that the rotation wrote, all heads of them; or rotate queries and keys by "
-                             "positions in a tensor.",
+                             "positions in a tensor. The inverse of an embedding takes a rotation back.",
                              rows)};
 }
 
@@ -157,6 +157,14 @@ Result<void> UsedRows::checkLatent(const HeadsView& queries) const {
                                 queries.resolved().headDim - std::min(latentDim, queries.resolved().headDim)),
         .fix = "Rotate a view of the last elements: its offset is the latent part, its headStride a whole head."};
   });
+}
+
+Result<void> UsedRows::checkEmbedding(uint64_t embedding) const {
+  for (const PlacedRows& each : placed) {
+    const auto known = each.rows == 0 ? std::nullopt : recording.keyEmbedding(each.sequence);
+    if (known && *known != embedding) return otherEmbedding(call, "tokens", each.sequence);
+  }
+  return {};
 }
 
 Result<void> UsedRows::checkUnrotated(const HeadsView& tokens) const {

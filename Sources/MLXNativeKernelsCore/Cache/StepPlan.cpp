@@ -98,14 +98,21 @@ struct MadeBy {
 class RepeatedStep final : public RepeatedOp {
  public:
   // `fresh` plans all of it, and checks every rule.
-  RepeatedStep(std::string_view call, RepeatedOp* stored, RepeatedOp* attention,
+  RepeatedStep(const ResolvedStep& step, RepeatedOp* stored, RepeatedOp* attention,
                const std::function<Result<Plan>()>& fresh)
-      : call_(call), stored_(stored), attention_(attention), fresh_(fresh) {}
+      : step_(step), stored_(stored), attention_(attention), fresh_(fresh) {}
 
-  std::string_view name() const override { return call_; }
+  std::string_view name() const override { return step_.call(); }
   Result<Plan> plan(Device*) const override { return fresh_(); }
   bool describe(OpForm& form) const override {
-    form.add(call_);
+    form.add(step_.call());
+    // The attention of a list has no entries without rows, and results of another shape.
+    if (step_.entries.size() > 1) {
+      const RowCounts rows = RowCounts::of(step_.entries);
+      for (const uint64_t count : {rows.entries, rows.rows, rows.total}) form.add(count);
+      form.add(step_.step.results.into);
+      form.add(step_.step.results.logSumExp);
+    }
     if (stored_ && !stored_->describe(form)) return false;
     form.beginStage();
     return !attention_ || attention_->describe(form);
@@ -126,25 +133,33 @@ class RepeatedStep final : public RepeatedOp {
   uint32_t stageOf(size_t index) const override { return stored_ && index == 0 ? 0 : 1; }
 
  private:
-  std::string_view call_;
+  const ResolvedStep& step_;
   RepeatedOp* stored_;
   RepeatedOp* attention_;
   const std::function<Result<Plan>()>& fresh_;
 };
 
-// The positions of a step of one sequence, in the order in which RepeatedStep adds them.
-OpPositions positionsOf(const ResolvedStep& step) {
+// The positions of a step whose rows are stored at once, in the order in which RepeatedStep adds them.
+OpPositions positionsOf(const ResolvedStep& step, const KVCacheView& view) {
   OpPositions positions;
-  const StepEntry& entry = step.entries.front();
-  if (step.appends()) positions.add(entry.sequence, entry.before.next);
+  const bool isListed = step.entries.size() > 1;
+  if (step.appends() && !isListed) positions.add(step.entries.front().sequence, step.entries.front().before.next);
+  if (step.appends() && isListed) {
+    for (const StepEntry& entry : step.entries) {
+      for (uint64_t row = 0; row < entry.rows; ++row) positions.add(entry.sequence);
+    }
+    for (const StepEntry& entry : step.entries) {
+      for (uint64_t at = entry.before.next; at < entry.after.next; ++at) positions.add(view.slotOf(at));
+    }
+  }
   if (step.rotary) {
-    if (step.rotary->positions)
-      addNumbers(positions, *step.rotary->positions);
-    else
-      positions.add(entry.before.next);
+    addNumbers(positions, rotationPositions(step, step.whole()));
     addNumbers(positions, step.rotary->offsets);
   }
-  if (step.attends()) addAttended(positions, entry.attended());
+  if (!step.attends()) return positions;
+  for (const StepEntry& entry : step.entries) {
+    if (entry.rows != 0 || !isListed) addAttended(positions, entry.attended());
+  }
   return positions;
 }
 
@@ -182,18 +197,17 @@ struct AttentionCache::State::StepOps {
   }
 
   // Patches the plan of an earlier step, or else encodes what `fresh` plans.
-  Result<void> encode(CommandEncoder& encoder, std::string_view call,
+  Result<void> encode(CommandEncoder& encoder, const ResolvedStep& step,
                       const std::function<Result<Plan>()>& fresh) const {
     std::optional<RepeatedAttention> attending;
     if (attention) attending.emplace(*attention, rotatedQueries());
     const auto repeat = [&](RepeatedOp* stored) {
-      RepeatedStep repeated(call, stored, attending ? &*attending : nullptr, fresh);
+      RepeatedStep repeated(step, stored, attending ? &*attending : nullptr, fresh);
       return encoder.repeat(repeated);
     };
     if (!append) return repeat(nullptr);
     if (rotation) {
-      const RotaryAppend op{.rotation = *rotation, .firstToken = firstToken, .append = *append};
-      RepeatedRotaryAppend stored(op);
+      RepeatedRotaryAppend stored(*rotation, firstToken, *append);
       return repeat(&stored);
     }
     if (const auto* write = std::get_if<KVCacheWrite>(&*append)) {
@@ -245,9 +259,13 @@ Result<void> AttentionCache::State::makeOps(StepOps& ops, const ResolvedStep& re
   const bool isListed = part.entries.size() > 1;
   ops.firstToken = part.firstRow;
   if (resolved.rotary) {
-    MNK_TRY(ops.rotation, rotationOf(resolved, part));
+    MNK_TRY(setRotation(ops.rotation.emplace(), resolved, part));
   }
-  if (resolved.appends() && !isListed) {
+  // The common case makes the ops in place, because they are large.
+  if (resolved.appends() && !isListed && part.isWhole) {
+    ops.append.emplace(
+        MadeBy{[&] { return storage.append(step.keys, step.values, first.sequence, first.before.next); }});
+  } else if (resolved.appends() && !isListed) {
     ops.append = storage.append(part.viewOf(step.keys), part.viewOf(step.values), first.sequence, first.before.next);
   } else if (resolved.appends()) {
     std::vector<uint32_t> sequences, slots;
@@ -271,7 +289,6 @@ Result<void> AttentionCache::State::makeOps(StepOps& ops, const ResolvedStep& re
   }
   if (!resolved.attends()) return {};
   if (!isListed && part.isWhole) {
-    // The common case makes the op in place, because it is large.
     ops.attention.emplace(
         MadeBy{[&] { return attention(step.queries, step.results, step.options, {first.attended()}); }});
     ops.attention->options.window = resolved.window;
@@ -299,12 +316,13 @@ bool AttentionCache::State::isAtOnce(const ResolvedStep& step) const {
   const auto fits = [&](const CacheCursor& before, uint64_t rows) {
     return cursors.slots().exactChunk(before, rows, step.window) == rows;
   };
-  if (step.entries.size() == 1) return fits(step.entries.front().before, step.entries.front().rows);
-  std::map<uint32_t, std::pair<CacheCursor, uint64_t>> sequences;
-  for (const StepEntry& entry : step.entries) {
-    sequences.try_emplace(entry.sequence, entry.before, 0).first->second.second += entry.rows;
-  }
-  return std::ranges::all_of(sequences, [&](const auto& each) { return fits(each.second.first, each.second.second); });
+  return std::ranges::all_of(step.entries, [&](const StepEntry& entry) {
+    if (!entry.isLast) return true;
+    uint64_t rows = entry.rows;
+    const StepEntry* first = &entry;
+    for (; first->previous; rows += first->rows) first = first->previous;
+    return fits(first->before, rows);
+  });
 }
 
 Result<Plan> AttentionCache::State::planDivided(const std::shared_ptr<Device>& device, const ResolvedStep& step) const {
@@ -359,17 +377,13 @@ Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const Resolv
   const bool isInRange =
       std::ranges::all_of(step.entries, [](const auto& each) { return each.after.next < kMaxKVExtent; });
   if (!isInRange || !isAtOnce(step)) return encoder.encode(fresh());
-  if (step.entries.size() > 1) {
-    // What the form of the ops does not show: that the operands fit one another before they are divided.
-    MNK_TRY(checkOperands(step));
-  } else {
-    MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step)));
-    if (isRecorded) return {};
-  }
+  MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step, storage.view())));
+  if (isRecorded) return {};
+  MNK_TRY(checkListedOnce(step));  // which the form does not show
   StepOps ops;
   const bool isRepeatable =
       makeOps(ops, step, step.whole()) && ops.furtherAppends.empty() && ops.attention.has_value() == step.attends();
-  return isRepeatable ? ops.encode(encoder, step.call(), fresh) : encoder.encode(fresh());
+  return isRepeatable ? ops.encode(encoder, step, std::cref(fresh)) : encoder.encode(fresh());
 }
 
 }  // namespace mnk

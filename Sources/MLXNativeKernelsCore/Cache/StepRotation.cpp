@@ -50,6 +50,7 @@ Error offsetsOfUnevenRows(uint64_t entries) {
 // A position for each token of several entries: counted up from `first` in each, or the token's position in the cache.
 RotaryPositions listedPositions(std::span<const StepEntry> entries, const int64_t* first, uint64_t prefixTokens) {
   std::vector<int32_t> positions;
+  positions.reserve(RowCounts::of(entries).total);
   for (const StepEntry& entry : entries) {
     int64_t position = first ? *first : static_cast<int64_t>(entry.before.next + prefixTokens);
     for (uint64_t row = 0; row < entry.rows; ++row) positions.push_back(static_cast<int32_t>(position++));
@@ -59,29 +60,35 @@ RotaryPositions listedPositions(std::span<const StepEntry> entries, const int64_
 
 }  // namespace
 
-Result<MultiRoPE> rotationOf(const ResolvedStep& step, const StepPart& part, uint64_t prefixTokens) {
+Result<void> setRotation(MultiRoPE& rotation, const ResolvedStep& step, const StepPart& part, uint64_t prefixTokens) {
   const RotaryStep& rotary = *step.rotary;
   const RowCounts rows = RowCounts::of(part.entries);
-  const bool isOne = part.entries.size() == 1, isUniform = rows.rows != 0 || rows.total == 0;
-  if (!isUniform && rotary.offsets) return offsetsOfUnevenRows(rows.entries);
+  if (rotary.offsets && !rows.areEqual()) return offsetsOfUnevenRows(rows.entries);
   const auto view = [&](const HeadsView& all) {
-    return isOne || rows.rows == 0 ? part.viewOf(all) : runsOf(all, 0, rows.rows, rows.entries);
+    return part.entries.size() == 1 || rows.rows == 0 ? part.viewOf(all) : runsOf(all, 0, rows.rows, rows.entries);
   };
-  MultiRoPE rotation{.queries = view(step.step.queries),
-                     .keys = view(step.step.keys),
-                     .offsets = rotary.offsets,
-                     .rotary = rotary.embedding};
-  if (rotary.positions) rotation.positions = part.isWhole ? *rotary.positions : positionsFrom(*rotary.positions, part);
-  if (isOne && !rotary.positions) rotation.positions = RotaryPositions(part.entries.front().before.next + prefixTokens);
+  rotation.queries = view(step.step.queries);
+  rotation.keys = view(step.step.keys);
+  rotation.rotary = rotary.embedding;
+  rotation.positions = rotationPositions(step, part, prefixTokens);
+  rotation.offsets = rotary.offsets;
   if (!part.isWhole && rotary.offsets && step.entries.size() > 1) {
     MNK_TRY(rotation.offsets, offsetOf(*rotary.offsets, part.entry));
   }
-  const auto* number = std::get_if<int64_t>(&rotation.positions.source);
-  if (isOne || !canRotateAtOnce(step) || (rotary.positions && (!number || isUniform))) return rotation;
+  return {};
+}
+
+RotaryPositions rotationPositions(const ResolvedStep& step, const StepPart& part, uint64_t prefixTokens) {
+  const auto& given = step.rotary->positions;
+  if (given && !part.isWhole) return positionsFrom(*given, part);
+  const RowCounts rows = RowCounts::of(part.entries);
+  const auto* number = given ? std::get_if<int64_t>(&given->source) : nullptr;
+  if (part.entries.size() == 1) return given ? *given : part.entries.front().before.next + prefixTokens;
+  if (!canRotateAtOnce(step)) return given.value_or(RotaryPositions());
+  if (given && (!number || rows.areEqual())) return *given;
   const auto total = static_cast<int64_t>(rows.total);
-  if (rotary.positions && (*number < INT32_MIN || *number > INT32_MAX - total)) return rotation;  // the rules refuse it
-  rotation.positions = listedPositions(part.entries, rotary.positions ? number : nullptr, prefixTokens);
-  return rotation;
+  if (given && (*number < INT32_MIN || *number > INT32_MAX - total)) return *given;  // the rules refuse it
+  return listedPositions(part.entries, number, prefixTokens);
 }
 
 bool canRotateAtOnce(const ResolvedStep& step) {

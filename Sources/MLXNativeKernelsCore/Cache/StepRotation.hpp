@@ -6,9 +6,12 @@
 
 namespace mnk {
 
-// The rotation of a part of a step that rotates. Positions after prefixes count their tokens. If canRotateAtOnce is
-// false, that of the whole step lacks its positions and is only good for checking rules.
-Result<MultiRoPE> rotationOf(const ResolvedStep& step, const StepPart& part, uint64_t prefixTokens = 0);
+// Sets the rotation of a part of a step that rotates. Positions after prefixes count their tokens. If canRotateAtOnce
+// is false, that of the whole step lacks its positions and is only good for checking rules.
+Result<void> setRotation(MultiRoPE& rotation, const ResolvedStep& step, const StepPart& part,
+                         uint64_t prefixTokens = 0);
+// The positions of that rotation.
+RotaryPositions rotationPositions(const ResolvedStep& step, const StepPart& part, uint64_t prefixTokens = 0);
 // Whether one dispatch can take the positions of all tokens.
 bool canRotateAtOnce(const ResolvedStep& step);
 

@@ -1,6 +1,8 @@
 #include "Cache/StepRows.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Ops/FlashDecode/AttentionResultRules.hpp"
@@ -56,8 +58,10 @@ Result<void> checkOneSequence(const HeadsView& view) {
       "tokens of one sequence", "List the sequences, or reshape the tokens.");
 }
 
-Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<const uint32_t> sequences,
-                                           const std::optional<std::vector<uint32_t>>& rowCounts) {
+namespace {
+
+Result<std::vector<StepEntry>> unlinkedEntries(const HeadsView& view, std::span<const uint32_t> sequences,
+                                               const std::optional<std::vector<uint32_t>>& rowCounts) {
   const HeadsView::Strides strides = view.resolved();
   if (sequences.size() == 1 && !rowCounts) {
     MNK_TRY(checkOneSequence(view));
@@ -75,6 +79,7 @@ Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<cons
                       "List the sequences that the tokens continue.");
   }
   std::vector<StepEntry> entries;
+  entries.reserve(sequences.size());
   if (!rowCounts) {
     const bool hasOneEach = strides.sequences == 1 && strides.tokens == sequences.size();
     if (!hasOneEach && strides.sequences != sequences.size()) {
@@ -102,6 +107,22 @@ Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<cons
   if ((strides.sequences == 1 && strides.tokens == total) || areSequences) return entries;
   return rowsMisfit(strides, fmt::format("{} in one sequence, the sum of the row counts", countText(total, "row")),
                     "Pass the rows of all sequences one after another, without an axis of sequences.");
+}
+
+}  // namespace
+
+Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<const uint32_t> sequences,
+                                           const std::optional<std::vector<uint32_t>>& rowCounts) {
+  MNK_TRY(auto entries, unlinkedEntries(view, sequences, rowCounts));
+  if (std::ranges::is_sorted(sequences, std::less_equal())) return entries;  // each sequence once
+  std::map<uint32_t, StepEntry*> listed;
+  for (StepEntry& entry : entries) {
+    StepEntry*& newest = listed[entry.sequence];
+    entry.previous = newest;
+    if (newest) newest->isLast = false;
+    newest = &entry;
+  }
+  return entries;
 }
 
 Result<void> checkPositions(uint32_t sequence, uint64_t end) {

@@ -15,8 +15,10 @@ namespace mnk {
 struct StepEntry {
   uint32_t sequence = 0;
   uint64_t rows = 0;
-  CacheCursor before = {};  // of the sequence at the first row
-  CacheCursor after = {};   // behind the last row, once all rows of the call are stored
+  CacheCursor before = {};        // of the sequence at the first row
+  CacheCursor after = {};         // behind the last row, once all rows of the call are stored
+  StepEntry* previous = nullptr;  // the one before it of the same sequence
+  bool isLast = true;             // of its sequence
 
   // The sequence as the last row sees it.
   AttendedSequence attended() const {
@@ -27,8 +29,9 @@ struct StepEntry {
 // Fails unless the tokens have no axis of sequences, or one of extent 1.
 Result<void> checkOneSequence(const HeadsView& view);
 
-// The entries of a list, without cursors. Without counts, a view with the number of sequences that are listed gives
-// each its own tokens, and a view with one sequence gives each one token; a single sequence takes all tokens.
+// The entries of a list, linked by sequence, without cursors. Without counts, a view with the number of sequences that
+// are listed gives each its own tokens, and a view with one sequence gives each one token; a single sequence takes all
+// tokens.
 Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<const uint32_t> sequences,
                                            const std::optional<std::vector<uint32_t>>& rowCounts);
 
@@ -42,6 +45,7 @@ struct RowCounts {
   uint64_t rows = 0;
 
   static RowCounts of(std::span<const StepEntry> entries);
+  bool areEqual() const { return rows != 0 || total == 0; }
   // Whether `runs` runs of `rows` rows are all of them, in this shape.
   bool isAll(uint64_t runRows, uint64_t runs) const { return runs == entries && runRows == rows && rows != 0; }
 };

@@ -319,7 +319,7 @@ void CommandEncoder::discard() noexcept {
   const auto discarded = guarded(kEncoderName, []() -> Result<void> {
     return Error{.op = std::string(kEncoderName),
                  .what = "the encoder is used after what it had recorded was dropped",
-                 .got = "an encoder whose block or recording failed",
+                 .got = "a discarded encoder; one whose block or recording failed is discarded, too",
                  .expected = "an encoder that can be committed",
                  .fix = "Encode the step again, with a new encoder."};
   });

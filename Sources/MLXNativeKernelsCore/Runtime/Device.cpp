@@ -55,49 +55,60 @@ std::optional<Error> Device::lastFailure() const {
   return failures_->last();
 }
 
-DeviceProfile Device::profile() noexcept {
+template <typename Change>
+void Device::learn(const Change& change) {
+  {
+    std::lock_guard lock(asking_);
+    change();
+    known_.reset();
+  }
+  knownPlans_->clear();
+}
+
+std::shared_ptr<const DeviceProfile> Device::sharedProfile() noexcept {
   try {
+    {
+      std::lock_guard lock(asking_);
+      if (known_) return known_;
+    }
     DeviceProfile profile = basicProfile();
-    profile.ordersThreadgroups = ordersThreadgroups();
+    const auto orders = ordersThreadgroups();
+    profile.ordersThreadgroups = orders.value_or(false);
     std::lock_guard lock(asking_);
     profile.matrixLayout = matrixLayout_.value_or(MatrixLayout::unknown);
     profile.measuredTuning = measuredTuning_;
-    return profile;
+    auto shared = std::make_shared<const DeviceProfile>(std::move(profile));
+    if (orders && orders == ordersThreadgroups_) known_ = shared;
+    return shared;
   } catch (...) {
-    return {};
+    static const DeviceProfile unknown;
+    return {std::shared_ptr<const void>(), &unknown};
   }
 }
 
-DeviceProfile Device::probe() noexcept {
+std::shared_ptr<const DeviceProfile> Device::sharedProbe() noexcept {
+  const auto isProbed = [&] {
+    std::lock_guard lock(asking_);
+    return matrixLayout_.has_value();
+  };
   // The probe waits for the device, which may itself be waiting for this thread's handler to return.
-  if (!isInFinishedHandler()) {
+  if (!isProbed() && !isInFinishedHandler()) {
     try {
       std::lock_guard lock(probing_);
-      const auto isKnown = [&] {
-        std::lock_guard lock(asking_);
-        return matrixLayout_.has_value();
-      };
-      if (!isKnown()) {
-        const auto probed = probeMatrixLayout(shared_from_this());
-        if (probed) {
-          {
-            std::lock_guard lock(asking_);
-            matrixLayout_ = *probed;
-          }
-          knownPlans_->clear();
-        }
-      }
+      if (isProbed()) return sharedProfile();
+      const auto probed = probeMatrixLayout(shared_from_this());
+      if (probed) learn([&] { matrixLayout_ = *probed; });
     } catch (...) {  // a later call may succeed
     }
   }
-  return profile();
+  return sharedProfile();
 }
 
 // The shipped library exports this function only if it was compiled with device-scope fences.
-bool Device::ordersThreadgroups() {
+std::optional<bool> Device::ordersThreadgroups() {
   {
     std::lock_guard lock(asking_);
-    if (ordersThreadgroups_) return *ordersThreadgroups_;
+    if (ordersThreadgroups_) return ordersThreadgroups_;
   }
   // Does not hold the lock: a library may have to be compiled first.
   const auto found = guarded("Device", [&]() -> Result<bool> {
@@ -105,29 +116,17 @@ bool Device::ordersThreadgroups() {
     const std::vector<std::string> names = library->functionNames();
     return std::find(names.begin(), names.end(), "ordersThreadgroups") != names.end();
   });
-  if (!found) return false;  // a later call may find out
-  {
-    std::lock_guard lock(asking_);
-    ordersThreadgroups_ = *found;
-  }
-  knownPlans_->clear();
+  if (!found) return std::nullopt;  // a later call may find out
+  learn([&] { ordersThreadgroups_ = *found; });
   return *found;
 }
 
 void Device::useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning) {
-  {
-    std::lock_guard lock(asking_);
-    measuredTuning_ = std::move(tuning);
-  }
-  knownPlans_->clear();
+  learn([&] { measuredTuning_ = std::move(tuning); });
 }
 
 void Device::forgetLibrary() noexcept {
-  {
-    std::lock_guard lock(asking_);
-    ordersThreadgroups_.reset();
-  }
-  knownPlans_->clear();
+  learn([&] { ordersThreadgroups_.reset(); });
 }
 
 ReadyDispatch withMemory(const ReadyDispatch& shared, std::span<const BoundMemory> memory) {

@@ -11,6 +11,12 @@ void OpForm::add(const HeadsView::Strides& s) {
   }
 }
 
+void OpForm::add(const std::optional<Tensor>& shapeOf) {
+  addWord(shapeOf ? shapeOf->shape().rank() + 1 : 0);
+  if (!shapeOf) return;
+  for (const uint64_t extent : shapeOf->shape().extents()) addWord(extent);
+}
+
 void OpForm::add(std::string_view op) {
   addWord(reinterpret_cast<uintptr_t>(op.data()));
 }

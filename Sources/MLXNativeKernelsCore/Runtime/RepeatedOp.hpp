@@ -51,6 +51,7 @@ class OpForm {
   }
   void add(const HeadsView::Strides& strides);
   void add(std::string_view op);  // the name of one, which is static
+  void add(const std::optional<Tensor>& shapeOf);
   // Adds a tensor that dispatches bind at this index. It must outlive the form.
   void bind(uint32_t index, const Tensor& tensor, Access access);
   void bind(uint32_t index, const std::optional<Tensor>& tensor, Access access);

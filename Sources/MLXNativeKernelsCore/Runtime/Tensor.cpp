@@ -37,7 +37,7 @@ Error wrongCopySize(uint64_t got, uint64_t expected) {
           .what = "the copy does not cover the tensor exactly",
           .got = countText(got, "byte"),
           .expected = countText(expected, "byte"),
-          .fix = "Copy the whole tensor, or slice it first."};
+          .fix = "Pass all elements of the shape in the tensor's dtype, or slice the tensor first."};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Made by .ci/unify.
 // clang-format off
+#include "Support/Crc32.cpp"
+#pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "CAPI/CacheCAPI.cpp"
 #include "CAPI/DeviceCAPI.cpp"
@@ -31,4 +33,3 @@
 #include "Support/Rule.cpp"
 #include "Support/TemporaryFile.cpp"
 #pragma clang attribute pop
-#include "Support/Crc32.cpp"

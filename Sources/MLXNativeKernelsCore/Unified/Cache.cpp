@@ -1,21 +1,22 @@
 // Made by .ci/unify.
 // clang-format off
-#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Cache/AttentionCache.cpp"
-#include "Cache/AttentionCacheCopy.cpp"
-#include "Cache/AttentionCacheRules.cpp"
 #include "Cache/CacheCursors.cpp"
-#include "Cache/CacheFile.cpp"
-#include "Cache/CacheFileFormat.cpp"
 #include "Cache/CacheStorage.cpp"
-#include "Cache/NextPositions.cpp"
-#include "Cache/PrefixedAttention.cpp"
-#include "Cache/QuantizedStorageRules.cpp"
 #include "Cache/ResolvedStep.cpp"
-#include "Cache/RotatedTokens.cpp"
 #include "Cache/StepPlan.cpp"
 #include "Cache/StepRotation.cpp"
 #include "Cache/StepRows.cpp"
+#pragma clang diagnostic ignored "-Wignored-attributes"
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#include "Cache/AttentionCacheCopy.cpp"
+#include "Cache/AttentionCacheRules.cpp"
+#include "Cache/CacheFile.cpp"
+#include "Cache/CacheFileFormat.cpp"
+#include "Cache/NextPositions.cpp"
+#include "Cache/PrefixedAttention.cpp"
+#include "Cache/QuantizedStorageRules.cpp"
+#include "Cache/RotatedTokens.cpp"
 #include "Prepare/Prepare.cpp"
 #include "Prepare/TuningFile.cpp"
 #pragma clang attribute pop

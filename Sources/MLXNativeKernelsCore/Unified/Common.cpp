@@ -1,17 +1,33 @@
 // Made by .ci/unify.
 // clang-format off
-#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
-#include "Ops/Common/CacheAddressRules.hpp"
-#include <algorithm>
-#include "Ops/Common/HeadsMemory.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include <array>
 #include "Common/FunctionConstants.h"
 #include <bit>
 #include "MLXNativeKernels/HeadsView.hpp"
 #include "Support/Guard.hpp"
+#include "Ops/KVCacheQuantize/RepeatedQuantize.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Ops/KVCacheWrite/RepeatedWrite.hpp"
+#include "Ops/MultiRoPE/RepeatedRotation.hpp"
+#include "Ops/RotaryAppend/RepeatedRotaryAppend.hpp"
+#include "RotaryAppend/RotaryAppendTypes.h"
+#include "Ops/Common/CacheAddressing.cpp"
+#include "Ops/Common/HeadsMemory.cpp"
+#include "Ops/Common/HeadsView.cpp"
+#include "Ops/KVCacheQuantize/RepeatedQuantize.cpp"
+#include "Ops/KVCacheWrite/RepeatedWrite.cpp"
+#include "Ops/MultiRoPE/RepeatedRotation.cpp"
+#define kWriteIndices kWriteIndices_RepeatedRotaryAppend
+#include "Ops/RotaryAppend/RepeatedRotaryAppend.cpp"
+#undef kWriteIndices
+#pragma clang diagnostic ignored "-Wignored-attributes"
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#include "Ops/Common/CacheAddressRules.hpp"
+#include <algorithm>
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Support/CheckedMath.hpp"
+#include "Support/Format.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
 #include "MLXNativeKernels/KVCodec.hpp"
 #include "Ops/Common/Overlap.hpp"
@@ -30,14 +46,11 @@
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
-#include "Ops/KVCacheQuantize/RepeatedQuantize.hpp"
-#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include <numeric>
 #include "KVCacheWrite/KVCacheWriteTypes.h"
 #include "Ops/KVCacheWrite/KVCacheWritePlane.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
-#include "Ops/KVCacheWrite/RepeatedWrite.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 #include <limits>
 #include <numbers>
@@ -49,15 +62,9 @@
 #include "Ops/MultiRoPE/RotaryFrequencies.hpp"
 #include "Ops/MultiRoPE/RotaryRules.hpp"
 #include "Runtime/HazardTracker.hpp"
-#include "Ops/MultiRoPE/RepeatedRotation.hpp"
-#include "Ops/RotaryAppend/RepeatedRotaryAppend.hpp"
-#include "RotaryAppend/RotaryAppendTypes.h"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
 #include <stdexcept>
 #include "Ops/Common/CacheAddressRules.cpp"
-#include "Ops/Common/CacheAddressing.cpp"
-#include "Ops/Common/HeadsMemory.cpp"
-#include "Ops/Common/HeadsView.cpp"
 #include "Ops/Common/KVCacheView.cpp"
 #include "Ops/Common/KVCodec.cpp"
 #include "Ops/Common/Overlap.cpp"
@@ -103,7 +110,6 @@
 #undef Op
 #undef overlapOf
 #undef kRules
-#include "Ops/KVCacheQuantize/RepeatedQuantize.cpp"
 #define makeDispatch makeDispatch_KVCacheWrite
 #define planesOf planesOf_KVCacheWrite
 #define Plane Plane_KVCacheWrite
@@ -118,7 +124,6 @@
 #undef isCacheRank
 #undef overlapOf
 #undef kOverlapRules
-#include "Ops/KVCacheWrite/RepeatedWrite.cpp"
 #define makeDispatch makeDispatch_MultiRoPE
 #define Kernel Kernel_MultiRoPE
 #define Op Op_MultiRoPE
@@ -136,16 +141,12 @@
 #undef Op
 #undef kPositionRules
 #undef kOverlapRules
-#include "Ops/MultiRoPE/RepeatedRotation.cpp"
 #include "Ops/MultiRoPE/RotaryFrequencies.cpp"
 #define kRules kRules_RotaryRules
 #define Op Op_RotaryRules
 #include "Ops/MultiRoPE/RotaryRules.cpp"
 #undef Op
 #undef kRules
-#define kWriteIndices kWriteIndices_RepeatedRotaryAppend
-#include "Ops/RotaryAppend/RepeatedRotaryAppend.cpp"
-#undef kWriteIndices
 #define paramsOf paramsOf_RotaryAppend
 #define narrow narrow_RotaryAppend
 #define Op Op_RotaryAppend

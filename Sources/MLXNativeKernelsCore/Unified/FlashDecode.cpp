@@ -1,5 +1,12 @@
 // Made by .ci/unify.
 // clang-format off
+#include <bit>
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/FlashDecode/RepeatedAttention.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.cpp"
+#include "Ops/FlashDecode/FlashDecodeShape.cpp"
+#include "Ops/FlashDecode/RepeatedAttention.cpp"
+#pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Ops/FlashDecode/AttentionDispatch.hpp"
 #include <algorithm>
@@ -15,8 +22,6 @@
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
-#include <bit>
-#include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeShape.hpp"
 #include "Support/CheckedMath.hpp"
 #include <functional>
@@ -37,10 +42,8 @@
 #include "Ops/FlashDecode/AttentionDispatch.cpp"
 #include "Ops/FlashDecode/AttentionResultRules.cpp"
 #include "Ops/FlashDecode/FlashDecode.cpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.cpp"
 #include "Ops/FlashDecode/FlashDecodeQueryRules.cpp"
 #include "Ops/FlashDecode/FlashDecodeRules.cpp"
-#include "Ops/FlashDecode/FlashDecodeShape.cpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.cpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.cpp"
 #include "Ops/FlashDecode/MeasuredTuning.cpp"
@@ -53,5 +56,3 @@
 #undef overlapOf
 #undef kRules
 #pragma clang attribute pop
-#include "Ops/FlashDecode/RepeatedAttention.hpp"
-#include "Ops/FlashDecode/RepeatedAttention.cpp"

@@ -1,5 +1,14 @@
 // Made by .ci/unify.
 // clang-format off
+#include "Runtime/CommandEncoder.cpp"
+#include "Runtime/FloatElements.cpp"
+#include "Runtime/HazardTracker.cpp"
+#include "Runtime/RecordedStep.cpp"
+#include "Runtime/RepeatedEncoding.cpp"
+#include "Runtime/RepeatedOp.cpp"
+#include "Runtime/Shape.cpp"
+#include "Runtime/Tensor.cpp"
+#pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Runtime/Buffer.cpp"
 #include "Runtime/Completion.cpp"
@@ -10,16 +19,8 @@
 #include "Runtime/MatrixProbe.cpp"
 #include "Runtime/MemoryErrors.cpp"
 #include "Runtime/MemoryTracker.cpp"
-#include "Runtime/RecordedStep.cpp"
 #include "Runtime/RegionSet.cpp"
 #include "Runtime/RotatedRows.cpp"
 #include "Runtime/ScratchPool.cpp"
-#include "Runtime/Shape.cpp"
 #include "Runtime/ThreadgroupShape.cpp"
 #pragma clang attribute pop
-#include "Runtime/CommandEncoder.cpp"
-#include "Runtime/FloatElements.cpp"
-#include "Runtime/HazardTracker.cpp"
-#include "Runtime/RepeatedEncoding.cpp"
-#include "Runtime/RepeatedOp.cpp"
-#include "Runtime/Tensor.cpp"

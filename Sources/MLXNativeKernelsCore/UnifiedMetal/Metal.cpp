@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Devices/Metal/EmbeddedLibrary.cpp"
 #include "Devices/Metal/EmbeddedShaders.cpp"

@@ -1,5 +1,9 @@
 // Made by .ci/unify.
 // clang-format off
+#include "Checking/GuardedRun.cpp"
+#include "Checking/Observer.cpp"
+#include "Checking/Shadow.cpp"
+#pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Checking/CheckedRun.cpp"
 #include "Checking/DeclaredAccesses.cpp"
@@ -22,6 +26,3 @@
 #include "TemporaryDirectory.cpp"
 #include "WorkerPool.cpp"
 #pragma clang attribute pop
-#include "Checking/GuardedRun.cpp"
-#include "Checking/Observer.cpp"
-#include "Checking/Shadow.cpp"

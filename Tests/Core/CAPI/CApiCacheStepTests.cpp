@@ -131,6 +131,13 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
       });
 }
 
+TEST(CApiCacheStep, ViewsHaveOneSequenceByDefault) {
+  StepFixture fixture;
+  mnk_cache_step& step = fixture.step;
+  step.queries.sequences = step.keys.sequences = step.values.sequences = 0;
+  fixture.expectSameStep();
+}
+
 TEST(CApiCacheStep, PrefixesReachTheCache) {
   StepFixture fixture;
   const Owned<mnk_cache> prompt(mnk_cache_make(fixture.device.get(), &fixture.descriptor, nullptr), mnk_cache_release);

@@ -66,6 +66,7 @@ TEST(CApiMultiRoPE, WhatIsNoDescriptorIsRefused) {
   refuse([](mnk_multi_rope& rope) { rope.queries.tensor = nullptr; });
   refuse([](mnk_multi_rope& rope) { rope.positions.list_count = 6; });
   refuse([](mnk_multi_rope& rope) { rope.offsets.list_axes = 3; });
+  refuse([](mnk_multi_rope& rope) { rope.offsets = {.list = &one, .list_count = 1, .list_axes = 3}; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factor_count = 4; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factors = &factor; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.rope_dim = 4; });

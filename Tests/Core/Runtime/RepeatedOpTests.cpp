@@ -367,6 +367,36 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
     }
     EXPECT(plans[1] >= 3);  // the first attention probes the device, which clears the plans
     EXPECT_EQ(plans[7], plans[3]);
+    // What fails the checks of a whole list is no known form.
+    const ExpectedError misfit{.op = "AttentionCache.appendAndAttend", .what = "a result does not match the queries"};
+    const auto encode = [&](const CacheStep& step, int times) {
+      Result<void> encoded;
+      for (int i = 0; i < times && encoded; ++i) {
+        CommandEncoder encoder(device);
+        encoded = cache.appendAndAttend(encoder, step);
+      }
+      return encoded;
+    };
+    CacheStep other = call;
+    other.results.into = memory.make(DType::f16, {4, 16, 32});
+    EXPECT_ERROR(encode(other, 1), (misfit));
+    // All have rows, or one has none.
+    other = call;
+    for (HeadsView* view : {&other.queries, &other.keys, &other.values})
+      view->tensor = REQUIRE(view->tensor.slice(0, 15));
+    other.results.into = memory.make(DType::f16, {15, 1, 4, 32});
+    other.sequences.pop_back();
+    REQUIRE(encode(other, 2));
+    other.sequences.push_back(0);
+    other.rowCounts = std::vector<uint32_t>(15, 1);
+    other.rowCounts->push_back(0);
+    EXPECT_ERROR(encode(other, 1), (misfit));
+    other = call;
+    other.options.isCausal = false;
+    REQUIRE(encode(other, 2));
+    other.sequences[0] = other.sequences[1];
+    EXPECT_ERROR(encode(other, 1),
+                 {.op = misfit.op, .what = "a sequence is listed again in attention that is not causal"});
   }
 }
 

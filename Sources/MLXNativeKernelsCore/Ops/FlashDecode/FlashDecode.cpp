@@ -379,21 +379,22 @@ Result<Plan> plan(const FlashDecode& op, const DeviceProfile& profile) {
 Result<Plan> plan(const FlashDecode& op, Device& device) {
   return guarded(Op::name, [&]() -> Result<Plan> {
     MNK_TRY(checkRules(op));
-    return isEmpty(op) ? emptyPlan() : planOn(op, profileFor(op, device));
+    return isEmpty(op) ? emptyPlan() : planOn(op, *profileFor(op, device));
   });
 }
 
 Result<Plan> plan(const FlashDecode& op, const ScratchQueries& queries, Device* device) {
   return guarded(Op::name, [&]() -> Result<Plan> {
     MNK_TRY(checkRules(op));
-    return isEmpty(op) ? emptyPlan() : planOn(op, device ? profileFor(op, *device) : DeviceProfile{}, queries);
+    return isEmpty(op) ? emptyPlan() : planOn(op, device ? *profileFor(op, *device) : DeviceProfile{}, queries);
   });
 }
 
-DeviceProfile profileFor(const FlashDecode& op, Device& device) {
-  DeviceProfile profile = device.profile();
-  const bool needsLayout = wantsPrefill(op, profile) || wantsMatrices(op, profile, measuredFor(op, profile));
-  return needsLayout ? device.probe() : profile;
+std::shared_ptr<const DeviceProfile> profileFor(const FlashDecode& op, Device& device) {
+  auto profile = device.sharedProfile();
+  if (profile->matrixLayout != MatrixLayout::unknown) return profile;
+  const bool needsLayout = wantsPrefill(op, *profile) || wantsMatrices(op, *profile, measuredFor(op, *profile));
+  return needsLayout ? device.sharedProbe() : profile;
 }
 
 }  // namespace mnk

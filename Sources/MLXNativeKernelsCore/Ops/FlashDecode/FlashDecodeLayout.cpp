@@ -128,7 +128,7 @@ bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const Me
   if (measured) return measured->usesMatrices;
   const QueryShape queries = queryShape(op.queries);
   const uint64_t rows = queries.heads / slotsOf(op).heads * std::min(longestRows(op), FlashDecode::kRowsPerPass);
-  const FlashDecodeTuning tuning = tuningFor(profile);
+  const FlashDecodeTuning& tuning = tuningFor(profile);
   if (keyDimOf(op) > tuning.matrixHeadDim) return false;
   return rows >= (quantizedOf(op) ? tuning.quantizedMatrixRows : tuning.denseMatrixRows);
 }
@@ -136,12 +136,11 @@ bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const Me
 bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
   const bool isAutomatic =
       op.options.kernel == FlashDecodeKernel::automatic && op.options.merge != FlashDecodeMerge::inKernel;
-  if (!isAutomatic || prefillOf(op).parts == 0) return false;
-  if (measured) return measured->usesPrefill;
-  const QueryShape queries = queryShape(op.queries);
-  const FlashDecodeTuning tuning = tuningFor(profile);
-  if (latentDimOf(op) == 0) return longestRows(op) >= tuning.minPrefillRows;
-  return longestRows(op) * (queries.heads / slotsOf(op).heads) >= tuning.minLatentRows;
+  if (!isAutomatic) return false;
+  const FlashDecodeTuning& tuning = tuningFor(profile);
+  const uint64_t group = latentDimOf(op) == 0 ? 1 : queryShape(op.queries).heads / slotsOf(op).heads;
+  const bool isLong = longestRows(op) * group >= (latentDimOf(op) == 0 ? tuning.minPrefillRows : tuning.minLatentRows);
+  return (measured ? measured->usesPrefill : isLong) && prefillOf(op).parts != 0;
 }
 
 FlashDecodeWorkload workloadOf(const FlashDecode& op, const DeviceProfile& profile) {

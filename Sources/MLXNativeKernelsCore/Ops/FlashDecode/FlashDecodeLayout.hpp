@@ -114,7 +114,7 @@ struct FlashDecodeLayout {
 };
 
 // The device's profile, for a valid, non-empty op. Probes the device if the plan depends on its matrix layout.
-DeviceProfile profileFor(const FlashDecode& op, Device& device);
+std::shared_ptr<const DeviceProfile> profileFor(const FlashDecode& op, Device& device);
 // The layout of a valid, non-empty op on a device. Uses `choice` if there is one, otherwise the measured choice,
 // otherwise the table.
 Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice = {});

@@ -107,11 +107,8 @@ bool canBePadded(uint64_t headDim) {
 
 }  // namespace
 
-FlashDecodeTuning tuningFor(const DeviceProfile& profile) {
-  for (const FlashDecodeTuning& row : kTable) {
-    if (std::string_view(profile.family).starts_with(row.family)) return row;
-  }
-  return {};
+const FlashDecodeTuning& tuningFor(const DeviceProfile& profile) {
+  return *std::ranges::find_if(kTable, [&](const auto& row) { return profile.family.starts_with(row.family); });
 }
 
 bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLatent) {

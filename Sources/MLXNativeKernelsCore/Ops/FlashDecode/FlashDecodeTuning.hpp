@@ -43,7 +43,7 @@ struct FlashDecodeTuning {
   bool sharesAmongFewLanes = false;
 };
 
-FlashDecodeTuning tuningFor(const DeviceProfile& profile);
+const FlashDecodeTuning& tuningFor(const DeviceProfile& profile);
 
 // Whether a kernel supports these head dims, for a dense, quantized or latent cache, and a text that lists the
 // supported ones.

@@ -87,7 +87,7 @@ bool RepeatedAttention::describe(OpForm& form) const {
 
 Result<void> RepeatedAttention::refine(Device& device, OpForm& form) {
   MNK_TRY(checkRules(flashDecodePositionRules(), op_, FlashDecode::name));
-  MNK_TRY(auto layout, layoutFor(op_, profileFor(op_, device)));
+  MNK_TRY(auto layout, layoutFor(op_, *profileFor(op_, device)));
   layout_ = std::move(layout);
   describeLayout(layout_, form);
   return {};

@@ -20,28 +20,29 @@ constexpr RotaryIndices kQuantizedIndices{kKVCacheQuantizeFrequencies, kKVCacheQ
 
 }  // namespace
 
-RepeatedRotaryAppend::RepeatedRotaryAppend(const RotaryAppend& op)
-    : op_(op), dense_(std::get_if<KVCacheWrite>(&op.append)) {
-  if (!dense_) quantize_.emplace(std::get<KVCacheQuantize>(op.append));
+RepeatedRotaryAppend::RepeatedRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken,
+                                           const RotaryAppend::Append& append)
+    : rotation_(rotation), firstToken_(firstToken), append_(append), dense_(std::get_if<KVCacheWrite>(&append)) {
+  if (!dense_) quantize_.emplace(std::get<KVCacheQuantize>(append));
 }
 
 bool RepeatedRotaryAppend::describe(OpForm& form) const {
   form.add(RotaryAppend::name);
-  form.add(op_.firstToken);
-  form.bind(dense_ ? uint32_t{kRotaryAppendQueries} : uint32_t{kKVCacheQuantizeQueries}, op_.rotation.queries,
+  form.add(firstToken_);
+  form.bind(dense_ ? uint32_t{kRotaryAppendQueries} : uint32_t{kKVCacheQuantizeQueries}, rotation_.queries,
             Access::read);
-  describeAngles(op_.rotation, dense_ ? kDenseIndices : kQuantizedIndices, form);
+  describeAngles(rotation_, dense_ ? kDenseIndices : kQuantizedIndices, form);
   return dense_ ? describeWrite(*dense_, kWriteIndices, form) : quantize_->describe(form);
 }
 
 void RepeatedRotaryAppend::addPositions(OpPositions& positions) const {
-  std::visit([&](const auto& append) { addWritePositions(positions, append); }, op_.append);
-  addNumbers(positions, op_.rotation.positions);
-  addNumbers(positions, op_.rotation.offsets);
+  std::visit([&](const auto& append) { addWritePositions(positions, append); }, append_);
+  addNumbers(positions, rotation_.positions);
+  addNumbers(positions, rotation_.offsets);
 }
 
 Result<void> RepeatedRotaryAppend::refine(Device& device, OpForm& form) {
-  MNK_TRY(checkRules(multiRoPEPositionRules(), op_.rotation, RotaryAppend::name));
+  MNK_TRY(checkRules(multiRoPEPositionRules(), rotation_, RotaryAppend::name));
   if (quantize_) return quantize_->refine(device, form);
   MNK_TRY(checkRules(cachePositionRules(), *dense_, KVCacheWrite::name));
   placement_ = placementOf(*dense_);
@@ -52,16 +53,16 @@ Result<void> RepeatedRotaryAppend::refine(Device& device, OpForm& form) {
 void RepeatedRotaryAppend::patch(size_t index, Dispatch& dispatch) const {
   if (dense_) {
     patchInline<RotaryAppendParams>(dispatch, kRotaryAppendParams, [&](RotaryAppendParams& params) {
-      patchPositions(op_.rotation, params.rotation);
+      patchPositions(rotation_, params.rotation);
       patchAddresses(*dense_, placement_, params.address);
     });
     patchWritten(*dense_, placement_, kWriteIndices, dispatch);
   } else {
     quantize_->patch(index, dispatch);
     patchInline<MultiRoPEParams>(dispatch, kKVCacheQuantizeRotation,
-                                 [&](MultiRoPEParams& params) { patchPositions(op_.rotation, params); });
+                                 [&](MultiRoPEParams& params) { patchPositions(rotation_, params); });
   }
-  patchNumbers(op_.rotation, dense_ ? kDenseIndices : kQuantizedIndices, dispatch);
+  patchNumbers(rotation_, dense_ ? kDenseIndices : kQuantizedIndices, dispatch);
 }
 
 }  // namespace mnk

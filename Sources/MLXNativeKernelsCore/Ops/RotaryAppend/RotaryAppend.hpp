@@ -20,7 +20,8 @@ struct RotaryAppend {
   MultiRoPE rotation;       // of queries and keys; its result tensors are unset
   uint64_t firstToken = 0;  // index of the first of these tokens in a tensor of positions
   // Stores rotation.keys and the values of the same tokens. The write drops no token.
-  std::variant<KVCacheWrite, KVCacheQuantize> append;
+  using Append = std::variant<KVCacheWrite, KVCacheQuantize>;
+  Append append;
 };
 
 // Bytes of the rotated queries at the start of scratch memory, rounded up to the alignment of what follows.

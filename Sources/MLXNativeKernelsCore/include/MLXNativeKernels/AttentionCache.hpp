@@ -126,8 +126,7 @@ class AttentionCache {
   // Appends keys and values: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token, or a view of another layout.
   // A tensor is token-major; a HeadsView can have another layout.
   Result<void> append(CommandEncoder& encoder, const CacheStep& step);
-  Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
-                      uint32_t sequence = kOnlySequence);
+  Result<void> append(CommandEncoder& encoder, HeadsView keys, HeadsView values, uint32_t sequence = kOnlySequence);
 
   // Attends queries, the newest tokens of their sequences, to all that the cache holds of them, as FlashDecode does:
   // [heads, headDim] for one row, [rows, heads, headDim], or a view of another layout. Attention sees tokens appended
@@ -139,8 +138,8 @@ class AttentionCache {
   // ring holds up to its own position, which it must hold; several rows in one step then see less than the same rows
   // one at a time, because all of their keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const CacheStep& step) const;
-  Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
-                      const AttentionOptions& options = {}, uint32_t sequence = kOnlySequence) const;
+  Result<void> attend(CommandEncoder& encoder, HeadsView queries, AttentionResults results,
+                      AttentionOptions options = {}, uint32_t sequence = kOnlySequence) const;
 
   // Appends any number of tokens and attends with their queries, in chunks that the ring can serve. Gives the same
   // results as appending and attending one token at a time. Without a window a full ring takes one token at a time.

@@ -174,11 +174,14 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::string name() const = 0;
   virtual const DeviceLimits& limits() const = 0;
   // What is known so far; loads the shipped library and runs nothing.
-  DeviceProfile profile() noexcept;
+  DeviceProfile profile() noexcept { return *sharedProfile(); }
   // The profile with what only a small dispatch can find out, which waits for earlier work when it is first needed. In
   // a handler of finished work, which cannot wait, or if the dispatch fails, it stays unknown and a later call tries
   // again.
-  DeviceProfile probe() noexcept;
+  DeviceProfile probe() noexcept { return *sharedProbe(); }
+  // The same without copies. Never null.
+  std::shared_ptr<const DeviceProfile> sharedProfile() noexcept;
+  std::shared_ptr<const DeviceProfile> sharedProbe() noexcept;
 
   // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
   virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
@@ -215,8 +218,10 @@ class Device : public std::enable_shared_from_this<Device> {
  private:
   friend class CommandEncoder;
   friend class Preparing;
-  bool ordersThreadgroups();
-  // Old plans are released last, so that none of them is kept or found afterward.
+  std::optional<bool> ordersThreadgroups();
+  // Changes what the profile consists of. Old plans are released last, so that none of them is kept or found afterward.
+  template <typename Change>
+  void learn(const Change& change);
   void useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning);
   void forgetLibrary() noexcept;
 
@@ -231,6 +236,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::optional<MatrixLayout> matrixLayout_;
   std::optional<bool> ordersThreadgroups_;
   std::shared_ptr<const MeasuredTuning> measuredTuning_;
+  std::shared_ptr<const DeviceProfile> known_;  // null once any of these has changed
 };
 
 }  // namespace mnk

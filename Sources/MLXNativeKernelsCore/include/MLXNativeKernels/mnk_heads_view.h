@@ -19,12 +19,12 @@ typedef struct mnk_heads_view {
   mnk_tensor* MNK_NULLABLE tensor;
   mnk_kv_layout layout;  // 0 is token-major
   bool has_strides;      // then what follows replaces the tensor's shape and the layout; otherwise it must be 0
-  uint64_t sequences;    // counts
+  uint64_t sequences;    // counts; 0 sequences are 1
   uint64_t tokens;       // of one sequence
   uint64_t heads;
   uint64_t head_dim;
-  uint64_t offset;  // of the first element in the tensor; this and the distances count elements
-  uint64_t sequence_stride;
+  uint64_t offset;           // of the first element in the tensor; this and the distances count elements
+  uint64_t sequence_stride;  // a distance of 0 reads the same elements again
   uint64_t token_stride;
   uint64_t head_stride;
 } mnk_heads_view;
