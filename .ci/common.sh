@@ -27,23 +27,27 @@ limited() {
   shift
   "$@" &
   process=$!
+  # A process in the background ignores the signal of Ctrl-C.
+  trap 'endTree "$process"; exit 130' INT TERM
   while kill -0 "$process" 2>/dev/null; do
     if [ "$waited" -ge "$seconds" ]; then
       say "not done after $seconds s: $*. Running:" >&2
-      ps -A -o pid,ppid,etime,stat,args >&2
+      ps -A -o pid,ppid,etime,stat,args >&2 || true
       endTree "$process"
-      wait "$process" 2>/dev/null || true
+      trap - INT TERM
       return 124
     fi
     sleep 1
     waited=$((waited + 1))
   done
+  trap - INT TERM
   wait "$process"
 }
 
 # endTree PROCESS: ends it and what it started.
 endTree() {
   local child
+  kill -STOP "$1" 2>/dev/null || true
   for child in $(ps -A -o pid=,ppid= | awk -v parent="$1" '$2 == parent { print $1 }'); do endTree "$child"; done
   kill -KILL "$1" 2>/dev/null || true
 }
@@ -59,7 +63,7 @@ installPackages() {
   [ $# -gt 0 ] || return 0
   command -v apt-get >/dev/null ||
     fail "missing: $*. This system has no apt-get; install the equivalent packages with its package manager."
-  local asRoot=""
+  local asRoot="" bounded="-o Acquire::http::Timeout=60 -o Acquire::https::Timeout=60 -o Acquire::Retries=3"
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null ||
       fail "missing: $*. This user is not root and has no sudo. Ask an administrator to run: apt-get install $*"
@@ -71,8 +75,8 @@ installPackages() {
   mkdir -p .build
   (
     flock -w 900 9 || fail "another script has been installing packages for 15 minutes"
-    limited 600 $asRoot apt-get update -qq
-    limited 1200 $asRoot env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
+    $asRoot apt-get $bounded update -qq
+    $asRoot env DEBIAN_FRONTEND=noninteractive apt-get $bounded -o DPkg::Lock::Timeout=300 install -y -qq \
       --no-install-recommends "$@" >/dev/null
   ) 9>.build/installing
 }

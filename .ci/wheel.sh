@@ -53,16 +53,14 @@ fetch() {
   say "$folder: fetching from the wheel $package"
   mkdir -p "$(dirname "$folder")"
   temporary=$(mktemp -d "$(dirname "$folder")/fetching.XXXXXX")
-  # A connection that stalls without an error would wait for ever.
+  # A connection that stalls without an error would wait forever.
   local try
   for try in 1 2 3; do
-    rm -f "$temporary"/*.whl
     if limited 300 python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: \
       --platform "$platform" --python-version 3.11 --dest "$temporary" "$package"; then break; fi
+    [ "$try" != 3 ] || fail "pip could not download $package. Check the network. Headers from elsewhere can be put into" \
+      "$folder, with a file stamp that holds $sha256."
   done
-  compgen -G "$temporary/*.whl" >/dev/null ||
-    fail "pip could not download $package. Check the network. Headers from elsewhere can be put into $folder," \
-      "with a file stamp that holds $sha256."
   unpack "$temporary"/*.whl "$sha256" "$temporary/headers" "$@"
   say "$sha256" >"$temporary/headers/stamp"
   # A concurrent fetch writes the same files; the first one stays.

@@ -30,7 +30,7 @@ extension KernelDevice {
     ///
     /// - Parameters:
     ///   - caches: Caches of this device, such as one for each layer.
-    ///   - queryHeads: Heads of the queries of steps; `nil` or 0 means as many as the cache has.
+    ///   - queryHeads: Heads of the queries of steps; `nil` or 0 means the number of KV heads.
     ///   - rows: The most tokens of a sequence in one step. Steps with one token are always prepared.
     ///   - dtype: The type of the queries, results, keys and values of steps: a float type.
     ///   - options: How steps attend.

@@ -36,7 +36,7 @@ extension KernelEncoder {
     /// ```
     ///
     /// - Parameters:
-    ///   - keys: One token for each listed sequence, `[sequences.count, kvHeads, headDim]`; as many for each,
+    ///   - keys: One token for each listed sequence, `[sequences.count, kvHeads, headDim]`; the same number for each,
     ///     `[sequences.count, tokens, kvHeads, headDim]`; or, with row counts, the tokens of all sequences one after
     ///     another. Any float type.
     ///   - values: The same tokens with the cache's `valueHeadDim`, in the element type of the keys.
@@ -77,7 +77,7 @@ extension KernelEncoder {
     ///
     /// Both caches have the same heads, head dims, storage, means and channel scales. Their capacities may differ, as long
     /// as the target holds every position that is copied. A sequence that a ring has overwritten in part fits only a ring
-    /// with as many pinned positions.
+    /// with the same number of pinned positions.
     ///
     /// ```swift
     /// try step.copy(sequence: 0, of: prompts, to: 2, of: chats)

@@ -56,8 +56,8 @@ extension KernelEncoder {
     ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the queries continue.
-    ///   - rowCounts: How many rows each listed sequence has; 0 leaves one out. `nil` means one row for each, or as many
-    ///     as `queries` has for each of its sequences.
+    ///   - rowCounts: How many rows each listed sequence has; 0 leaves one out. `nil` means one row for each, or those
+    ///     that `queries` has for each of its sequences.
     ///   - prefixes: Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt
     ///     that conversations share (<doc:BatchingSequences>). Causality, windows and slopes are those of one sequence
     ///     with all tokens.
@@ -139,7 +139,7 @@ extension KernelEncoder {
     ///     same number of rows for each.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the tokens continue; at least one.
-    ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for
+    ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or those that `keys` has for
     ///     each of its sequences.
     ///   - prefixes: Sequences whose tokens come before those of every listed sequence, the oldest first, such as a prompt
     ///     that conversations share (<doc:BatchingSequences>). Without positions in `rotary`, tokens are rotated by

@@ -34,7 +34,7 @@ extension KernelEncoder {
     }
 }
 
-/// A step in the types of the C API, which must outlive it.
+/// A step in the types of the C API. The step must outlive it.
 private struct Operands: ~Copyable {
     private let descriptor: mnk_cache_step
     private let rows: ListedRows

@@ -3,7 +3,7 @@
 #endif
 
 extension KernelEncoder {
-    /// Dequantizes positions of a quantized cache, as many as the tensors hold.
+    /// Dequantizes positions of a quantized cache; the tensors say how many.
     ///
     /// What the same step has appended can be read, what it has overwritten cannot.
     ///

@@ -79,7 +79,7 @@ public struct FlashDecode: Sendable {
     public var logSumExp: Tensor?
     /// How queries attend.
     public var options: AttentionOptions
-    /// Memory for results between dispatches: `uint8`, as many as the plan's ``Plan/scratchBytes``. Without it, the
+    /// Memory for results between dispatches: `uint8`, of the plan's ``Plan/scratchBytes``. Without it, the
     /// device provides it.
     public var scratch: Tensor?
 

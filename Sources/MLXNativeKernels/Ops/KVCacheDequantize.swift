@@ -14,7 +14,7 @@ public enum KVDomain: Sendable, Hashable, CaseIterable {
 
 /// Dequantizes positions of a quantized cache, keys and values in one dispatch.
 ///
-///     keys[t, h] = the key of head h at position + t      for as many tokens as the tensor holds
+///     keys[t, h] = the key of head h at position + t      for each token of the tensor
 ///
 /// Shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
 /// `[heads, tokens, headDim]` (head-major). The op cannot detect what a ring has overwritten.

@@ -45,7 +45,7 @@ public struct MultiRoPE: Sendable {
         /// ``MultiRoPE/plan()`` throws for these positions, because a plan would not follow the cache.
         ///
         /// Lists mean what they mean in ``KernelEncoder/append(keys:values:to:sequences:rowCounts:)``. `nil` means the
-        /// only sequence of the cache, and as many tokens for each sequence.
+        /// only sequence of the cache, and the same number of tokens for each sequence.
         case next(of: AttentionCache, sequences: [Int]? = nil, rowCounts: [Int]? = nil)
     }
 

@@ -1,6 +1,7 @@
 #include <tuple>
 
 #include "CAPI/HeadsViews.hpp"
+#include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
 namespace mnk::c {
@@ -63,7 +64,13 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
 Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what,
                                                    bool hasAxes) {
   if (!input.list && input.list_axes != 0) return ignored(MultiRoPE::name, "list_axes", "list", "NULL");
-  if (!hasAxes && input.list_axes > 1) return ignored(MultiRoPE::name, "list_axes", "positions.list", "NULL");
+  if (!hasAxes && input.list_axes != 0) {
+    return Error{.op = std::string(MultiRoPE::name),
+                 .what = "offsets have no axes",
+                 .got = fmt::format("list_axes of {}", input.list_axes),
+                 .expected = "0",
+                 .fix = "Pass an offset for each sequence, or one for all, and leave list_axes at 0."};
+  }
   if (input.tensor) return std::optional<RotaryOffsets>(input.tensor->tensor);
   if (!input.list && input.list_count != 0) return nullArgument(what);
   if (input.list_count > MultiRoPE::kMaxListed)

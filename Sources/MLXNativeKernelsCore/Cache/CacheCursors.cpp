@@ -361,6 +361,7 @@ void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) 
   change.isReplaced = change.isAppended = true;
   change.isAttendedFirst = false;
   change.rotatedBegin = UINT64_MAX, change.rotatedEnd = 0;  // what was rotated has been appended and is replaced
+  change.keyEmbedding.reset();
 }
 
 Result<void> CacheCursors::Recording::checkComplete() {

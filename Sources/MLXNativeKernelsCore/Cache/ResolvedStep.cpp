@@ -127,10 +127,13 @@ Result<void> placeAttending(std::span<StepEntry> entries, CacheCursors::Recordin
       entry.after = {.next = cursor.next, .highest = cursor.highest};
     }
     if (entries.size() > 1 && entry.after.next == 0 && entry.rows != 0) {
-      MNK_TRY(const auto cursor, recording.known(entry.sequence));
-      uint64_t rows = 0;  // with those of later entries
-      for (const StepEntry& other : entries.subspan(i)) rows += other.sequence == entry.sequence ? other.rows : 0;
-      return tooFewPositions(rows, entry.sequence, cursor.next);
+      uint64_t rows = 0, positions = 0;  // with those of later entries
+      for (const StepEntry& other : entries.subspan(i)) {
+        if (other.sequence != entry.sequence) continue;
+        rows += other.rows;
+        positions = other.after.next;
+      }
+      return tooFewPositions(rows, entry.sequence, positions);
     }
     entry.before = {.next = entry.after.next - std::min(entry.after.next, entry.rows), .highest = entry.after.highest};
     if (entry.previous) entry.previous->after = entry.before;

@@ -53,7 +53,7 @@ Error unrotated(std::string_view call, std::string_view rows, const std::string&
           .got = fmt::format("{} that were not rotated, for {}", rows, used),
           .expected = fmt::format("the {} that were rotated for {}", rows, used),
           .fix = fmt::format("Pass the {} that the rotation wrote, all heads of them; or rotate queries and keys by "
-                             "positions in a tensor. The inverse of an embedding takes a rotation back.",
+                             "positions in a tensor. A rotation by an inverse embedding does not count.",
                              rows)};
 }
 
@@ -162,7 +162,12 @@ Result<void> UsedRows::checkLatent(const HeadsView& queries) const {
 Result<void> UsedRows::checkEmbedding(uint64_t embedding) const {
   for (const PlacedRows& each : placed) {
     const auto known = each.rows == 0 ? std::nullopt : recording.keyEmbedding(each.sequence);
-    if (known && *known != embedding) return otherEmbedding(call, "tokens", each.sequence);
+    if (!known || *known == embedding) continue;
+    return Error{.op = std::string(call),
+                 .what = "a step rotates tokens of a sequence by two embeddings",
+                 .got = fmt::format("another RotaryEmbedding for sequence {}", each.sequence),
+                 .expected = "one embedding for all tokens of a sequence",
+                 .fix = "Rotate all tokens with the same RotaryEmbedding, all of its options included."};
   }
   return {};
 }

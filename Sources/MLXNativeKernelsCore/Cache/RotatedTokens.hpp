@@ -37,7 +37,7 @@ struct UsedRows {
   Result<void> checkKeys(const HeadsView& keys) const;
   // So were queries that attend, except for their latent part.
   Result<void> checkQueries(const HeadsView& queries) const;
-  // An op rotates them by the embedding of the keys that the step has rotated for their sequence.
+  // They are rotated by this embedding, as all keys that the step has rotated for their sequences.
   Result<void> checkEmbedding(uint64_t embedding) const;
   // The step has not rotated them yet.
   Result<void> checkUnrotated(const HeadsView& tokens) const;

@@ -377,9 +377,11 @@ Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const Resolv
   const bool isInRange =
       std::ranges::all_of(step.entries, [](const auto& each) { return each.after.next < kMaxKVExtent; });
   if (!isInRange || !isAtOnce(step)) return encoder.encode(fresh());
-  MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step, storage.view())));
-  if (isRecorded) return {};
-  MNK_TRY(checkListedOnce(step));  // which the form does not show
+  if (encoder.isRepeating()) {
+    MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step, storage.view())));
+    if (isRecorded) return {};
+  }
+  MNK_TRY(checkListedOnce(step));  // a form contains no sequence numbers
   StepOps ops;
   const bool isRepeatable =
       makeOps(ops, step, step.whole()) && ops.furtherAppends.empty() && ops.attention.has_value() == step.attends();

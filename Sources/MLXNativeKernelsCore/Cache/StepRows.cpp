@@ -114,7 +114,8 @@ Result<std::vector<StepEntry>> unlinkedEntries(const HeadsView& view, std::span<
 Result<std::vector<StepEntry>> stepEntries(const HeadsView& view, std::span<const uint32_t> sequences,
                                            const std::optional<std::vector<uint32_t>>& rowCounts) {
   MNK_TRY(auto entries, unlinkedEntries(view, sequences, rowCounts));
-  if (std::ranges::is_sorted(sequences, std::less_equal())) return entries;  // each sequence once
+  const bool areAscending = std::ranges::adjacent_find(sequences, std::greater_equal()) == sequences.end();
+  if (areAscending) return entries;  // each sequence once
   std::map<uint32_t, StepEntry*> listed;
   for (StepEntry& entry : entries) {
     StepEntry*& newest = listed[entry.sequence];
@@ -171,7 +172,7 @@ Result<AttentionResults> resultsOf(AttentionResults results, const RowCounts& ca
 
 Result<void> checkResults(const AttentionResults& results, const RowCounts& rows, uint64_t heads, uint64_t headDim) {
   std::vector<std::vector<uint64_t>> forms{{rows.total, heads}};
-  if (rows.rows != 0 || rows.total == 0) forms.push_back({rows.entries, rows.rows, heads});
+  if (rows.areEqual()) forms.push_back({rows.entries, rows.rows, heads});
   if (rows.total == 1) forms.push_back({heads});
   const auto misfit = firstMisfit(results, forms, headDim);
   if (!misfit) return {};

@@ -65,6 +65,25 @@ void Device::learn(const Change& change) {
   knownPlans_->clear();
 }
 
+namespace {
+
+DeviceProfile copyOf(const DeviceProfile& profile) noexcept {
+  try {
+    return profile;
+  } catch (...) {
+    return {};
+  }
+}
+
+}  // namespace
+
+DeviceProfile Device::profile() noexcept {
+  return copyOf(*sharedProfile());
+}
+DeviceProfile Device::probe() noexcept {
+  return copyOf(*sharedProbe());
+}
+
 std::shared_ptr<const DeviceProfile> Device::sharedProfile() noexcept {
   try {
     {

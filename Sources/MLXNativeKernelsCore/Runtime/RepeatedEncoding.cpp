@@ -112,7 +112,7 @@ void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const 
 
 Result<bool> CommandEncoder::repeatAt(const OpPositions& positions) {
   return guarded("CommandEncoder", [&]() -> Result<bool> {
-    if (!memo_ || !memo_->known() || impl_->isCommitted) return false;
+    if (!memo_ || !memo_->known() || impl_->isCommitted || positions.isTooLarge()) return false;
     const PatchedPlan* const placed =
         impl_->placedAt(positions, [&](const auto& form) { return form.get() == memo_->known(); });
     if (!placed) return false;

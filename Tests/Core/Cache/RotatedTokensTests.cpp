@@ -440,11 +440,12 @@ TEST(RotatedTokens, QueriesAndKeysHaveOneEmbedding) {
   // Calls that rotate what they append.
   const Body withGiven = f.step(RotaryStep{.embedding = given}, {0}), withOther = f.step(RotaryStep{}, {0});
   const ExpectedError tokens{.op = "AttentionCache.appendAndAttend",
-                             .what = "tokens were rotated by another embedding than the step's keys"};
+                             .what = "a step rotates tokens of a sequence by two embeddings"};
   EXPECT_ERROR(f.run({withGiven, withOther}), (tokens));
   EXPECT_ERROR(f.run({rotate(f.keys, given), f.append(f.keys, 0), withOther}), (tokens));
   REQUIRE(f.run({withGiven, withGiven}));
   REQUIRE(f.run({withGiven, f.step(RotaryStep{}, {1})}));
+  REQUIRE(f.run({withGiven, [&](auto& e) { return f.cache.copy(e, 1, 0); }, withOther}));
   // The factor of attention scales vectors and does not turn them.
   REQUIRE(f.run({rotate(f.queries, {.yarn = scaled}), rotate(f.keys, {.yarn = plain}), f.append(f.keys, 0),
                  f.attend(f.queries, 0)}));

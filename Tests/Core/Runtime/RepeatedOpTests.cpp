@@ -367,7 +367,7 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
     }
     EXPECT(plans[1] >= 3);  // the first attention probes the device, which clears the plans
     EXPECT_EQ(plans[7], plans[3]);
-    // What fails the checks of a whole list is no known form.
+    // A list that fails its checks must not match a cached form.
     const ExpectedError misfit{.op = "AttentionCache.appendAndAttend", .what = "a result does not match the queries"};
     const auto encode = [&](const CacheStep& step, int times) {
       Result<void> encoded;

@@ -211,11 +211,12 @@ TEST(Tensor, CopiesMustCoverItExactly) {
   const Tensor tensor = REQUIRE(counting(device, DType::f32, shape({4})).slice(1, 2));
   for (const size_t size : {0u, 7u, 9u, 16u}) {
     std::vector<std::byte> bytes(size, std::byte{0xee});
-    const ExpectedError expected{.op = "Tensor",
-                                 .what = "the copy does not cover the tensor exactly",
-                                 .got = size == 0 ? "0 bytes" : "bytes",
-                                 .expected = "8 bytes",
-                                 .fix = "Copy the whole tensor, or slice it first."};
+    const ExpectedError expected{
+        .op = "Tensor",
+        .what = "the copy does not cover the tensor exactly",
+        .got = size == 0 ? "0 bytes" : "bytes",
+        .expected = "8 bytes",
+        .fix = "Pass all elements of the shape in the tensor's dtype, or slice the tensor first."};
     const auto read = tensor.read(bytes);
     const auto written = tensor.write(bytes);
     expectError(__FILE__, __LINE__, "read", errorOf(read), expected);

@@ -351,30 +351,7 @@ constexpr Rule<Op> kOptionRules[] = {
 
 };
 
-// The first sequence with a row whose own token the ring has overwritten. Rows with a position of their own may be far
-// behind the part of the keys that the cache holds.
-const AttendedSequence* firstOverwritten(const Op& op) {
-  if (!op.options.isCausal || op.options.window != 0 || op.results.partials) return nullptr;
-  const auto found = std::ranges::find_if(op.sequences, [&](const AttendedSequence& each) {
-    const uint64_t rows = rowsOf(op, each), oldest = AttendedKeys(slotsOf(op), each).oldest();
-    return rows != 0 && !each.position && each.length >= rows &&
-           std::max<uint64_t>(each.length - rows, slotsOf(op).pinned) < std::min(oldest, each.length);
-  });
-  return found == op.sequences.end() ? nullptr : &*found;
-}
-
-std::string overwrittenText(const Op& op, const AttendedSequence& sequence) {
-  return fmt::format("{} up to position {} of sequence {}", countText(rowsOf(op, sequence), "row"), sequence.length - 1,
-                     numberOf(sequence.sequence));
-}
-
 constexpr Rule<Op> kWindowRules[] = {
-    INVALID_IF(firstOverwritten(op), "rows are of tokens that the ring has overwritten",
-               overwrittenText(op, *firstOverwritten(op)),
-               heldPositionsText(slotsOf(op).pinned, AttendedKeys(slotsOf(op), *firstOverwritten(op)).oldest(),
-                                 firstOverwritten(op)->length),
-               "Attend after each token or with no more rows than the ring holds, or make the ring larger."),
-
     INVALID_IF(firstLost(op) && firstLost(op)->hasLostMore(),
                "a window reaches positions that the ring has overwritten", lostText(*firstLost(op), op.options.window),
                firstLost(op)->seenAtMost() == 0 ? "a row whose position the ring holds"

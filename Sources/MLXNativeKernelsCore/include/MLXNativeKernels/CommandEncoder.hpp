@@ -109,6 +109,7 @@ class CommandEncoder {
   Result<void> repeat(RepeatedOp& op);
   // In a call that a RecordedStep makes again: true if its op, at these positions, was recorded without being planned.
   Result<bool> repeatAt(const OpPositions& positions);
+  bool isRepeating() const { return memo_ != nullptr; }  // whether such a call is made again
   // By value, so that the error of a plan that was just made is passed on without a copy, which could fail.
   Result<void> encode(Result<Plan> planned) { return planned ? encode(*planned) : std::move(planned).error(); }
   // Records one dispatch, for the caller's own kernels.

@@ -174,11 +174,11 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::string name() const = 0;
   virtual const DeviceLimits& limits() const = 0;
   // What is known so far; loads the shipped library and runs nothing.
-  DeviceProfile profile() noexcept { return *sharedProfile(); }
+  DeviceProfile profile() noexcept;
   // The profile with what only a small dispatch can find out, which waits for earlier work when it is first needed. In
   // a handler of finished work, which cannot wait, or if the dispatch fails, it stays unknown and a later call tries
   // again.
-  DeviceProfile probe() noexcept { return *sharedProbe(); }
+  DeviceProfile probe() noexcept;
   // The same without copies. Never null.
   std::shared_ptr<const DeviceProfile> sharedProfile() noexcept;
   std::shared_ptr<const DeviceProfile> sharedProbe() noexcept;

@@ -109,7 +109,6 @@ const Break<Op> kBroken[] = {
     [](Op& op) { useRowsOfTheirOwn(op), op.sequences[0].length = 1; },
     [](Op& op) { useRowsOfTheirOwn(op), op.options.window = 3; },
     [](Op& op) { op.sequences[0].highest = 6; },
-    [](Op& op) { op.sequences[0].highest = 8; },
     [](Op& op) { op.options.window = 2; },
     [](Op& op) { op.sequences[0].position = 9, op.options.window = 8; },
     [](Op& op) { op.sequences[0].length = 3, op.sequences[1].highest = 8, op.options.window = 1000; },
