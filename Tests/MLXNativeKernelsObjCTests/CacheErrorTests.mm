@@ -19,7 +19,7 @@ using namespace mnk::objc_test;
   [super setUp];
   _step = [self.device commandEncoder];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
-  _cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  _cache = [self cacheWith:descriptor];
   _token = [self zeros:@[ @1, @32 ]];
   _view = [[MNKHeadsView alloc] initWithTensor:(MNKTensor *_Nonnull)_token];
   _results = [MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @32 ]]];
@@ -229,7 +229,7 @@ using namespace mnk::objc_test;
 - (void)testSeveralSequencesMustBeNamed {
   MNKAttentionCacheDescriptor *descriptor = _cache.descriptor;
   descriptor.sequences = 2;
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
   MNKCommandEncoder *encoder = _step;
   MNKTensor *token = _token;
   MNKHeadsView *view = _view;

@@ -15,7 +15,7 @@ using namespace mnk::objc_test;
   MNKTensor *tensor = [self zeros:@[ @1, @32 ]], *out = [self zeros:@[ @1, @32 ]];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
   descriptor.sequences = 2;
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
   MNKCommandEncoder *step = [self.device commandEncoder];
   XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
   NSError *error = nil;

@@ -42,7 +42,7 @@ using namespace mnk::objc_test;
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
   descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:5 valueBits:3];
   descriptor.quantized.keyMeans = [self zeros:@[ @1, @32 ]];
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
   NSError *error = nil;
   mnk_cache *handle = [cache makeHandleWithError:&error];
   XCTAssertTrue(handle != nullptr, @"%@", error);

@@ -19,26 +19,6 @@ using namespace mnk::objc_test;
   return descriptor;
 }
 
-- (MNKAttentionCache *)cacheWith:(MNKAttentionCacheDescriptor *)descriptor {
-  NSError *error = nil;
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error];
-  XCTAssertNotNil(cache, @"%@", error);
-  return cache;
-}
-
-// Tokens with zero keys, so that all positions have the same weight, and with one number in all value elements.
-- (void)append:(std::vector<float>)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
-  MNKTensor *keys = [self zeros:@[ @(numbers.size()), @1, @32 ]];
-  std::vector<float> values;
-  for (const float number : numbers) values.insert(values.end(), 32, number);
-  MNKTensor *filled = [self floats:values shape:@[ @(numbers.size()), @1, @32 ]];
-  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step append:cacheStep({ .keys = viewOf(keys), .values = viewOf(filled), .sequences = @[ @(sequence) ] })
-                toCache:cache
-                  error:error];
-  }];
-}
-
 - (float)attended:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence options:(MNKAttentionOptions *)options {
   MNKTensor *queries = [self numbers:@[ @1, @32 ] seed:1], *out = [self zeros:@[ @1, @32 ]];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];

@@ -19,37 +19,10 @@ using namespace mnk::objc_test;
   return descriptor;
 }
 
-- (MNKAttentionCache *)cacheWith:(MNKAttentionCacheDescriptor *)descriptor {
-  NSError *error = nil;
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error];
-  XCTAssertNotNil(cache, @"%@", error);
-  return cache;
-}
-
-// Tokens of one head, each filled with one number. Zero keys give all positions the same weight, so attention is a
-// mean.
-- (MNKHeadsView *)tokens:(const std::vector<float> &)numbers {
-  std::vector<float> elements;
-  for (const float number : numbers) elements.insert(elements.end(), 32, number);
-  return [[MNKHeadsView alloc] initWithTensor:[self floats:elements shape:@[ @(numbers.size()), @1, @32 ]]];
-}
-- (MNKHeadsView *)zeroTokens:(NSUInteger)count {
-  return [[MNKHeadsView alloc] initWithTensor:[self zeros:@[ @(count), @1, @32 ]]];
-}
-
 - (void)expect:(const std::vector<float> &)numbers in:(MNKTensor *)rows {
   const auto got = [self floatsOf:rows];
   XCTAssertEqual(got.size(), numbers.size() * 32);
   for (size_t i = 0; i < got.size(); ++i) XCTAssertEqualWithAccuracy(got[i], numbers[i / 32], 1e-4, @"element %zu", i);
-}
-
-- (void)append:(const std::vector<float> &)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
-  MNKHeadsView *keys = [self zeroTokens:numbers.size()], *values = [self tokens:numbers];
-  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step append:cacheStep({ .keys = keys, .values = values, .sequences = @[ @(sequence) ] })
-                toCache:cache
-                  error:error];
-  }];
 }
 
 - (void)expect:(float)number

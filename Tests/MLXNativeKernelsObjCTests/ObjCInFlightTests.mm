@@ -68,7 +68,7 @@ using test::FakeDevice;
   NSURL *url = [NSURL fileURLWithPath:path];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
   descriptor.elementType = MNKElementTypeFloat32;
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
   MNKTensor *token = [self numbers:@[ @1, @32 ] seed:3];
   XCTAssertNil(failuresWithin([&] {
     test::Gate gate(coreOf(self.device));

@@ -14,7 +14,7 @@ using namespace mnk::objc_test;
                                                                                        headDim:32
                                                                                       capacity:capacity];
   descriptor.elementType = MNKElementTypeFloat32;
-  return [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  return [self cacheWith:descriptor];
 }
 
 - (void)testRunsEqualFreshSteps {
@@ -72,7 +72,7 @@ using namespace mnk::objc_test;
 - (void)testNextPositionsOfListedSequences {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:8];
   descriptor.sequences = 2;
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
   MNKTensor *rows = [self numbers:@[ @3, @1, @32 ] seed:2];
   MNKHeadsView *view = [[MNKHeadsView alloc] initWithTensor:rows];
   NSArray<NSNumber *> *sequences = @[ @1, @0 ], *counts = @[ @2, @1 ];

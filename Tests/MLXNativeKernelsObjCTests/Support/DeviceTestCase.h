@@ -20,6 +20,15 @@ NS_ASSUME_NONNULL_BEGIN
 - (std::vector<float>)floatsOf:(MNKTensor *)tensor;
 - (float)floatOf:(MNKTensor *)tensor at:(NSUInteger)index;
 
+// Tokens of one head, each filled with one number. Zero keys give all positions the same weight, so attention is a
+// mean.
+- (MNKHeadsView *)tokens:(const std::vector<float> &)numbers;
+- (MNKHeadsView *)zeroTokens:(NSUInteger)count;
+
+- (MNKAttentionCache *)cacheWith:(MNKAttentionCacheDescriptor *)descriptor;
+// Appends tokens with zero keys and these values.
+- (void)append:(const std::vector<float> &)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence;
+
 // Records a separate step, commits and waits.
 - (void)step:(BOOL (^)(MNKCommandEncoder *step, NSError *_Nullable *_Nullable error))body;
 - (void)encode:(MNKOperation *)operation;

@@ -2,7 +2,11 @@
 
 #import "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
 
+#include "Bridging.hpp"
+#include "Checks.hpp"
 #include "CoreTests.h"
+
+using namespace mnk::objc_test;
 
 @implementation DeviceTestCase
 
@@ -71,6 +75,31 @@
 - (float)floatOf:(MNKTensor *)tensor at:(NSUInteger)index {
   const auto floats = [self floatsOf:tensor];
   return index < floats.size() ? floats[index] : NAN;
+}
+
+- (MNKHeadsView *)tokens:(const std::vector<float> &)numbers {
+  std::vector<float> elements;
+  for (const float number : numbers) elements.insert(elements.end(), 32, number);
+  return [[MNKHeadsView alloc] initWithTensor:[self floats:elements shape:@[ @(numbers.size()), @1, @32 ]]];
+}
+- (MNKHeadsView *)zeroTokens:(NSUInteger)count {
+  return [[MNKHeadsView alloc] initWithTensor:[self zeros:@[ @(count), @1, @32 ]]];
+}
+
+- (MNKAttentionCache *)cacheWith:(MNKAttentionCacheDescriptor *)descriptor {
+  NSError *error = nil;
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error];
+  XCTAssertNotNil(cache, @"%@", error);
+  return cache;
+}
+
+- (void)append:(const std::vector<float> &)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
+  MNKHeadsView *keys = [self zeroTokens:numbers.size()], *values = [self tokens:numbers];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step append:cacheStep({ .keys = keys, .values = values, .sequences = @[ @(sequence) ] })
+                toCache:cache
+                  error:error];
+  }];
 }
 
 - (void)step:(BOOL (^)(MNKCommandEncoder *step, NSError **error))body {
