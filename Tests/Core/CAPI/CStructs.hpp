@@ -107,7 +107,7 @@ class CStructs {
     return leavesDefaults_ && number == byDefault ? T{} : number;
   }
   mnk_kv_layout layoutOf(KVLayout layout, KVLayout byDefault) const {
-    return number<mnk_kv_layout>(orZero(static_cast<uint32_t>(layout) + 1, static_cast<uint32_t>(byDefault) + 1));
+    return static_cast<mnk_kv_layout>(orZero(static_cast<uint32_t>(layout) + 1, static_cast<uint32_t>(byDefault) + 1));
   }
   mnk_kv_scale_rule ruleOf(KVScaleRule rule, KVScaleRule byDefault) const {
     return static_cast<mnk_kv_scale_rule>(
