@@ -52,9 +52,11 @@ std::optional<int64_t> HostBuffer::brokenCanary() const {
   sanitizer::allow(memory_ - kCanaryBytes, length() + 2 * kCanaryBytes);
   std::optional<int64_t> broken;
   for (const int64_t begin : {-int64_t(kCanaryBytes), static_cast<int64_t>(length())}) {
-    const std::byte* const canary = memory_ + begin;
-    if (broken || isIntact(canary)) continue;
-    broken = begin + (std::find_if(canary, canary + kCanaryBytes, [](std::byte b) { return b != kCanary; }) - canary);
+    std::byte* const canary = memory_ + begin;
+    if (isIntact(canary)) continue;
+    const auto* const first = std::find_if(canary, canary + kCanaryBytes, [](std::byte b) { return b != kCanary; });
+    if (!broken) broken = begin + (first - canary);
+    std::fill_n(canary, kCanaryBytes, kCanary);
   }
   forbidCanaries();
   return broken;

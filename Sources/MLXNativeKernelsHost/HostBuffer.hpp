@@ -34,7 +34,8 @@ class HostBuffer final : public Buffer {
   MemoryRange range() const override;
   std::byte* contents() override { return memory_; }
 
-  // The first canary byte that changed, relative to the buffer's start.
+  // The first canary byte that changed, relative to the buffer's start. Writes it again, so that later dispatches are
+  // not blamed for it.
   std::optional<int64_t> brokenCanary() const;
 
   // Addresses of undefined bytes that nothing has written, and the removal of those that were.

@@ -6,7 +6,8 @@
 public enum KVDomain: Sendable, Hashable, CaseIterable {
     /// That of the vectors which were stored: rotated back, channel scales and means undone.
     case original
-    /// That of the codes: scale times codebook value, as attention reads it. ``Hadamard`` takes a query there.
+    /// That of the codes: scale times codebook value, as attention reads it. ``Hadamard`` takes a query there. A plane
+    /// that holds elements has one domain, the original.
     case rotated
 
     var code: mnk_kv_domain { self == .original ? .MNK_ORIGINAL_DOMAIN : .MNK_ROTATED_DOMAIN }
@@ -17,7 +18,8 @@ public enum KVDomain: Sendable, Hashable, CaseIterable {
 ///     keys[t, h] = the key of head h at position + t      for each token of the tensor
 ///
 /// Shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
-/// `[heads, tokens, headDim]` (head-major). The op cannot detect what a ring has overwritten.
+/// `[heads, tokens, headDim]` (head-major). With a first axis of sequences, their tokens follow each other: all are of
+/// the one sequence that is read. The op cannot detect what a ring has overwritten.
 ///
 /// ```swift
 /// let keys = try Tensor.zeros(shape: [64, 8, 128], dtype: .float16, on: device)

@@ -21,7 +21,7 @@
 /// let done = try device.encode { step in try step.encode(write) }
 /// ```
 public struct KVCacheWrite: Sendable {
-    /// One number for each source token.
+    /// One number for each token that is stored.
     public enum Indices: Sendable, ExpressibleByArrayLiteral {
         /// Numbers known in advance; they are checked.
         case list([Int])

@@ -57,7 +57,7 @@ Error nullArgument(std::string_view what) {
           .what = fmt::format("{} is missing", what),
           .got = "NULL",
           .expected = "a pointer",
-          .fix = "Pass an object; only arguments marked nullable may be NULL."};
+          .fix = "Pass an object; where it may be NULL, leave its count and the fields that need it at 0."};
 }
 
 Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t most, std::string_view fix) {

@@ -10,7 +10,9 @@ namespace mnk::c {
 inline Result<RowIndices> indicesFrom(std::string_view op, const mnk_row_indices& input) {
   if (input.tensor) return RowIndices(input.tensor->tensor);
   if (!input.list && input.list_count != 0) return nullArgument("the list of rows");
-  if (input.list_count > KVCacheWrite::kMaxRows) return tooMany(op, "rows", input.list_count, KVCacheWrite::kMaxRows);
+  if (input.list_count > KVCacheWrite::kMaxRows) {
+    return tooMany(op, "rows", input.list_count, KVCacheWrite::kMaxRows, "Split the rows over several writes.");
+  }
   return RowIndices(std::vector<uint32_t>(input.list, input.list + input.list_count));
 }
 

@@ -171,6 +171,9 @@ TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
   const auto outcome = submitTogether(
       device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 0, 48, {}, {{0, 48}}}, 4)}, false);
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 48 changed"});
+  // A dispatch after it is not blamed.
+  REQUIRE(submitTogether(device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 0, 48, {}, {{0, 48}}}, 3)},
+                         false));
 }
 #endif
 

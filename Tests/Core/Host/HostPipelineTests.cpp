@@ -8,6 +8,7 @@
 
 #include "HostLibrary.hpp"
 #include "HostTestSupport.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 using namespace mnk;
 using namespace mnk::test;

@@ -138,8 +138,10 @@ bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const Mea
       op.options.kernel == FlashDecodeKernel::automatic && op.options.merge != FlashDecodeMerge::inKernel;
   if (!isAutomatic) return false;
   const FlashDecodeTuning& tuning = tuningFor(profile);
-  const uint64_t group = latentDimOf(op) == 0 ? 1 : queryShape(op.queries).heads / slotsOf(op).heads;
-  const bool isLong = longestRows(op) * group >= (latentDimOf(op) == 0 ? tuning.minPrefillRows : tuning.minLatentRows);
+  const bool isLatent = latentDimOf(op) != 0;
+  const uint64_t group = isLatent ? queryShape(op.queries).heads / slotsOf(op).heads : 1;
+  const uint32_t least = isLatent ? tuning.minLatentRows : tuning.minPrefillRows;
+  const bool isLong = longestRows(op) * group >= least;
   return (measured ? measured->usesPrefill : isLong) && prefillOf(op).parts != 0;
 }
 

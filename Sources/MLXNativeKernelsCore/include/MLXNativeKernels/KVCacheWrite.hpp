@@ -20,7 +20,7 @@ namespace mnk {
 
 class CommandEncoder;
 
-// One u32 per source token: numbers known in advance (checked by the rules), or a tensor that the kernel reads.
+// One u32 per token that is stored: numbers known in advance (checked by the rules), or a tensor that the kernel reads.
 using RowIndices = std::variant<std::vector<uint32_t>, Tensor>;
 
 struct KVCacheWrite {

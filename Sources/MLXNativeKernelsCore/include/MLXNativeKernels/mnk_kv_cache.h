@@ -23,7 +23,7 @@ typedef struct mnk_kv_cache_view {
   uint32_t latent_dim;
 } mnk_kv_cache_view;
 
-// One u32 per source token: `list`, or a u32 tensor that the kernel reads.
+// One u32 per token that is stored: `list`, or a u32 tensor that the kernel reads.
 typedef struct mnk_row_indices {
   const uint32_t* MNK_NULLABLE list;
   size_t list_count;

@@ -61,7 +61,7 @@ typedef struct mnk_kv_cache_dequantize {
   uint64_t position;              // of the first token read
   mnk_tensor* MNK_NULLABLE keys;  // f32, f16 or bf16, both alike, for the same tokens; at least one of them
   mnk_tensor* MNK_NULLABLE values;
-  mnk_kv_layout layout;  // of keys and values; 0 is token-major
+  mnk_kv_layout layout;  // of keys and values; 0 is token-major. Sequences of a first axis follow each other
   mnk_kv_domain domain;
 } mnk_kv_cache_dequantize;
 

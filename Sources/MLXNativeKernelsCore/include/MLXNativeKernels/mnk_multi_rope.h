@@ -24,7 +24,7 @@ typedef enum MNK_CLOSED(mnk_rotary_other_axis) { MNK_OTHER_AXIS_0 = 0, MNK_OTHER
 
 typedef struct mnk_yarn {
   uint64_t original_context;
-  float extension_factor;  // from 0 to 1
+  float extension_factor;  // from 0, which only scales positions, to 1, which most models have
   float attention_factor;
   float beta_fast;       // 32 for most models; greater than beta_slow unless extension_factor is 0
   float beta_slow;       // 1 for most models
