@@ -258,7 +258,7 @@ Target flashDecodeTarget() {
                                   "partial_stats is missing",
                                   "the number is not a kernel of FlashDecode",
                                   "the number is not a way of merging"},
-                                 attendedCacheRules(), quantizedKVCacheRules(), flashDecodeRules()),
+                                 attendedCacheRules(), quantizedKVCacheRules(), queryRules(), attentionRules()),
           .make = makeOpCase<FlashDecodeFuzz>};
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Ops/FlashDecode/AttentionShape.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"

@@ -153,8 +153,7 @@ Result<void> AttentionCache::State::checkViews(const ResolvedStep& resolved) con
     const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = storage.view()};
     MNK_TRY(checkRules(cacheSourceRules(), stored, resolved.call()));
   }
-  if (resolved.attends())
-    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries, .over = {}}, resolved.call()));
+  if (resolved.attends()) MNK_TRY(checkRules(queryRules(), step.queries, resolved.call()));
   if (resolved.kind == Kind::appendAndAttend) MNK_TRY(checkTokens(resolved));
   if (resolved.rotary && descriptor.latentDim != 0) return latentRotation(descriptor.latentDim);
   return {};

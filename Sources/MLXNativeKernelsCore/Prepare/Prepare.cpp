@@ -161,8 +161,8 @@ class Preparing {
           const uint64_t least = std::max(rows, kMinMeasured);
           for (uint64_t length = cache.descriptor().capacity; length >= least; length /= kMeasuredDistance) {
             MNK_TRY(auto op, attention(cache, sequences, rows, length));
-            MNK_TRY(checkRules(op));
-            const FlashDecodeWorkload workload = workloadOf(op, device_->probe());
+            MNK_TRY(const auto shape, AttentionShape::of(op));
+            const FlashDecodeWorkload workload = workloadOf(shape, device_->probe());
             if (rows > FlashDecode::kRowsPerPass && !workload.isPrompt) continue;  // several passes, measured as such
             auto& ops = workloads[workload];
             if (ops.size() < kMaxCaches) ops.push_back(std::move(op));

@@ -32,4 +32,5 @@
 #include "Support/IntervalSet.cpp"
 #include "Support/Rule.cpp"
 #include "Support/TemporaryFile.cpp"
+#include "Ops/FlashDecode/FlashDecodeRules.cpp"
 #pragma clang attribute pop

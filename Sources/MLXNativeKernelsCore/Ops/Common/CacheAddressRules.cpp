@@ -165,7 +165,8 @@ constexpr Rule<Op> kAddressRules[] = {
                            op.sourceIsRing ? "of a ring" : "with the offset"),
                "Pass a smaller offset or fewer tokens, or a longer source."),
 
-    INVALID_IF(!hasRoomForPinned(op.into), "the cache has no room for its pinned slots", pinnedText(op.into),
+    INVALID_IF(!hasRoomForPinned(SlotExtents::of(op.into)), "the cache has no room for its pinned slots",
+               pinnedText(SlotExtents::of(op.into)),
                "fewer pinned slots than the ring's capacity, and none in a linear cache",
                "Pin fewer slots, or make the cache a larger ring."),
 };
@@ -242,13 +243,13 @@ bool areValuesLikeKeys(const KVCacheView& cache) {
          values.sequences() == cache.sequences();
 }
 
-bool hasRoomForPinned(const KVCacheView& cache) {
-  return cache.pinned == 0 || (cache.wrap == KVWrap::ring && cache.pinned < cache.capacity());
+bool hasRoomForPinned(const SlotExtents& cache) {
+  return cache.pinned == 0 || (cache.wrap == KVWrap::ring && cache.pinned < cache.capacity);
 }
 
-std::string pinnedText(const KVCacheView& cache) {
+std::string pinnedText(const SlotExtents& cache) {
   return fmt::format("{} pinned slots in a {} of {}", cache.pinned,
-                     cache.wrap == KVWrap::ring ? "ring" : "linear cache", cache.capacity());
+                     cache.wrap == KVWrap::ring ? "ring" : "linear cache", cache.capacity);
 }
 
 HeadsView sourceOf(const HeadsView& view, KVLayout layout) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {
@@ -49,7 +50,7 @@ KVCacheView valuesOf(const KVCacheView& cache);
 // Whether the cache's values match its keys except for the head dim.
 bool areValuesLikeKeys(const KVCacheView& cache);
 // Whether the number of pinned slots is valid: none, or fewer than the capacity of a ring.
-bool hasRoomForPinned(const KVCacheView& cache);
-std::string pinnedText(const KVCacheView& cache);  // "2 pinned slots in a ring of 2"
+bool hasRoomForPinned(const SlotExtents& cache);
+std::string pinnedText(const SlotExtents& cache);  // "2 pinned slots in a ring of 2"
 
 }  // namespace mnk

@@ -18,75 +18,57 @@ namespace mnk {
 
 namespace {
 
-using Op = FlashDecode;
-
 bool isAligned(const Tensor& tensor) {
   return tensor.range().begin % 16 == 0;
 }
 
-// Where the vectors of the queries lie, in their tensor or in scratch memory.
-HeadsView::Strides queryStrides(const Op& op, const FlashDecodeLayout& layout) {
-  HeadsView::Strides strides = op.queries.resolved();
-  if (!layout.scratchQueries) return strides;
-  strides.offset = layout.scratchQueries->offset / byteSize(op.queries.tensor.dtype());
-  strides.headStride = strides.headDim;
-  strides.tokenStride = strides.heads * strides.headDim;
-  strides.sequenceStride = strides.tokens * strides.tokenStride;
-  return strides;
+bool areQueriesAligned(const AttentionShape& shape, uint64_t elements) {
+  if (!shape.scratchQueries) return elementAlignment(shape.queryView, elements) == elements;
+  return (shape.queries.offset | shape.queries.headDim) % elements == 0;
 }
 
-bool areQueriesAligned(const Op& op, const FlashDecodeLayout& layout, uint64_t elements) {
-  if (!layout.scratchQueries) return elementAlignment(op.queries, elements) == elements;
-  const HeadsView::Strides strides = queryStrides(op, layout);
-  return (strides.offset | strides.headDim) % elements == 0;
-}
-
-FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
-  const KVCacheView slots = cacheOf(op);
+FlashDecodeParams paramsOf(const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
+  const AttentionShape& shape = *layout.shape;
+  const AttentionOptions& options = shape.options;
   const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };  // the rules bound every extent
-  const bool isHeadMajor = slots.layout == KVLayout::headMajor;
-  const HeadsView::Strides queries = queryStrides(op, layout);
-  const double scale =
-      op.options.scale != 0 ? double{op.options.scale} : 1 / std::sqrt(static_cast<double>(layout.keyDim));
-  FlashDecodeParams params{
-      .finish = layout.finish(slots.heads()),
-      .group = narrow(layout.group),
-      .sequences = narrow(pass.sequences.size()),
-      .rows = narrow(pass.rows),
-      .firstRow = narrow(pass.firstRow),
-      .allRows = narrow(layout.queries.rows),
-      .firstSequence = narrow(pass.firstSequence),
-      .rowGroups = narrow(layout.rowGroups(pass.rows)),
-      .splits = layout.splits,
-      .capacity = narrow(slots.capacity()),
-      .pinned = slots.pinned,
-      .slotStride = narrow(isHeadMajor ? 1 : slots.heads()),
-      .cacheHeadStride = narrow(isHeadMajor ? slots.capacity() : 1),
-      .isCausal = op.options.isCausal,
-      .window = op.options.window,
-      .queryScale = static_cast<float>(op.options.softcap != 0 ? scale : scale * std::numbers::log2e),
-      .softcap = op.options.softcap,
-      .keyInverseRoot = inverseRootOf(layout.keyDim),
-      .keyScaleFactor = 1,
-      .valueScaleFactor = 1,
-      .keyCodeBytes = narrow(layout.keyDim * byteSize(slots.keys.dtype())),
-      .valueCodeBytes = narrow(layout.valueDim * byteSize(slots.keys.dtype())),
-      .maskRowStride = 0,
-      .maskHeadStride = 0,
-      .maskSequenceStride = 0,
-      .querySequenceStride = queries.sequenceStride,
-      .queryRowStride = queries.tokenStride,
-      .queryHeadStride = queries.headStride};
-  if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    params.keyScaleFactor = quantized->keys.codec.scaleFactor;
-    params.valueScaleFactor = quantized->values->codec.scaleFactor;
-    params.keyCodeBytes = narrow(quantized->keys.vectorSizes().codeBytes);
-    params.valueCodeBytes = narrow(quantized->values->vectorSizes().codeBytes);
+  const bool isHeadMajor = shape.slots.layout == KVLayout::headMajor;
+  const double scale = options.scale != 0 ? double{options.scale} : 1 / std::sqrt(static_cast<double>(shape.keyDim));
+  FlashDecodeParams params{.finish = layout.finish(),
+                           .group = narrow(shape.group()),
+                           .sequences = narrow(pass.sequences.size()),
+                           .rows = narrow(pass.rows),
+                           .firstRow = narrow(pass.firstRow),
+                           .allRows = narrow(shape.queries.tokens),
+                           .firstSequence = narrow(pass.firstSequence),
+                           .rowGroups = narrow(layout.rowGroups(pass.rows)),
+                           .splits = layout.splits,
+                           .capacity = narrow(shape.slots.capacity),
+                           .pinned = narrow(shape.slots.pinned),
+                           .slotStride = narrow(isHeadMajor ? 1 : shape.slots.heads),
+                           .cacheHeadStride = narrow(isHeadMajor ? shape.slots.capacity : 1),
+                           .isCausal = options.isCausal,
+                           .window = options.window,
+                           .queryScale = static_cast<float>(options.softcap != 0 ? scale : scale * std::numbers::log2e),
+                           .softcap = options.softcap,
+                           .keyInverseRoot = inverseRootOf(shape.keyDim),
+                           .keyScaleFactor = 1,
+                           .valueScaleFactor = 1,
+                           .keyCodeBytes = narrow(shape.keyVector.codeBytes),
+                           .valueCodeBytes = narrow(shape.valueVector.codeBytes),
+                           .maskRowStride = 0,
+                           .maskHeadStride = 0,
+                           .maskSequenceStride = 0,
+                           .querySequenceStride = shape.queries.sequenceStride,
+                           .queryRowStride = shape.queries.tokenStride,
+                           .queryHeadStride = shape.queries.headStride};
+  if (shape.quantized) {
+    params.keyScaleFactor = shape.quantized->keys.codec.scaleFactor;
+    params.valueScaleFactor = shape.quantized->values->codec.scaleFactor;
   }
-  if (op.options.mask) {
-    const Shape& shape = op.options.mask->shape();
-    const uint32_t rank = shape.rank();
-    const auto extent = [&](uint32_t fromEnd) { return rank >= fromEnd ? shape[rank - fromEnd] : 1; };
+  if (options.mask) {
+    const Shape& mask = options.mask->shape();
+    const uint32_t rank = mask.rank();
+    const auto extent = [&](uint32_t fromEnd) { return rank >= fromEnd ? mask[rank - fromEnd] : 1; };
     const uint64_t keys = extent(1);
     if (extent(2) != 1) params.maskRowStride = keys;
     if (extent(3) != 1) params.maskHeadStride = keys * extent(2);
@@ -95,71 +77,73 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
   return params;
 }
 
-std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout& layout) {
-  const KVCacheView slots = cacheOf(op);
-  const QuantizedKVCacheView* quantized = quantizedOf(op);
+std::vector<FunctionConstant> constantsOf(const FlashDecodeLayout& layout) {
+  const AttentionShape& shape = *layout.shape;
+  const AttentionOptions& options = shape.options;
+  const QuantizedKVCacheView* quantized = shape.quantized;
   // A split that another dispatch merges is stored as partials, whatever the op's results are.
   const bool isSplit = layout.splits > 1 && !layout.mergesInKernel;
   std::vector<FunctionConstant> constants = isSplit
                                                 ? finishConstants({.partials = AttentionPartials{}}, quantized, false)
-                                                : finishConstants(op.results, quantized, op.options.sinks.has_value());
-  const DType cacheType = denseType(op).value_or(DType::f32);  // codes have none
+                                                : finishConstants(shape.results, quantized, options.sinks.has_value());
+  const DType cacheType = shape.denseType.value_or(DType::f32);  // codes have none
   const auto bitsOf = [&](const QuantizedKVPlane* plane) {
     return plane && !plane->isDense() ? plane->codec.bits : uint32_t{4};
   };
   // A ring is out of order once it has wrapped. A specialized kernel for the time before would have to be replaced
   // then, which would compile a kernel in the middle of a generation.
-  const bool isInOrder = slots.layout == KVLayout::headMajor && slots.wrap == KVWrap::linear;
-  const DType maskType = op.options.mask ? op.options.mask->dtype() : DType::f32;
+  const bool isInOrder = shape.slots.layout == KVLayout::headMajor && shape.slots.wrap == KVWrap::linear;
+  const DType maskType = options.mask ? options.mask->dtype() : DType::f32;
   constants.insert(
       constants.end(),
       {{kKVCodecKeyBits, bitsOf(quantized ? &quantized->keys : nullptr)},
        {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
        {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
        {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
-       {kKVCodecKeyDim, quantized && !quantized->keys.isDense() ? static_cast<uint32_t>(layout.keyDim) : 0},
+       {kKVCodecKeyDim, quantized && !quantized->keys.isDense() ? static_cast<uint32_t>(shape.keyDim) : 0},
        {kKVCodecHasQuantizedKeys, quantized && !quantized->keys.isDense()},
        {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
-       {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
+       {kFlashDecodeQueryType, static_cast<uint32_t>(shape.queryView.tensor.dtype())},
        {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
-       {kFlashDecodeIsAligned, isAligned(slots.keys) && (!slots.values || isAligned(*slots.values)) &&
-                                   (!layout.usesMatrices || areQueriesAligned(op, layout, 8))},
-       {kFlashDecodeIsVectorized, areQueriesAligned(op, layout, 4)},
-       {kFlashDecodeHasMask, op.options.mask.has_value()},
-       {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
-       {kFlashDecodeHasSoftcap, op.options.softcap != 0},
+       {kFlashDecodeIsAligned, isAligned(*shape.keyPlane) && (!shape.valuePlane || isAligned(*shape.valuePlane)) &&
+                                   (!layout.usesMatrices() || areQueriesAligned(shape, 8))},
+       {kFlashDecodeIsVectorized, areQueriesAligned(shape, 4)},
+       {kFlashDecodeHasMask, options.mask.has_value()},
+       {kFlashDecodeHasSlopes, options.slopes.has_value()},
+       {kFlashDecodeHasSoftcap, options.softcap != 0},
        {kFlashDecodeIsSplit, isSplit},
        {kFlashDecodeMergesInKernel, layout.mergesInKernel},
        {kFlashDecodeIsInOrder, isInOrder},
        {kFlashDecodeHasTokens, layout.rows > 1},
        {kFlashDecodeIsPadded, layout.isPadded()},
-       {kFlashDecodeSeesPinned, seesPinned(op)},
-       {kFlashDecodeIsRagged, isRagged(op)}});
+       {kFlashDecodeSeesPinned, shape.seesPinned()},
+       {kFlashDecodeIsRagged, shape.isRagged}});
   if (!layout.usesVectors()) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
-  if (layout.usesMatrices) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
+  if (layout.usesMatrices()) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
   if (layout.usesPrefill()) constants.push_back({kFlashDecodeSimdgroupsPerRow, layout.prefill.parts});
-  if (!layout.usesMatrices) constants.push_back({kFlashDecodeIsOneTensor, isOneTensor(op)});
+  if (!layout.usesMatrices()) constants.push_back({kFlashDecodeIsOneTensor, shape.isOneTensor});
   return constants;
 }
 
 // The bytes of a pass in results, for vectors of this size.
 std::vector<Region> passRegions(const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t bytesPerVector) {
-  const uint64_t rowBytes = layout.queries.heads * bytesPerVector;
+  const HeadsView::Strides& queries = layout.shape->queries;
+  const uint64_t rowBytes = queries.heads * bytesPerVector;
   std::vector<Region> regions;
   for (const auto& [first, rows] : pass.joinedRuns()) {
     regions.push_back(
         {.offset = first * rowBytes, .rowBytes = rows * rowBytes, .rowStride = rows * rowBytes, .rows = 1});
   }
   if (!regions.empty()) return regions;
-  return {{.offset = (pass.firstSequence * layout.queries.rows + pass.firstRow) * rowBytes,
+  return {{.offset = (pass.firstSequence * queries.tokens + pass.firstRow) * rowBytes,
            .rowBytes = pass.rows * rowBytes,
-           .rowStride = layout.queries.rows * rowBytes,
+           .rowStride = queries.tokens * rowBytes,
            .rows = pass.sequences.size()}};
 }
 
 // Binds only the queries of a pass, to which kernel offsets are relative; or all queries, if the pass is ragged.
-Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
-  HeadsView::Strides strides = queryStrides(op, layout);
+Binding queriesOf(const AttentionShape& shape, const FlashDecodePass& pass) {
+  HeadsView::Strides strides = shape.queries;
   if (pass.runs.empty()) {
     strides.offset += pass.firstSequence * strides.sequenceStride + pass.firstRow * strides.tokenStride;
     strides.sequences = pass.sequences.size();
@@ -167,7 +151,7 @@ Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   }
   const ElementRun all{0, strides.headDim};
   const auto bound = [&](const HeadsView::Strides& places) {
-    return bindingOf(kFlashDecodeQueries, HeadsView(op.queries.tensor, places), {&all, 1}, Access::read);
+    return bindingOf(kFlashDecodeQueries, HeadsView(shape.queryView.tensor, places), {&all, 1}, Access::read);
   };
   Binding binding = bound(strides);
   if (!pass.runs.empty()) binding.reads.clear();
@@ -179,41 +163,40 @@ Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
     for (Region& region : own.reads) region.offset += own.offset - binding.offset;
     binding.reads.insert(binding.reads.end(), own.reads.begin(), own.reads.end());
   }
-  if (!layout.scratchQueries) return binding;
+  if (!shape.scratchQueries) return binding;
   binding.buffer = nullptr;
-  binding.offset = strides.offset * byteSize(op.queries.tensor.dtype());
+  binding.offset = strides.offset * byteSize(shape.queryView.tensor.dtype());
   return binding;
 }
 
-void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
-  const KVCacheView slots = cacheOf(op);
+void bindCache(Dispatch& dispatch, const AttentionShape& shape, const FlashDecodePass& pass) {
   const auto bindReads = [&](uint32_t index, const Tensor& tensor, std::vector<Region> reads) {
     Binding binding = Binding::whole(index, tensor, Access::read);
     binding.reads = std::move(reads);
     dispatch.buffers.push_back(std::move(binding));
   };
-  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  const QuantizedKVCacheView* quantized = shape.quantized;
   if (!quantized) {
     std::vector<Region> keys, values;
-    pass.addDenseReads(op, true, keys);
-    pass.addDenseReads(op, false, values);
-    bindReads(kFlashDecodeKeys, slots.keys, std::move(keys));
-    bindReads(kFlashDecodeValues, slots.values.value_or(slots.keys), std::move(values));
+    pass.addDenseReads(shape, true, keys);
+    pass.addDenseReads(shape, false, values);
+    bindReads(kFlashDecodeKeys, *shape.keyPlane, std::move(keys));
+    bindReads(kFlashDecodeValues, shape.valuePlane ? *shape.valuePlane : *shape.keyPlane, std::move(values));
     return;
   }
   const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t vectorBytes) {
     std::vector<Region> reads;
-    pass.addReads(op, vectorBytes, reads);
+    pass.addReads(shape, vectorBytes, reads);
     bindReads(index, tensor, std::move(reads));
   };
-  const auto bindPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales, uint32_t means) {
-    const KVCodecSizes vector = plane.vectorSizes();
+  const auto bindPlane = [&](const QuantizedKVPlane& plane, const KVCodecSizes& vector, uint32_t codes, uint32_t scales,
+                             uint32_t means) {
     bind(codes, plane.codes, vector.codeBytes);
     if (!plane.isDense()) bind(scales, plane.scales, vector.scaleBytes);
     if (plane.means) dispatch.buffers.push_back(Binding::whole(means, *plane.means, Access::read));
   };
-  bindPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans);
-  bindPlane(*quantized->values, kFlashDecodeValues, kFlashDecodeValueScales, kFlashDecodeValueMeans);
+  bindPlane(quantized->keys, shape.keyVector, kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans);
+  bindPlane(*quantized->values, shape.valueVector, kFlashDecodeValues, kFlashDecodeValueScales, kFlashDecodeValueMeans);
   if (quantized->keys.channelScales) {
     dispatch.buffers.push_back(Binding::whole(kFlashDecodeChannelScales, *quantized->keys.channelScales, Access::read));
   }
@@ -224,33 +207,34 @@ void bindOption(Dispatch& dispatch, uint32_t index, const std::optional<Tensor>&
 }
 
 // Sums and stats of splits.
-std::pair<MemoryPart, MemoryPart> splitsOf(const Op& op, const FlashDecodeLayout& layout) {
-  return splitBindings(op.scratch, layout.scratchBeforeSplits(), layout.sumsBytes(), layout.statsBytes());
+std::pair<MemoryPart, MemoryPart> splitsOf(const FlashDecodeLayout& layout) {
+  return splitBindings(layout.shape->scratch, layout.scratchBeforeSplits(), layout.sumsBytes(), layout.statsBytes());
 }
 
 // `firstCount` is where the counts of the pass start in zeroed memory.
-Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t firstCount) {
+Dispatch makePass(const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t firstCount) {
+  const AttentionShape& shape = *layout.shape;
   Dispatch dispatch;
-  dispatch.kind = Op::name;
+  dispatch.kind = FlashDecode::name;
   dispatch.kernel.function = layout.function();
-  dispatch.kernel.constants = constantsOf(op, layout);
-  dispatch.inlines.push_back(InlineBytes::of(kFlashDecodeParams, paramsOf(op, layout, pass)));
+  dispatch.kernel.constants = constantsOf(layout);
+  dispatch.inlines.push_back(InlineBytes::of(kFlashDecodeParams, paramsOf(layout, pass)));
   dispatch.inlines.push_back(InlineBytes::ofAll(kFlashDecodeSequences, pass.sequences));
   if (!pass.runs.empty()) dispatch.inlines.push_back(InlineBytes::ofAll(kFlashDecodeRuns, pass.runs));
-  dispatch.buffers.push_back(queriesOf(op, layout, pass));
-  bindCache(dispatch, op, pass);
-  bindOption(dispatch, kFlashDecodeMask, op.options.mask);
-  bindOption(dispatch, kFlashDecodeSlopes, op.options.slopes);
+  dispatch.buffers.push_back(queriesOf(shape, pass));
+  bindCache(dispatch, shape, pass);
+  bindOption(dispatch, kFlashDecodeMask, shape.options.mask);
+  bindOption(dispatch, kFlashDecodeSlopes, shape.options.slopes);
   const auto regions = [&](uint64_t bytesPerVector) { return passRegions(layout, pass, bytesPerVector); };
   if (layout.splits > 1) {
-    const auto [sums, stats] = splitsOf(op, layout);
+    const auto [sums, stats] = splitsOf(layout);
     const uint32_t sumsIndex = layout.mergesInKernel ? kFlashDecodePartSums : kFlashDecodeSums;
     const uint32_t statsIndex = layout.mergesInKernel ? kFlashDecodePartStats : kFlashDecodeStats;
-    bindTo(dispatch, sumsIndex, sums, regions(layout.splits * layout.valueDim * sizeof(float)), Access::write);
+    bindTo(dispatch, sumsIndex, sums, regions(layout.splits * shape.valueDim * sizeof(float)), Access::write);
     bindTo(dispatch, statsIndex, stats, regions(layout.splits * 2 * sizeof(float)), Access::write);
   }
   if (layout.mergesInKernel) {
-    const std::vector<Region> counts = {{.offset = 0, .rowBytes = layout.countBytes(op, pass)}};
+    const std::vector<Region> counts = {{.offset = 0, .rowBytes = layout.countBytes(pass)}};
     dispatch.buffers.push_back({.index = kFlashDecodeArrived,
                                 .buffer = nullptr,
                                 .offset = firstCount,
@@ -260,141 +244,91 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
                                 .isZeroed = true});
   }
   if (layout.splits == 1 || layout.mergesInKernel) {
-    bindOption(dispatch, kFlashDecodeSinks, op.options.sinks);
-    bindResults(dispatch, op.results, layout.valueDim, regions);
+    bindOption(dispatch, kFlashDecodeSinks, shape.options.sinks);
+    bindResults(dispatch, shape.results, shape.valueDim, regions);
   }
-  dispatch.threadgroupMemory.push_back({0, layout.threadgroupBytes(op, layout.simdgroups)});
+  dispatch.threadgroupMemory.push_back({0, layout.threadgroupBytes(layout.simdgroups)});
   dispatch.grid = {.unit = Grid::Unit::threadgroups,
-                   .extent = {layout.splits, static_cast<uint32_t>(slotsOf(op).heads),
+                   .extent = {layout.splits, static_cast<uint32_t>(shape.slots.heads),
                               static_cast<uint32_t>(layout.rowGroups(pass))},
                    .threadgroup = {32 * layout.simdgroups, 1, 1},
                    // A pipeline that needs many registers may allow fewer threads. Simdgroups that share rows must stay
                    // in one threadgroup.
                    .minThreads = 32 * std::max(layout.prefill.parts, 1u),
                    .isShared = layout.usesPrefill()};
-  layout.addRepeatedReads(op, pass, dispatch);
+  layout.addRepeatedReads(pass, dispatch);
   return dispatch;
 }
 
-Plan emptyPlan() {
-  return {.op = std::string(Op::name), .dispatches = {}};
-}
-
-Plan makePlan(const Op& op, const FlashDecodeLayout& layout) {
-  Plan plan = emptyPlan();
-  for (const FlashDecodePass& pass : layout.passes) {
-    plan.dispatches.push_back(makePass(op, layout, pass, plan.zeroedBytes));
-    plan.zeroedBytes += layout.countBytes(op, pass);
-  }
-  plan.scratchBytes = layout.scratchBeforeSplits();
-  if (layout.splits == 1) return plan;
-  if (!op.scratch) plan.scratchBytes += layout.sumsBytes() + layout.statsBytes();
-  if (layout.mergesInKernel) return plan;
-  const auto [sums, stats] = splitsOf(op, layout);
-  plan.dispatches.push_back(makeReduce(
-      {.kind = Op::name,
-       .rows = layout.queries.vectors(),
-       .parts = layout.splits,
-       .rowStride = layout.splits,
-       .partStride = 1,
-       .simdgroups = layout.tuning.reduceSimdgroups,
-       .finish = finishOf(layout.queries.heads, slotsOf(op).heads, layout.valueDim, finishChunks(layout.valueDim)),
-       .sums = sums,
-       .stats = stats,
-       .quantized = quantizedOf(op),
-       .sinks = op.options.sinks,
-       .results = op.results}));
-  return plan;
-}
-
-Result<void> checkScratch(const Op& op, const FlashDecodeLayout& layout) {
+Result<void> checkScratch(const FlashDecodeLayout& layout) {
+  const std::optional<Tensor>& scratch = layout.shape->scratch;
   const uint64_t needed = layout.splits > 1 ? layout.sumsBytes() + layout.statsBytes() : 0;
-  if (!op.scratch || (op.scratch->byteCount() >= needed && isAligned(*op.scratch))) return {};
-  return Error{.op = std::string(Op::name),
+  if (!scratch || (scratch->byteCount() >= needed && isAligned(*scratch))) return {};
+  return Error{.op = std::string(FlashDecode::name),
                .what = "there is too little scratch memory",
-               .got = op.scratch->text(),
+               .got = scratch->text(),
                .expected = fmt::format("u8 [{}], at a multiple of 16 bytes", needed),
                .fix = "Make it as long as the plan's scratchBytes, or leave it out."};
 }
 
-Error noMatrices() {
-  return Error{.code = ErrorCode::unsupported,
-               .op = std::string(Op::name),
-               .what = "the device cannot run the matrix kernel",
-               .got = "no device, the Host device, or a GPU whose layout of simdgroup matrices is not known",
-               .expected = "a GPU on which a lane holds two neighbors of a row of an 8 x 8 matrix",
-               .fix = "Use automatic."};
+Plan planOf(const FlashDecodeLayout& layout) {
+  const AttentionShape& shape = *layout.shape;
+  Plan plan{.op = std::string(FlashDecode::name), .dispatches = {}};
+  for (const FlashDecodePass& pass : layout.passes) {
+    plan.dispatches.push_back(makePass(layout, pass, plan.zeroedBytes));
+    plan.zeroedBytes += layout.countBytes(pass);
+  }
+  plan.scratchBytes = layout.scratchBeforeSplits();
+  if (layout.splits == 1) return plan;
+  if (!shape.scratch) plan.scratchBytes += layout.sumsBytes() + layout.statsBytes();
+  if (layout.mergesInKernel) return plan;
+  const auto [sums, stats] = splitsOf(layout);
+  plan.dispatches.push_back(makeReduce(
+      {.kind = FlashDecode::name,
+       .rows = shape.queryVectors(),
+       .parts = layout.splits,
+       .rowStride = layout.splits,
+       .partStride = 1,
+       .simdgroups = layout.tuning.reduceSimdgroups,
+       .finish = finishOf(shape.queries.heads, shape.slots.heads, shape.valueDim, finishChunks(shape.valueDim)),
+       .sums = sums,
+       .stats = stats,
+       .quantized = shape.quantized,
+       .sinks = shape.options.sinks,
+       .results = shape.results}));
+  return plan;
 }
 
-Error noOrder() {
-  return Error{.code = ErrorCode::unsupported,
-               .op = std::string(Op::name),
-               .what = "in-kernel merging needs device-scope memory fences",
-               .got = "a library of kernels that was compiled without fences for the device, or an unknown device",
-               .expected = "kernels that were compiled in language version 3.2 or newer",
-               .fix = "Use automatic."};
-}
-
-bool isEmpty(const Op& op) {
-  return queryShape(op.queries).vectors() == 0;
-}
-
-MeasuredChoice measuredFor(const Op& op, const DeviceProfile& profile) {
-  if (!profile.measuredTuning) return std::nullopt;
-  return profile.measuredTuning->find(workloadOf(op, profile));
-}
-
-// Plans a valid, non-empty op.
-Result<Plan> planOn(const Op& op, const DeviceProfile& profile, const std::optional<ScratchQueries>& queries = {}) {
-  MNK_TRY(auto layout, layoutFor(op, profile));
-  layout.scratchQueries = queries;
-  MNK_TRY(checkScratch(op, layout));
-  return makePlan(op, layout);
+// `layoutOf` returns the layout of a shape.
+template <typename LayoutOf>
+Result<Plan> planned(const FlashDecode& op, const std::optional<ScratchQueries>& queries, const LayoutOf& layoutOf) {
+  return guarded(FlashDecode::name, [&]() -> Result<Plan> {
+    MNK_TRY(const auto shape, AttentionShape::of(op, queries));
+    if (shape.queryVectors() == 0) return Plan{.op = std::string(FlashDecode::name), .dispatches = {}};
+    MNK_TRY(const auto layout, layoutOf(shape));
+    MNK_TRY(checkScratch(layout));
+    return planOf(layout);
+  });
 }
 
 }  // namespace
 
-Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice) {
-  const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
-  if (!choice) choice = measuredFor(op, profile);
-  if (!hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
-  if (!profile.ordersThreadgroups && op.options.merge == FlashDecodeMerge::inKernel) return noOrder();
-  // A measured choice applies only to the kernel that it was measured with.
-  if (choice && !canFollow(op, profile, *choice)) choice.reset();
-  return FlashDecodeLayout::of(op, profile, choice);
-}
-
-Result<Plan> planAs(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice) {
-  MNK_TRY(auto layout, layoutFor(op, profile, choice));
-  return makePlan(op, layout);
-}
-
 Result<Plan> plan(const FlashDecode& op, const DeviceProfile& profile) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
-    MNK_TRY(checkRules(op));
-    return isEmpty(op) ? emptyPlan() : planOn(op, profile);
+  return planned(op, {}, [&](const AttentionShape& shape) { return layoutFor(shape, profile); });
+}
+
+Result<Plan> plan(const FlashDecode& op, const std::optional<ScratchQueries>& queries, Device* device) {
+  return planned(op, queries, [&](const AttentionShape& shape) {
+    return device ? layoutFor(shape, *device) : layoutFor(shape, DeviceProfile{});
   });
 }
 
 Result<Plan> plan(const FlashDecode& op, Device& device) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
-    MNK_TRY(checkRules(op));
-    return isEmpty(op) ? emptyPlan() : planOn(op, *profileFor(op, device));
-  });
+  return plan(op, {}, &device);
 }
 
-Result<Plan> plan(const FlashDecode& op, const ScratchQueries& queries, Device* device) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
-    MNK_TRY(checkRules(op));
-    return isEmpty(op) ? emptyPlan() : planOn(op, device ? *profileFor(op, *device) : DeviceProfile{}, queries);
-  });
-}
-
-std::shared_ptr<const DeviceProfile> profileFor(const FlashDecode& op, Device& device) {
-  auto profile = device.sharedProfile();
-  if (profile->matrixLayout != MatrixLayout::unknown) return profile;
-  const bool needsLayout = wantsPrefill(op, *profile) || wantsMatrices(op, *profile, measuredFor(op, *profile));
-  return needsLayout ? device.sharedProbe() : profile;
+Result<Plan> planAs(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice) {
+  return planned(op, {}, [&](const AttentionShape& shape) { return layoutFor(shape, profile, choice); });
 }
 
 }  // namespace mnk

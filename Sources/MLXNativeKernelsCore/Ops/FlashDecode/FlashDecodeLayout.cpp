@@ -6,7 +6,6 @@
 
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/VectorLanes.hpp"
-#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -23,21 +22,44 @@ uint64_t ceilDivide(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
 }
 
-std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPass) {
-  const uint64_t sequences = op.sequences.size(), longest = longestRows(op);
+Error noMatrices() {
+  return Error{.code = ErrorCode::unsupported,
+               .op = std::string(FlashDecode::name),
+               .what = "the device cannot run the matrix kernel",
+               .got = "no device, the Host device, or a GPU whose layout of simdgroup matrices is not known",
+               .expected = "a GPU on which a lane holds two neighbors of a row of an 8 x 8 matrix",
+               .fix = "Use automatic."};
+}
+
+Error noOrder() {
+  return Error{.code = ErrorCode::unsupported,
+               .op = std::string(FlashDecode::name),
+               .what = "in-kernel merging needs device-scope memory fences",
+               .got = "a library of kernels that was compiled without fences for the device, or an unknown device",
+               .expected = "kernels that were compiled in language version 3.2 or newer",
+               .fix = "Use automatic."};
+}
+
+MeasuredChoice measuredFor(const AttentionShape& shape, const DeviceProfile& profile) {
+  if (!profile.measuredTuning) return std::nullopt;
+  return profile.measuredTuning->find(workloadOf(shape, profile));
+}
+
+std::vector<FlashDecodePass> passesOf(const AttentionShape& shape, uint64_t rowsPerPass) {
+  const uint64_t sequences = shape.sequences.size();
   std::vector<uint64_t> firstRows;  // the first row of each sequence among all rows
-  if (isRagged(op)) {
+  if (shape.isRagged) {
     firstRows.push_back(0);
-    for (const AttendedSequence& attended : op.sequences) firstRows.push_back(firstRows.back() + attended.rows);
+    for (const AttendedSequence& attended : shape.sequences) firstRows.push_back(firstRows.back() + attended.rows);
   }
   std::vector<FlashDecodePass> passes;
   for (uint64_t sequence = 0; sequence < sequences; sequence += kSequencesPerPass) {
-    for (uint64_t row = 0; row < longest; row += rowsPerPass) {
+    for (uint64_t row = 0; row < shape.longestRows; row += rowsPerPass) {
       FlashDecodePass pass{.firstRow = row, .firstSequence = sequence, .sequences = {}};
       const uint64_t end = std::min(sequences, sequence + kSequencesPerPass);
       for (uint64_t index = sequence; index < end; ++index) {
-        const AttendedSequence& attended = op.sequences[index];
-        const uint64_t left = rowsOf(op, attended) - std::min(rowsOf(op, attended), row);
+        const AttendedSequence& attended = shape.sequences[index];
+        const uint64_t left = shape.rowsOf(attended) - std::min(shape.rowsOf(attended), row);
         if (left == 0) continue;
         const uint64_t rows = std::min(left, rowsPerPass);
         pass.rows = std::max(pass.rows, rows);
@@ -49,17 +71,17 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPas
                                .rows = static_cast<uint32_t>(rows),
                                .rowsLeft = static_cast<uint32_t>(left)});
         }
-        const AttendedKeys keys = keysOf(op, attended, row);
-        const KeyRange seen = keysSeen(op, keys, attended, row, rows);
-        pass.sequences.push_back(
-            {.sequence = static_cast<uint32_t>(numberOf(attended.sequence)),
-             .hidden = static_cast<uint32_t>(keys.hidden),
-             .rowsEnd = static_cast<int32_t>(firstPosition(op, attended) + static_cast<int64_t>(rowsOf(op, attended))),
-             .skipped = static_cast<uint32_t>(keys.skipped),
-             .start = static_cast<uint32_t>(keys.start),
-             .firstKey = static_cast<uint32_t>(seen.first),
-             .endKey = static_cast<uint32_t>(seen.end),
-             .splitKeys = 0});
+        const AttendedKeys keys = shape.keysOf(attended, row);
+        const KeyRange seen = shape.keysSeen(keys, attended, row, rows);
+        pass.sequences.push_back({.sequence = static_cast<uint32_t>(numberOf(attended.sequence)),
+                                  .hidden = static_cast<uint32_t>(keys.hidden),
+                                  .rowsEnd = static_cast<int32_t>(shape.firstPosition(attended) +
+                                                                  static_cast<int64_t>(shape.rowsOf(attended))),
+                                  .skipped = static_cast<uint32_t>(keys.skipped),
+                                  .start = static_cast<uint32_t>(keys.start),
+                                  .firstKey = static_cast<uint32_t>(seen.first),
+                                  .endKey = static_cast<uint32_t>(seen.end),
+                                  .splitKeys = 0});
       }
       if (pass.rows != 0) passes.push_back(std::move(pass));
     }
@@ -68,9 +90,46 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPas
 }
 
 // f16 tiles serve f16 and quantized caches, with f16 or bf16 queries.
-PrefillInstance prefillOf(const FlashDecode& op, uint32_t maxBlocks = UINT32_MAX) {
-  const bool isHalf = op.queries.tensor.dtype() != DType::f32 && denseType(op).value_or(DType::f16) == DType::f16;
-  return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf, latentDimOf(op) != 0, maxBlocks);
+PrefillInstance prefillOf(const AttentionShape& shape, uint32_t maxBlocks = UINT32_MAX) {
+  const bool isHalf =
+      shape.queryView.tensor.dtype() != DType::f32 && shape.denseType.value_or(DType::f16) == DType::f16;
+  return prefillInstance(shape.keyDim, shape.valueDim, isHalf, shape.isLatent(), maxBlocks);
+}
+
+bool wantsPrefill(const AttentionShape& shape, const FlashDecodeTuning& tuning, const MeasuredChoice& measured) {
+  const AttentionOptions& options = shape.options;
+  if (options.kernel != FlashDecodeKernel::automatic || options.merge == FlashDecodeMerge::inKernel) return false;
+  const uint64_t group = shape.isLatent() ? shape.group() : 1;
+  const uint32_t least = shape.isLatent() ? tuning.minLatentRows : tuning.minPrefillRows;
+  const bool isLong = shape.longestRows * group >= least;
+  if (!(measured ? measured->usesPrefill : isLong)) return false;
+  return prefillOf(shape, measured ? measured->rowsPerTile / 8 : UINT32_MAX).parts != 0;
+}
+
+bool wantsMatrices(const AttentionShape& shape, const FlashDecodeTuning& tuning, const MeasuredChoice& measured) {
+  if (!shape.canUseMatrices()) return false;
+  if (shape.options.kernel != FlashDecodeKernel::automatic) return shape.options.kernel == FlashDecodeKernel::matrix;
+  if (shape.queryView.tensor.dtype() == DType::f32) return false;  // halves do not have its precision
+  if (measured) return measured->usesMatrices;
+  if (shape.keyDim > tuning.matrixHeadDim) return false;
+  const uint64_t rows = shape.group() * std::min(shape.longestRows, FlashDecode::kRowsPerPass);
+  return rows >= (shape.quantized ? tuning.quantizedMatrixRows : tuning.denseMatrixRows);
+}
+
+AttentionKernel kernelOf(const FlashDecodeChoice& choice) {
+  if (choice.usesPrefill) return AttentionKernel::prefill;
+  return choice.usesMatrices ? AttentionKernel::matrix : AttentionKernel::vector;
+}
+
+AttentionKernel kernelOn(const AttentionShape& shape, const DeviceProfile& profile, const MeasuredChoice& measured) {
+  if (profile.matrixLayout == MatrixLayout::unknown) return AttentionKernel::vector;
+  return wantedKernel(shape, profile, measured);
+}
+
+bool mayMergeInKernel(const AttentionShape& shape, const DeviceProfile& profile, const MeasuredChoice& measured) {
+  if (shape.options.merge != FlashDecodeMerge::automatic) return shape.options.merge == FlashDecodeMerge::inKernel;
+  if (measured) return measured->mergesInKernel;
+  return tuningFor(profile).maxInKernelSplits > 1;
 }
 
 // Whether the matrix kernel needs a table for the plane.
@@ -90,21 +149,20 @@ std::vector<ElementRun> FlashDecodePass::joinedRuns() const {
   return joined;
 }
 
-void FlashDecodePass::addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const {
+void FlashDecodePass::addReads(const AttentionShape& shape, uint64_t vectorBytes, std::vector<Region>& regions) const {
   for (size_t i = 0; i < sequences.size(); ++i) {
-    const AttendedSequence& attended = this->attended(op, i);
-    const SlotRuns slots = keysOf(op, attended, firstRow).slots(sequences[i].firstKey, sequences[i].endKey);
-    addSlotRegions(regions, slotsOf(op), numberOf(attended.sequence), slots, vectorBytes);
+    const AttendedSequence& attended = this->attended(shape, i);
+    const SlotRuns slots = shape.keysOf(attended, firstRow).slots(sequences[i].firstKey, sequences[i].endKey);
+    addSlotRegions(regions, shape.slots, numberOf(attended.sequence), slots, vectorBytes);
   }
 }
 
-void FlashDecodePass::addDenseReads(const FlashDecode& op, bool areKeys, std::vector<Region>& regions) const {
-  const uint64_t size = byteSize(cacheOf(op).keys.dtype());
-  const uint64_t bytes = (areKeys ? keyDimOf(op) : valueDimOf(op)) * size;
-  if (!isOneTensor(op)) return addReads(op, bytes, regions);
-  const uint64_t vectorBytes = queryDimOf(op) * size;
+void FlashDecodePass::addDenseReads(const AttentionShape& shape, bool areKeys, std::vector<Region>& regions) const {
+  const uint64_t bytes = (areKeys ? shape.keyVector : shape.valueVector).codeBytes;
+  if (!shape.isOneTensor) return addReads(shape, bytes, regions);
+  const uint64_t vectorBytes = shape.keyVector.codeBytes + shape.valueVector.codeBytes;
   std::vector<Region> whole;
-  addReads(op, vectorBytes, whole);
+  addReads(shape, vectorBytes, whole);
   for (const Region& region : whole) {
     for (uint64_t row = 0; row < region.rows; ++row) {
       regions.push_back({.offset = region.offset + row * region.rowStride + (areKeys ? vectorBytes - bytes : 0),
@@ -115,84 +173,63 @@ void FlashDecodePass::addDenseReads(const FlashDecode& op, bool areKeys, std::ve
   }
 }
 
-bool mayUseMatrices(const FlashDecode& op) {
-  // Halves do not have the precision of f32.
-  return canUseMatrices(op) && op.queries.tensor.dtype() != DType::f32;
-}
-
-bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
-  if (op.options.kernel != FlashDecodeKernel::automatic) {
-    return canUseMatrices(op) && op.options.kernel == FlashDecodeKernel::matrix;
-  }
-  if (!mayUseMatrices(op)) return false;
-  if (measured) return measured->usesMatrices;
-  const QueryShape queries = queryShape(op.queries);
-  const uint64_t rows = queries.heads / slotsOf(op).heads * std::min(longestRows(op), FlashDecode::kRowsPerPass);
+AttentionKernel wantedKernel(const AttentionShape& shape, const DeviceProfile& profile,
+                             const MeasuredChoice& measured) {
   const FlashDecodeTuning& tuning = tuningFor(profile);
-  if (keyDimOf(op) > tuning.matrixHeadDim) return false;
-  return rows >= (quantizedOf(op) ? tuning.quantizedMatrixRows : tuning.denseMatrixRows);
+  if (wantsPrefill(shape, tuning, measured)) return AttentionKernel::prefill;
+  return wantsMatrices(shape, tuning, measured) ? AttentionKernel::matrix : AttentionKernel::vector;
 }
 
-bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
-  const bool isAutomatic =
-      op.options.kernel == FlashDecodeKernel::automatic && op.options.merge != FlashDecodeMerge::inKernel;
-  if (!isAutomatic) return false;
-  const FlashDecodeTuning& tuning = tuningFor(profile);
-  const bool isLatent = latentDimOf(op) != 0;
-  const uint64_t group = isLatent ? queryShape(op.queries).heads / slotsOf(op).heads : 1;
-  const uint32_t least = isLatent ? tuning.minLatentRows : tuning.minPrefillRows;
-  const bool isLong = longestRows(op) * group >= least;
-  return (measured ? measured->usesPrefill : isLong) && prefillOf(op).parts != 0;
+FlashDecodeWorkload workloadOf(const AttentionShape& shape, const DeviceProfile& profile) {
+  const bool isPrompt =
+      shape.longestRows > FlashDecode::kRowsPerPass && kernelOn(shape, profile, {}) == AttentionKernel::prefill;
+  return FlashDecodeWorkload::of(shape, isPrompt);
 }
 
-FlashDecodeWorkload workloadOf(const FlashDecode& op, const DeviceProfile& profile) {
-  const bool mayPrefill = longestRows(op) > FlashDecode::kRowsPerPass && profile.matrixLayout != MatrixLayout::unknown;
-  return FlashDecodeWorkload::of(op, mayPrefill && wantsPrefill(op, profile));
-}
-
-bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice) {
+Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, const DeviceProfile& profile, MeasuredChoice choice) {
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
-  return choice.usesMatrices == (hasMatrices && wantsMatrices(op, profile, choice)) &&
-         choice.usesPrefill == (hasMatrices && wantsPrefill(op, profile, choice));
+  if (!hasMatrices && shape.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
+  if (!profile.ordersThreadgroups && shape.options.merge == FlashDecodeMerge::inKernel) return noOrder();
+  if (!choice) choice = measuredFor(shape, profile);
+  // A measured choice applies only to the kernel that it was measured with.
+  if (choice && kernelOn(shape, profile, choice) != kernelOf(*choice)) choice.reset();
+  return FlashDecodeLayout::of(shape, profile, choice);
 }
 
-bool mayMergeInKernel(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
-  if (op.options.merge != FlashDecodeMerge::automatic) return op.options.merge == FlashDecodeMerge::inKernel;
-  if (measured) return measured->mergesInKernel;
-  return tuningFor(profile).maxInKernelSplits > 1;
+Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, Device& device) {
+  auto profile = device.sharedProfile();
+  const bool isUnknown = profile->matrixLayout == MatrixLayout::unknown;
+  if (isUnknown && wantedKernel(shape, *profile, measuredFor(shape, *profile)) != AttentionKernel::vector) {
+    profile = device.sharedProbe();
+  }
+  return layoutFor(shape, *profile);
 }
 
-FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfile& profile,
+FlashDecodeLayout FlashDecodeLayout::of(const AttentionShape& shape, const DeviceProfile& profile,
                                         const MeasuredChoice& measured) {
-  FlashDecodeLayout layout{.tuning = tuningFor(profile),
-                           .queries = queryShape(op.queries),
-                           .keyDim = keyDimOf(op),
-                           .valueDim = valueDimOf(op),
-                           .isLatent = latentDimOf(op) != 0,
+  FlashDecodeLayout layout{.shape = &shape,
+                           .tuning = tuningFor(profile),
+                           .kernel = kernelOn(shape, profile, measured),
                            .hasRowMajorMatrices = profile.matrixLayout == MatrixLayout::rowMajor,
                            .passes = {}};
-  const uint64_t kvHeads = slotsOf(op).heads;
-  layout.group = layout.queries.heads / kvHeads;
-  const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
-  if (hasMatrices && wantsPrefill(op, profile, measured)) {
-    layout.prefill = prefillOf(op, measured ? measured->rowsPerTile / 8 : layout.tuning.maxPrefillBlocks);
+  layout.rows = layout.usesPrefill() ? shape.longestRows : std::min(shape.longestRows, FlashDecode::kRowsPerPass);
+  layout.passes = passesOf(shape, layout.rows);
+  const uint64_t rows = shape.group() * layout.rows;
+  if (layout.usesPrefill()) {
+    layout.prefill = prefillOf(shape, measured ? measured->rowsPerTile / 8 : layout.tuning.maxPrefillBlocks);
   }
-  layout.rows = layout.usesPrefill() ? longestRows(op) : std::min(longestRows(op), FlashDecode::kRowsPerPass);
-  layout.passes = passesOf(op, layout.rows);
-  const uint64_t rows = layout.group * layout.rows;
-  layout.usesMatrices = hasMatrices && !layout.usesPrefill() && wantsMatrices(op, profile, measured);
-  if (layout.usesMatrices) {
-    const uint32_t dim = matrixDim(layout.keyDim, quantizedOf(op) != nullptr);
+  if (layout.usesMatrices()) {
+    const uint32_t dim = matrixDim(shape.keyDim, shape.quantized != nullptr);
     layout.instance = {dim, dim, measured ? measured->rowsPerTile : matrixRows(layout.tuning, dim, rows)};
   } else {
-    layout.instance = vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows, quantizedOf(op) != nullptr,
-                                     layout.isLatent);
+    layout.instance =
+        vectorInstance(layout.tuning, shape.keyDim, shape.valueDim, rows, shape.quantized != nullptr, shape.isLatent());
   }
   layout.rowsPerTile = layout.instance.rows;
   if (layout.usesPrefill() && measured) {
-    layout.setPrefillRows(op, rows, measured->simdgroups);
+    layout.setPrefillRows(rows, measured->simdgroups);
   } else if (layout.usesPrefill()) {
-    layout.choosePrefillRows(op, rows, coresOf(layout.tuning, profile));
+    layout.choosePrefillRows(rows, coresOf(layout.tuning, profile));
   }
   uint64_t longest = 0;
   for (const FlashDecodePass& pass : layout.passes) {
@@ -200,41 +237,41 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
       longest = std::max<uint64_t>(longest, keys.endKey - keys.firstKey);
     }
   }
-  if (op.options.splits != 0) {
-    layout.splits = op.options.splits;
+  if (shape.options.splits != 0) {
+    layout.splits = shape.options.splits;
   } else if (measured) {
     // The choice may come from a damaged file: limits the memory of all parts.
     constexpr uint64_t kMaxPartBytes = uint64_t{1} << 28;
-    const uint64_t bytes = layout.queries.vectors() * (layout.valueDim + 2) * sizeof(float);  // of a split
+    const uint64_t bytes = shape.queryVectors() * (shape.valueDim + 2) * sizeof(float);  // of a split
     const uint64_t most = std::max<uint64_t>(kMaxPartBytes / bytes, 1);
     layout.splits = withoutEmptySplits(std::min<uint64_t>(measured->splits, most), longest);
   } else {
     FlashDecodeTuning tuning = layout.tuning;
     if (layout.usesPrefill()) {  // parts of many rows are expensive to store and to merge
       tuning.threadgroupsPerCore = 1;
-      tuning.fillsCores = layout.isLatent;
-      tuning.minSplitKeys = layout.isLatent ? kMinLatentKeys : kMinPrefillKeys;
+      tuning.fillsCores = shape.isLatent();
+      tuning.minSplitKeys = shape.isLatent() ? kMinLatentKeys : kMinPrefillKeys;
     }
     if (layout.usesVectors() && layout.isLong()) tuning.threadgroupsPerCore *= tuning.longVectorFactor;
-    layout.splits = automaticSplits(tuning, profile, layout.threadgroups(op), longest);
+    layout.splits = automaticSplits(tuning, profile, layout.threadgroups(), longest);
   }
   const bool areFew =
-      op.options.merge == FlashDecodeMerge::inKernel || measured || layout.splits <= layout.tuning.maxInKernelSplits;
+      shape.options.merge == FlashDecodeMerge::inKernel || measured || layout.splits <= layout.tuning.maxInKernelSplits;
   layout.mergesInKernel = !layout.usesPrefill() && profile.ordersThreadgroups &&
-                          mayMergeInKernel(op, profile, measured) && layout.splits > 1 && areFew;
+                          mayMergeInKernel(shape, profile, measured) && layout.splits > 1 && areFew;
   if (!layout.usesPrefill()) {
-    layout.simdgroups = measured ? measured->simdgroups : layout.automaticSimdgroups(op, longest);
+    layout.simdgroups = measured ? measured->simdgroups : layout.automaticSimdgroups(longest);
   }
   while (layout.simdgroups > 1 && !layout.usesPrefill() &&
-         layout.threadgroupBytes(op, layout.simdgroups) > kThreadgroupBytes) {
+         layout.threadgroupBytes(layout.simdgroups) > kThreadgroupBytes) {
     --layout.simdgroups;
   }
-  if (layout.usesMatrices && measured) {
+  if (layout.usesMatrices() && measured) {
     layout.tileKeys = measured->tileKeys;
-  } else if (layout.usesMatrices) {
+  } else if (layout.usesMatrices()) {
     // Large tiles pay off only if each simdgroup has at least two of them.
     constexpr uint64_t kUsual = 16;
-    const uint32_t elements = quantizedOf(op) ? layout.tuning.quantizedMatrixTile : layout.tuning.denseMatrixTile;
+    const uint32_t elements = shape.quantized ? layout.tuning.quantizedMatrixTile : layout.tuning.denseMatrixTile;
     const uint64_t most = std::max(splitKeys(longest, layout.splits) / layout.simdgroups / 2, kUsual);
     const uint64_t tile = std::max<uint64_t>(elements / layout.instance.keyDim, layout.tuning.minMatrixKeys);
     layout.tileKeys = matrixTileKeys(layout.instance.keyDim, layout.rowsPerTile, std::min(tile, most));
@@ -255,11 +292,11 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
 
 bool FlashDecodeLayout::isLong() const {
   const bool isPaddedToPower = isPadded() && std::has_single_bit(instance.keyDim) && instance.keyDim >= 128;
-  return isPaddedToPower || (keyDim == 512 && valueDim == 512);
+  return isPaddedToPower || (shape->keyDim == 512 && shape->valueDim == 512);
 }
 
 uint64_t FlashDecodeLayout::rowGroups(uint64_t ofSequence) const {
-  return ceilDivide(group * ofSequence, rowsPerTile);
+  return ceilDivide(shape->group() * ofSequence, rowsPerTile);
 }
 
 uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
@@ -269,88 +306,85 @@ uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
   return all;
 }
 
-void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t maxSimdgroups) {
+void FlashDecodeLayout::setPrefillRows(uint64_t headRows, uint32_t maxSimdgroups) {
   const uint64_t rowsPerSimdgroup = uint64_t{8} * prefill.rowBlocks;
   uint32_t together = std::max(maxSimdgroups / prefill.parts, 1u);
-  while (together > 1 && threadgroupBytes(op, together * prefill.parts) > kThreadgroupBytes) --together;
+  while (together > 1 && threadgroupBytes(together * prefill.parts) > kThreadgroupBytes) --together;
   const uint64_t most = together * rowsPerSimdgroup;
   rowsPerTile = static_cast<uint32_t>(kFlashPrefillTileRows(headRows, ceilDivide(headRows, most), rowsPerSimdgroup));
   simdgroups = static_cast<uint32_t>(rowsPerTile / rowsPerSimdgroup * prefill.parts);
 }
 
-void FlashDecodeLayout::choosePrefillRows(const FlashDecode& op, uint64_t headRows, uint64_t cores) {
+void FlashDecodeLayout::choosePrefillRows(uint64_t headRows, uint64_t cores) {
   // Loads and barriers of a tile take as long as the arithmetic of this many simdgroups.
   constexpr uint64_t kTileOverhead = 16;
   constexpr uint32_t kFewest = 4;
-  setPrefillRows(op, headRows, tuning.prefillSimdgroups);
-  if (isLatent) return;  // splits keep all cores busy
+  setPrefillRows(headRows, tuning.prefillSimdgroups);
+  if (shape->isLatent()) return;  // splits keep all cores busy
   uint64_t least = UINT64_MAX;
   uint32_t best = tuning.prefillSimdgroups;
   for (uint32_t most = tuning.prefillSimdgroups; most >= kFewest; --most) {
-    setPrefillRows(op, headRows, most);
-    const uint64_t time = ceilDivide(threadgroups(op), cores) * (kTileOverhead + simdgroups);
+    setPrefillRows(headRows, most);
+    const uint64_t time = ceilDivide(threadgroups(), cores) * (kTileOverhead + simdgroups);
     if (time < least) best = most;
     least = std::min(least, time);
   }
-  setPrefillRows(op, headRows, best);
+  setPrefillRows(headRows, best);
 }
 
-void FlashDecodeLayout::addRepeatedReads(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const {
+void FlashDecodeLayout::addRepeatedReads(const FlashDecodePass& pass, Dispatch& dispatch) const {
   if (!usesPrefill()) return;
   uint64_t again = 0;
   for (size_t i = 0; i < pass.sequences.size(); ++i) {
-    const AttendedSequence& attended = pass.attended(op, i);
-    const AttendedKeys keys = keysOf(op, attended, pass.firstRow);
-    const uint64_t headRows = group * pass.rowsOf(i), unit = uint64_t{8} * prefill.rowBlocks;
+    const AttendedSequence& attended = pass.attended(*shape, i);
+    const AttendedKeys keys = shape->keysOf(attended, pass.firstRow);
+    const uint64_t group = shape->group(), headRows = group * pass.rowsOf(i), unit = uint64_t{8} * prefill.rowBlocks;
     const uint64_t tileRows = kFlashPrefillTileRows(headRows, rowGroups(pass.rowsOf(i)), unit);
     for (uint64_t row = 0; row < headRows; row += tileRows) {
       const uint64_t end = std::min(row + tileRows, headRows);
       const uint64_t first = row / group, last = (end - 1) / group;
-      again += keysSeen(op, keys, attended, pass.firstRow + first, last - first + 1).count();
+      again += shape->keysSeen(keys, attended, pass.firstRow + first, last - first + 1).count();
     }
     again -= pass.sequences[i].endKey - pass.sequences[i].firstKey;
   }
-  uint64_t bytes = (keyDim + valueDim) * byteSize(cacheOf(op).keys.dtype());
-  if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    bytes = quantized->keys.vectorSizes().byteCount() + quantized->values->vectorSizes().byteCount();
-  }
+  const uint64_t bytes = shape->keyVector.byteCount() + shape->valueVector.byteCount();
   dispatch.bytesRead.reset();
-  dispatch.bytesRead = dispatch.countedBytesRead() + again * slotsOf(op).heads * bytes;
+  dispatch.bytesRead = dispatch.countedBytesRead() + again * shape->slots.heads * bytes;
 }
 
-FlashDecodeFinish FlashDecodeLayout::finish(uint64_t kvHeads) const {
+FlashDecodeFinish FlashDecodeLayout::finish() const {
   constexpr uint32_t kPrefillChunks = 2;
-  const uint32_t chunks = usesPrefill() && !isLatent ? kPrefillChunks : finishChunks(instance.valueDim);
-  return finishOf(queries.heads, kvHeads, valueDim, chunks);
+  const uint32_t chunks = usesPrefill() && !shape->isLatent() ? kPrefillChunks : finishChunks(instance.valueDim);
+  return finishOf(shape->queries.heads, shape->slots.heads, shape->valueDim, chunks);
 }
 
-uint64_t FlashDecodeLayout::threadgroups(const FlashDecode& op) const {
+uint64_t FlashDecodeLayout::threadgroups() const {
   uint64_t groups = 0;
   for (const FlashDecodePass& pass : passes) {
     if (pass.firstRow == 0) groups += rowGroups(pass);
   }
-  return slotsOf(op).heads * groups;
+  return shape->slots.heads * groups;
 }
 
 FlashDecodeChoice FlashDecodeLayout::choice() const {
-  return {.usesMatrices = usesMatrices,
+  return {.usesMatrices = usesMatrices(),
           .usesPrefill = usesPrefill(),
-          .rowsPerTile = usesMatrices ? rowsPerTile : 8 * prefill.rowBlocks,
-          .tileKeys = usesMatrices ? tileKeys : prefill.keys,
+          .rowsPerTile = usesMatrices() ? rowsPerTile : 8 * prefill.rowBlocks,
+          .tileKeys = usesMatrices() ? tileKeys : prefill.keys,
           .simdgroups = simdgroups,
           .splits = splits,
           .mergesInKernel = mergesInKernel};
 }
 
-uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t longest) const {
-  const uint32_t wanted = usesMatrices ? tuning.matrixSimdgroups : tuning.vectorSimdgroups;
+uint32_t FlashDecodeLayout::automaticSimdgroups(uint64_t longest) const {
+  const uint32_t wanted = usesMatrices() ? tuning.matrixSimdgroups : tuning.vectorSimdgroups;
   // All simdgroups of the matrix kernel rotate queries and fill codebook tables, even those without a tile.
-  if (usesMatrices && quantizedOf(op)) {
+  if (usesMatrices() && shape->quantized) {
     // More of them than usual hide more latency in long splits, where instances need few registers.
     constexpr uint64_t kLong = 2048;
-    const QuantizedKVCacheView& cache = *quantizedOf(op);
-    const bool areFew =
-        keyDim <= 128 && !isPadded() && rowsPerTile == 8 && cache.keys.codec.bits == 4 && cache.values->codec.bits == 4;
+    const QuantizedKVCacheView& cache = *shape->quantized;
+    const bool areFew = shape->keyDim <= 128 && !isPadded() && rowsPerTile == 8 && cache.keys.codec.bits == 4 &&
+                        cache.values->codec.bits == 4;
     return areFew && splitKeys(longest, splits) >= kLong ? std::max(wanted, tuning.longMatrixSimdgroups) : wanted;
   }
   // In other kernels, a simdgroup is useful only if it has its own tile, or for the merge.
@@ -361,17 +395,17 @@ uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t 
 
 std::string FlashDecodeLayout::function() const {
   if (usesPrefill()) {
-    const std::string dim = isLatent ? "" : fmt::format("{}_", prefill.dim);
-    return fmt::format("flashPrefill_{}{}_{}{}_{}", isLatent ? "latent_" : "", prefill.isHalf ? "f16" : "f32", dim,
-                       prefill.rowBlocks, prefill.keys);
+    const std::string dim = shape->isLatent() ? "" : fmt::format("{}_", prefill.dim);
+    return fmt::format("flashPrefill_{}{}_{}{}_{}", shape->isLatent() ? "latent_" : "", prefill.isHalf ? "f16" : "f32",
+                       dim, prefill.rowBlocks, prefill.keys);
   }
-  if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", instance.keyDim, rowsPerTile, tileKeys);
-  return fmt::format("flashDecodeVector_{}{}_{}_{}{}", isLatent ? "latent_" : "", instance.keyDim, instance.valueDim,
-                     instance.rows, tuning.sharesAmongFewLanes ? "_fewLanes" : "");
+  if (usesMatrices()) return fmt::format("flashDecodeMatrix_{}_{}_{}", instance.keyDim, rowsPerTile, tileKeys);
+  return fmt::format("flashDecodeVector_{}{}_{}_{}{}", shape->isLatent() ? "latent_" : "", instance.keyDim,
+                     instance.valueDim, instance.rows, tuning.sharesAmongFewLanes ? "_fewLanes" : "");
 }
 
-uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t count) const {
-  const QuantizedKVCacheView* quantized = quantizedOf(op);
+uint32_t FlashDecodeLayout::threadgroupBytes(uint32_t count) const {
+  const QuantizedKVCacheView* quantized = shape->quantized;
   uint64_t merging = 0;
   uint64_t levels = 0;
   if (quantized) {
@@ -381,10 +415,10 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
   }
   if (usesPrefill()) {
     const uint64_t parts = prefill.parts > 1 ? count * kFlashPrefillPartBytes(prefill.rowBlocks, prefill.keys) : 0;
-    const uint64_t tile = kFlashPrefillTileBytes(prefill.isHalf ? 2 : 4, keyDim + valueDim, prefill.keys);
+    const uint64_t tile = kFlashPrefillTileBytes(prefill.isHalf ? 2 : 4, shape->keyDim + shape->valueDim, prefill.keys);
     return static_cast<uint32_t>(tile + levels + parts);
   }
-  if (usesMatrices) {
+  if (usesMatrices()) {
     const uint64_t parts = count * kFlashDecodeMatrixPartRows(instance.keyDim);
     merging = mergingBytes(parts, instance.valueDim + kFlashDecodeMatrixPadding);
     const bool hasTables = quantized && (looksUpLevels(quantized->keys) || looksUpLevels(*quantized->values));
@@ -396,8 +430,8 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
   return static_cast<uint32_t>(std::max(merging, levels));
 }
 
-uint64_t FlashDecodeLayout::countBytes(const FlashDecode& op, const FlashDecodePass& pass) const {
-  const uint64_t counts = slotsOf(op).heads * rowGroups(pass);
+uint64_t FlashDecodeLayout::countBytes(const FlashDecodePass& pass) const {
+  const uint64_t counts = shape->slots.heads * rowGroups(pass);
   constexpr uint64_t kUnit = 16;  // so that the next pass starts where any device can bind memory
   return mergesInKernel ? ceilDivide(counts * sizeof(uint32_t), kUnit) * kUnit : 0;
 }

@@ -9,7 +9,7 @@
 #include "FlashDecode/FlashDecodeTypes.h"
 #include "MLXNativeKernels/FlashDecode.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
-#include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Ops/FlashDecode/AttentionShape.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
 
@@ -18,18 +18,12 @@ namespace mnk {
 // A measured choice for the selected kernel, which overrides the table.
 using MeasuredChoice = std::optional<FlashDecodeChoice>;
 
-// Whether the matrix kernel may be selected automatically.
-bool mayUseMatrices(const FlashDecode& op);
-// Whether the matrix kernel should be used on this device, if its matrix layout is known.
-bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
-// Whether the prefill kernel should compute all rows in one dispatch, if the matrix layout of the device is known.
-bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
-// What a measured choice for the op on this device depends on.
-FlashDecodeWorkload workloadOf(const FlashDecode& op, const DeviceProfile& profile);
-// Whether the op can use the kernel of a measured choice on this device.
-bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
-// Whether splits may be merged in the attention kernel, if the device has device-scope fences.
-bool mayMergeInKernel(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
+enum class AttentionKernel { vector, matrix, prefill };
+// The kernel that should attend on this device if its matrix layout is known, and otherwise the vector kernel.
+AttentionKernel wantedKernel(const AttentionShape& shape, const DeviceProfile& profile,
+                             const MeasuredChoice& measured = {});
+// What a measured choice on this device depends on.
+FlashDecodeWorkload workloadOf(const AttentionShape& shape, const DeviceProfile& profile);
 
 // Rows and sequences of one dispatch: rows from `firstRow` on of each sequence that has them.
 struct FlashDecodePass {
@@ -41,38 +35,26 @@ struct FlashDecodePass {
   std::vector<FlashDecodeRun> runs = {};
   std::vector<uint32_t> indices = {};
 
-  const AttendedSequence& attended(const FlashDecode& op, size_t index) const {
-    return op.sequences[runs.empty() ? firstSequence + index : indices[index]];
+  const AttendedSequence& attended(const AttentionShape& shape, size_t index) const {
+    return shape.sequences[runs.empty() ? firstSequence + index : indices[index]];
   }
   uint64_t rowsOf(size_t index) const { return runs.empty() ? rows : runs[index].rows; }
   // The rows of all runs as indices among the rows of all sequences. Adjacent runs are joined.
   std::vector<ElementRun> joinedRuns() const;
 
   // Adds what the pass reads of a plane of the cache whose vectors take `vectorBytes` bytes.
-  void addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const;
+  void addReads(const AttentionShape& shape, uint64_t vectorBytes, std::vector<Region>& regions) const;
   // The same for keys or values of a dense cache, which may be parts of the same vectors.
-  void addDenseReads(const FlashDecode& op, bool areKeys, std::vector<Region>& regions) const;
-};
-
-// Queries that an earlier dispatch of the same plan stores in scratch memory: [sequences, rows, heads, headDim],
-// contiguous. The scratch memory of attention itself follows them.
-struct ScratchQueries {
-  uint64_t offset = 0;  // of the first, in bytes
-  uint64_t bytes = 0;   // reserved at the start of scratch memory, a multiple of 16
+  void addDenseReads(const AttentionShape& shape, bool areKeys, std::vector<Region>& regions) const;
 };
 
 struct FlashDecodeLayout {
-  std::optional<ScratchQueries> scratchQueries = {};  // in place of the op's
+  const AttentionShape* shape = nullptr;  // outlives the layout
   FlashDecodeTuning tuning;
-  QueryShape queries;
-  uint64_t keyDim = 0;
-  uint64_t valueDim = 0;
-  bool isLatent = false;
-  uint64_t group = 0;
+  AttentionKernel kernel = AttentionKernel::vector;
   uint64_t rows = 0;  // of the longest sequence in a pass
-  bool usesMatrices = false;
   bool hasRowMajorMatrices = false;
-  PrefillInstance prefill = {};     // parts is 0 unless the prefill kernel is used
+  PrefillInstance prefill = {};
   AttentionInstance instance = {};  // of the vector or the matrix kernel
   uint32_t rowsPerTile = 0;         // of a simdgroup, or of a threadgroup of the prefill kernel
   uint32_t tileKeys = 0;            // of the matrix kernel
@@ -81,46 +63,52 @@ struct FlashDecodeLayout {
   bool mergesInKernel = false;  // the splits, in the dispatch that makes them
   std::vector<FlashDecodePass> passes;
 
-  static FlashDecodeLayout of(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
+  static FlashDecodeLayout of(const AttentionShape& shape, const DeviceProfile& profile,
+                              const MeasuredChoice& measured = {});
+  static FlashDecodeLayout of(AttentionShape&&, const DeviceProfile&, const MeasuredChoice& = {}) = delete;
 
   // Whether cached vectors are shorter than those of the kernel instance.
-  bool isPadded() const { return !usesPrefill() && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
+  bool isPadded() const {
+    return !usesPrefill() && (instance.keyDim != shape->keyDim || instance.valueDim != shape->valueDim);
+  }
   // Whether a vector takes many more registers than elements of the kernel's shorter instances.
   bool isLong() const;
-  bool usesPrefill() const { return prefill.parts != 0; }
-  bool usesVectors() const { return !usesMatrices && !usesPrefill(); }
-  FlashDecodeFinish finish(uint64_t kvHeads) const;
+  bool usesVectors() const { return kernel == AttentionKernel::vector; }
+  bool usesMatrices() const { return kernel == AttentionKernel::matrix; }
+  bool usesPrefill() const { return kernel == AttentionKernel::prefill; }
+  FlashDecodeFinish finish() const;
   // Row groups per head of the cache: of one sequence with `rows` rows, or of all sequences of a pass.
   uint64_t rowGroups(uint64_t rows) const;
   uint64_t rowGroups(const FlashDecodePass& pass) const;
-  uint64_t threadgroups(const FlashDecode& op) const;  // of the first rows of all sequences, for each split
+  uint64_t threadgroups() const;  // of the first rows of all sequences, for each split
   FlashDecodeChoice choice() const;
-  uint32_t automaticSimdgroups(const FlashDecode& op, uint64_t longest) const;
+  uint32_t automaticSimdgroups(uint64_t longest) const;
   // Sets the tile for the rows of a KV head, with at most `maxSimdgroups` simdgroups.
-  void setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t maxSimdgroups);
+  void setPrefillRows(uint64_t headRows, uint32_t maxSimdgroups);
   // The same with the number of simdgroups for which a device with `cores` cores finishes first, if a core runs one
   // threadgroup at a time.
-  void choosePrefillRows(const FlashDecode& op, uint64_t headRows, uint64_t cores);
+  void choosePrefillRows(uint64_t headRows, uint64_t cores);
   std::string function() const;
-  uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
+  uint32_t threadgroupBytes(uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.
-  uint64_t scratchBeforeSplits() const { return scratchQueries ? scratchQueries->bytes : 0; }
-  uint64_t statsBytes() const { return queries.vectors() * splits * 2 * sizeof(float); }
-  uint64_t sumsBytes() const { return queries.vectors() * splits * valueDim * sizeof(float); }
+  uint64_t scratchBeforeSplits() const { return shape->scratchQueries ? shape->scratchQueries->bytes : 0; }
+  uint64_t statsBytes() const { return shape->queryVectors() * splits * 2 * sizeof(float); }
+  uint64_t sumsBytes() const { return shape->queryVectors() * splits * shape->valueDim * sizeof(float); }
   // Adds to the dispatch's byte count the cache bytes that several threadgroups of the prefill kernel read.
-  void addRepeatedReads(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const;
+  void addRepeatedReads(const FlashDecodePass& pass, Dispatch& dispatch) const;
   // Bytes of the arrival counters, for a pass with an in-kernel merge.
-  uint64_t countBytes(const FlashDecode& op, const FlashDecodePass& pass) const;
+  uint64_t countBytes(const FlashDecodePass& pass) const;
 };
 
-// The device's profile, for a valid, non-empty op. Probes the device if the plan depends on its matrix layout.
-std::shared_ptr<const DeviceProfile> profileFor(const FlashDecode& op, Device& device);
-// The layout of a valid, non-empty op on a device. Uses `choice` if there is one, otherwise the measured choice,
-// otherwise the table.
-Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice = {});
+// The layout of a non-empty op on a device. Uses `choice` if there is one, otherwise the measured choice, otherwise the
+// table.
+Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, const DeviceProfile& profile,
+                                    MeasuredChoice choice = {});
+// The same, after a probe of the device if the kernel depends on its matrix layout.
+Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, Device& device);
 // Plans with queries in scratch memory, for any device if `device` is null. Only the dtype and the extents of the op's
 // queries are used, not their memory.
-Result<Plan> plan(const FlashDecode& op, const ScratchQueries& queries, Device* device);
+Result<Plan> plan(const FlashDecode& op, const std::optional<ScratchQueries>& queries, Device* device);
 // The plan with the given choice.
 Result<Plan> planAs(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
 

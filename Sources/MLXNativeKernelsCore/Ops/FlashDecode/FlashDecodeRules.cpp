@@ -9,7 +9,6 @@
 #include "Ops/Common/Overlap.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/FlashDecode/AttentionResultRules.hpp"
-#include "Ops/FlashDecode/FlashDecodeShape.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -91,7 +90,7 @@ constexpr Rule<Op> kRules[] = {
 
 }  // namespace quantized
 
-using Op = FlashDecode;
+using Op = AttentionShape;
 
 uint64_t longestLength(const Op& op) {
   uint64_t longest = 0;
@@ -107,14 +106,12 @@ const AttendedSequence* firstShrunk(const Op& op) {
 }
 
 uint64_t largestExtent(const Op& op) {
-  const QueryShape queries = queryShape(op.queries);
-  const SlotExtents slots = slotsOf(op);
-  return std::max({queries.vectors(), slots.capacity, slots.heads, slots.sequences});
+  return std::max({op.queryVectors(), op.slots.capacity, op.slots.heads, op.slots.sequences});
 }
 
 const AttendedSequence* firstUnknown(const Op& op) {
   for (const AttendedSequence& sequence : op.sequences) {
-    if (!isSequenceOf(sequence.sequence, slotsOf(op).sequences)) return &sequence;
+    if (!isSequenceOf(sequence.sequence, op.slots.sequences)) return &sequence;
   }
   return nullptr;
 }
@@ -126,7 +123,7 @@ bool needsPositions(const Op& op) {
 const AttendedSequence* firstTooShort(const Op& op) {
   if (!needsPositions(op)) return nullptr;
   for (const AttendedSequence& sequence : op.sequences) {
-    if (!sequence.position && sequence.length != 0 && sequence.length < rowsOf(op, sequence)) return &sequence;
+    if (!sequence.position && sequence.length != 0 && sequence.length < op.rowsOf(sequence)) return &sequence;
   }
   return nullptr;
 }
@@ -136,7 +133,7 @@ const AttendedSequence* firstTooFar(const Op& op) {
   constexpr auto kEnd = static_cast<int64_t>(kMaxKVExtent);
   for (const AttendedSequence& sequence : op.sequences) {
     const int64_t first = sequence.position.value_or(0);
-    if (first <= -kEnd || first >= kEnd - static_cast<int64_t>(rowsOf(op, sequence))) return &sequence;
+    if (first <= -kEnd || first >= kEnd - static_cast<int64_t>(op.rowsOf(sequence))) return &sequence;
   }
   return nullptr;
 }
@@ -167,12 +164,12 @@ struct LostPosition {
 std::optional<LostPosition> firstLost(const Op& op) {
   if (op.options.window == 0) return std::nullopt;
   for (const AttendedSequence& sequence : op.sequences) {
-    const uint64_t rows = rowsOf(op, sequence);
-    const AttendedKeys keys(slotsOf(op), sequence);
+    const uint64_t rows = op.rowsOf(sequence);
+    const AttendedKeys keys(op.slots, sequence);
     if (keys.skipped == 0 || sequence.length == 0 || rows == 0) continue;
     // Rows at pinned positions reach no overwritten position. Of the other rows, the first one reaches furthest back.
-    const int64_t firstRow = firstPosition(op, sequence), past = firstRow + static_cast<int64_t>(rows);
-    const uint64_t first = std::max(endOfRow(op, sequence, 0), keys.pinned + 1) - 1;
+    const int64_t firstRow = op.firstPosition(sequence), past = firstRow + static_cast<int64_t>(rows);
+    const uint64_t first = std::max(op.endOfRow(sequence, 0), keys.pinned + 1) - 1;
     const uint64_t begin = std::max(first + 1 - std::min<uint64_t>(first + 1, op.options.window), keys.pinned);
     const bool hasRow = static_cast<int64_t>(first) < past;
     if (!hasRow || begin >= std::min(keys.oldest(), sequence.length)) continue;
@@ -190,17 +187,17 @@ std::string lostText(const LostPosition& lost, uint64_t window) {
 
 // The axes that results may have before their last.
 std::vector<std::vector<uint64_t>> rowAxes(const Op& op) {
-  const QueryShape queries = queryShape(op.queries);
-  std::vector<std::vector<uint64_t>> axes{{queries.sequences, queries.rows, queries.heads}};
-  if (queries.sequences == 1) axes.insert(axes.begin(), {queries.rows, queries.heads});
-  if (queries.sequences == 1 && queries.rows == 1) axes.insert(axes.begin(), {queries.heads});
+  const uint64_t rows = op.queries.tokens, heads = op.queries.heads;
+  std::vector<std::vector<uint64_t>> axes{{op.queries.sequences, rows, heads}};
+  if (op.queries.sequences == 1) axes.insert(axes.begin(), {rows, heads});
+  if (op.queries.sequences == 1 && rows == 1) axes.insert(axes.begin(), {heads});
   return axes;
 }
 
 uint64_t longestKeys(const Op& op) {
   uint64_t longest = 0;
   for (const AttendedSequence& sequence : op.sequences) {
-    longest = std::max(longest, AttendedKeys(slotsOf(op), sequence).keyOf(sequence.length));
+    longest = std::max(longest, AttendedKeys(op.slots, sequence).keyOf(sequence.length));
   }
   return longest;
 }
@@ -210,8 +207,7 @@ bool isMask(const Op& op) {
   const Shape& shape = op.options.mask->shape();
   const uint32_t rank = shape.rank();
   if (!*op.options.mask || !isFloat(op.options.mask->dtype()) || rank < 2 || rank > 4) return false;
-  const QueryShape queries = queryShape(op.queries);
-  const uint64_t all[] = {queries.sequences, queries.heads, queries.rows};
+  const uint64_t all[] = {op.queries.sequences, op.queries.heads, op.queries.tokens};
   for (uint32_t axis = 0; axis + 1 < rank; ++axis) {
     const uint64_t extent = shape[rank - 2 - axis];
     if (extent != 1 && extent != all[2 - axis]) return false;
@@ -220,29 +216,27 @@ bool isMask(const Op& op) {
 }
 
 std::string maskText(const Op& op) {
-  const QueryShape queries = queryShape(op.queries);
   return fmt::format("floats [rows {}, keys {}], with axes of heads {} and sequences {} before them or without",
-                     queries.rows, longestKeys(op), queries.heads, queries.sequences);
+                     op.queries.tokens, longestKeys(op), op.queries.heads, op.queries.sequences);
 }
 
 bool isPerHead(const Op& op, const std::optional<Tensor>& tensor) {
-  return !tensor || (*tensor && tensor->dtype() == DType::f32 && isShaped(*tensor, {queryShape(op.queries).heads}));
+  return !tensor || (*tensor && tensor->dtype() == DType::f32 && isShaped(*tensor, {op.queries.heads}));
 }
 
 std::string matrixText(const Op& op) {
-  const auto elements = denseType(op);
-  return fmt::format("{}{} with head dims {} and {}{}", elements ? name(*elements) : "codes",
-                     elements && quantizedOf(op) ? " and codes" : "", keyDimOf(op), valueDimOf(op),
+  return fmt::format("{}{} with head dims {} and {}{}", op.denseType ? name(*op.denseType) : "codes",
+                     op.denseType && op.quantized ? " and codes" : "", op.keyDim, op.valueDim,
                      op.options.mask ? ", with a mask" : "");
 }
 
 std::vector<NamedRange> sourcesOf(const Op& op) {
-  std::vector<NamedRange> sources{{"queries", rangeOf(op.queries)}};
-  if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) addPlane(sources, *plane);
+  std::vector<NamedRange> sources{{"queries", rangeOf(op.queryView)}};
+  if (op.quantized) {
+    for (const QuantizedKVPlane* plane : {&op.quantized->keys, &*op.quantized->values}) addPlane(sources, *plane);
   } else {
-    sources.push_back({"the key cache", cacheOf(op).keys.range()});
-    if (cacheOf(op).values) sources.push_back({"the value cache", cacheOf(op).values->range()});
+    sources.push_back({"the key cache", op.keyPlane->range()});
+    if (op.valuePlane) sources.push_back({"the value cache", op.valuePlane->range()});
   }
   if (op.options.mask) sources.push_back({"the mask", op.options.mask->range()});
   if (op.options.slopes) sources.push_back({"slopes", op.options.slopes->range()});
@@ -261,49 +255,49 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(largestExtent(op) >= kMaxKVExtent, "an extent is too large for the kernel",
                fmt::format("{}", largestExtent(op)), "less than 2^31 on every axis", "Attend to a part at a time."),
 
-    INVALID_IF(!hasRoomForPinned(cacheOf(op)), "the cache has no room for its pinned slots", pinnedText(cacheOf(op)),
+    INVALID_IF(!hasRoomForPinned(op.slots), "the cache has no room for its pinned slots", pinnedText(op.slots),
                "fewer pinned slots than the ring's capacity, and none in a linear cache",
                "Pin fewer slots, or make the cache a larger ring."),
 
-    INVALID_IF(queryShape(op.queries).headDim != queryDimOf(op), "queries have another head dim than keys",
-               fmt::format("{}", queryShape(op.queries).headDim),
-               latentDimOf(op) == 0 ? fmt::format("{}", queryDimOf(op))
-                                    : fmt::format("{}: a latent part of {} and {} behind it", queryDimOf(op),
-                                                  latentDimOf(op), keyDimOf(op)),
+    INVALID_IF(op.queries.headDim != op.queryDim(), "queries have another head dim than keys",
+               fmt::format("{}", op.queries.headDim),
+               !op.isLatent()
+                   ? fmt::format("{}", op.queryDim())
+                   : fmt::format("{}: a latent part of {} and {} behind it", op.queryDim(), op.latentDim, op.keyDim),
                "Pass queries of the model that filled the cache."),
 
-    INVALID_IF(!hasAttentionKernel(keyDimOf(op), valueDimOf(op), quantizedOf(op) != nullptr, latentDimOf(op) != 0),
+    INVALID_IF(!hasAttentionKernel(op.keyDim, op.valueDim, op.quantized != nullptr, op.isLatent()),
                "there is no kernel for these head dims",
-               fmt::format("{} of keys and {} of values", keyDimOf(op), valueDimOf(op)),
-               attentionDimsText(quantizedOf(op) != nullptr, latentDimOf(op) != 0),
+               fmt::format("{} of keys and {} of values", op.keyDim, op.valueDim),
+               attentionDimsText(op.quantized != nullptr, op.isLatent()),
                "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had."),
 };
 
 constexpr Rule<Op> kSequenceRules[] = {
     INVALID_IF(firstUnknown(op), "the sequence is not in the cache", sequenceText(firstUnknown(op)->sequence),
-               fmt::format("a number less than {}", slotsOf(op).sequences), "Name a sequence that the cache holds."),
+               fmt::format("a number less than {}", op.slots.sequences), "Name a sequence that the cache holds."),
 
     INVALID_IF(firstShrunk(op), "a sequence has had fewer positions than it has",
                fmt::format("a length of {} and a highest of {}", firstShrunk(op)->length, firstShrunk(op)->highest),
                "the largest length that the sequence has had, or 0",
                "Pass the length before tokens were taken back, or 0 if none were."),
 
-    INVALID_IF(slotsOf(op).wrap == KVWrap::linear && longestLength(op) > slotsOf(op).capacity,
+    INVALID_IF(op.slots.wrap == KVWrap::linear && longestLength(op) > op.slots.capacity,
                "a sequence is longer than its cache", fmt::format("a length of {}", longestLength(op)),
-               fmt::format("at most capacity {}", slotsOf(op).capacity), "Pass how many positions the sequence has."),
+               fmt::format("at most capacity {}", op.slots.capacity), "Pass how many positions the sequence has."),
 
     INVALID_IF(longestLength(op) >= kMaxKVExtent, "a sequence has too many positions",
                fmt::format("a length of {}", longestLength(op)), "at most 2^31 - 1 positions",
                "Reset the sequence; positions are limited to 2^31 - 1."),
 
     INVALID_IF(firstTooShort(op), "a sequence has fewer positions than queries",
-               fmt::format("a length of {} and {} rows", firstTooShort(op)->length, rowsOf(op, *firstTooShort(op))),
+               fmt::format("a length of {} and {} rows", firstTooShort(op)->length, op.rowsOf(*firstTooShort(op))),
                "a length that counts the rows of the queries, or 0",
                "Append keys and values of the queries' tokens first, or count them in."),
 
     INVALID_IF(firstTooFar(op), "the position of a row is out of range",
                fmt::format("position {} and {}", firstTooFar(op)->position.value_or(0),
-                           countText(rowsOf(op, *firstTooFar(op)), "row")),
+                           countText(op.rowsOf(*firstTooFar(op)), "row")),
                "positions between -2^31 and 2^31", "Reset the sequence; positions are limited to 2^31 - 1."),
 
     INVALID_IF(
@@ -318,7 +312,7 @@ constexpr Rule<Op> kSequenceRules[] = {
 // all finite f16 queries and keys stay above those that count as -inf, and far below infinity.
 constexpr float kMinScale = 1e-37f;
 float maxScale(const Op& op) {
-  return 4e19f / static_cast<float>(queryDimOf(op));
+  return 4e19f / static_cast<float>(op.queryDim());
 }
 // The kernel divides a score by the softcap and multiplies the result by it. Within these limits, quotients that a
 // device flushes to 0 belong to scores below 1e-7.
@@ -329,16 +323,16 @@ bool isUnsetOrWithin(float number, float least, float most) {
 }
 
 constexpr Rule<Op> kOptionRules[] = {
-    INVALID_IF(firstMisfit(op.results, rowAxes(op), valueDimOf(op)), "a result does not match the queries",
-               firstMisfit(op.results, rowAxes(op), valueDimOf(op))->got,
-               firstMisfit(op.results, rowAxes(op), valueDimOf(op))->expected,
+    INVALID_IF(firstMisfit(op.results, rowAxes(op), op.valueDim), "a result does not match the queries",
+               firstMisfit(op.results, rowAxes(op), op.valueDim)->got,
+               firstMisfit(op.results, rowAxes(op), op.valueDim)->expected,
                "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values."),
 
     INVALID_IF(!isUnsetOrWithin(op.options.scale, kMinScale, maxScale(op)), "the scale cannot be used",
                fmt::format("{}", op.options.scale), fmt::format("a number from {} to {}", kMinScale, maxScale(op)),
                "Pass a positive scale, or none for 1 / sqrt(headDim)."),
 
-    INVALID_IF(latentDimOf(op) != 0 && op.options.scale == 0, "attention over a latent cache has no scale", "none",
+    INVALID_IF(op.isLatent() && op.options.scale == 0, "attention over a latent cache has no scale", "none",
                "1 / sqrt of the head dim that the model's keys have before they are absorbed",
                "Pass the model's scale, for DeepSeek-V2 and V3 1 / sqrt(128 + 64)."),
 
@@ -368,7 +362,7 @@ constexpr Rule<Op> kWindowRules[] = {
 };
 
 constexpr Rule<Op> kOperandRules[] = {
-    INVALID_IF(op.options.mask && isRagged(op), "masks are not supported with row counts",
+    INVALID_IF(op.options.mask && op.isRagged, "masks are not supported with row counts",
                fmt::format("a mask, and {} with row counts", countText(op.sequences.size(), "sequence")),
                "a mask for sequences that all have the rows of the queries' shape",
                "Remove the mask, or pass sequences with equal row counts."),
@@ -377,17 +371,18 @@ constexpr Rule<Op> kOperandRules[] = {
                "Give the mask a column for each key, oldest first; other axes may be 1."),
 
     INVALID_IF(!isPerHead(op, op.options.slopes), "slopes do not match the queries", op.options.slopes->text(),
-               fmt::format("f32 [{}]", queryShape(op.queries).heads), "Pass a slope for each head."),
+               fmt::format("f32 [{}]", op.queries.heads), "Pass a slope for each head."),
 
     INVALID_IF(!isPerHead(op, op.options.sinks), "sinks do not match the queries", op.options.sinks->text(),
-               fmt::format("f32 [{}]", queryShape(op.queries).heads), "Pass a sink for each head."),
+               fmt::format("f32 [{}]", op.queries.heads), "Pass a sink for each head."),
 
     INVALID_IF(op.options.sinks.has_value() && op.results.partials, "partials cannot have sinks",
                "sinks, and partials as the target", "sinks once, where all parts are merged",
                "Pass sinks to MergePartials."),
 
-    INVALID_IF(op.options.splits > Op::kMaxSplits, "there are too many splits", fmt::format("{}", op.options.splits),
-               fmt::format("at most {}", Op::kMaxSplits), "Pass fewer splits, or 0 to let the device choose."),
+    INVALID_IF(op.options.splits > FlashDecode::kMaxSplits, "there are too many splits",
+               fmt::format("{}", op.options.splits), fmt::format("at most {}", FlashDecode::kMaxSplits),
+               "Pass fewer splits, or 0 to let the device choose."),
 
     INVALID_IF(op.options.kernel > FlashDecodeKernel::matrix, "the choice of a kernel is not known",
                fmt::format("kernel {}", static_cast<uint32_t>(op.options.kernel)), "automatic, vector or matrix",
@@ -397,7 +392,7 @@ constexpr Rule<Op> kOperandRules[] = {
                fmt::format("merge {}", static_cast<uint32_t>(op.options.merge)), "automatic, separate or inKernel",
                "Pass one that FlashDecodeMerge names."),
 
-    INVALID_IF(op.options.kernel == FlashDecodeKernel::matrix && !canUseMatrices(op),
+    INVALID_IF(op.options.kernel == FlashDecodeKernel::matrix && !op.canUseMatrices(),
                "the matrix kernel cannot attend to this", matrixText(op),
                "codes with head dims of 64 to 256, or f16 without a mask and with head dims of 64, 128 or 256",
                "Use automatic."),
@@ -409,43 +404,31 @@ constexpr Rule<Op> kOperandRules[] = {
                "Write results to separate memory."),
 };
 
-// These rules assume a valid cache.
-std::span<const Rule<Op>> rulesBesidesQueries() {
-  static const std::vector<Rule<Op>> all = joined<Op>({kRules, headGroupRules(), sequenceRowRules(), kSequenceRules,
-                                                       kResultRules<Op>, kOptionRules, kWindowRules, kOperandRules});
-  return all;
-}
-
 }  // namespace
 
 std::span<const Rule<KVCacheView>> attendedCacheRules() {
   return dense::kRules;
 }
-std::span<const Rule<FlashDecode>> flashDecodeRules() {
-  static const std::vector<Rule<Op>> all = joined<Op>({queryRules(), rulesBesidesQueries()});
+
+std::span<const Rule<AttentionShape>> attentionRules() {
+  static const std::vector<Rule<Op>> all = joined<Op>({kRules, headGroupRules(), sequenceRowRules(), kSequenceRules,
+                                                       kResultRules<Op>, kOptionRules, kWindowRules, kOperandRules});
   return all;
 }
 
-std::span<const Rule<FlashDecode>> flashDecodePositionRules() {
+std::span<const Rule<AttentionShape>> attentionPositionRules() {
   static const std::vector<Rule<Op>> all = joined<Op>({sequenceRowRules(), kSequenceRules, kWindowRules});
   return all;
 }
 
-Result<void> checkRules(const FlashDecode& op) {
-  MNK_TRY(checkRules(queryRules(), op, Op::name));
-  if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    MNK_TRY(checkRules(quantizedKVCacheRules(), *quantized, Op::name));
-    MNK_TRY(checkRules(std::span<const Rule<QuantizedKVCacheView>>(quantized::kRules), *quantized, Op::name));
-  } else {
-    MNK_TRY(checkRules(attendedCacheRules(), std::get<KVCacheView>(op.over), Op::name));
+Result<void> checkAttendedCache(const FlashDecode& op) {
+  MNK_TRY(checkRules(queryRules(), op.queries, FlashDecode::name));
+  if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+    return checkRules(attendedCacheRules(), *dense, FlashDecode::name);
   }
-  return checkRules(rulesBesidesQueries(), op, Op::name);
-}
-
-bool canUseMatrices(const FlashDecode& op) {
-  if (valueDimOf(op) != keyDimOf(op) || matrixDim(keyDimOf(op), quantizedOf(op) != nullptr) == 0) return false;
-  if (quantizedOf(op)) return !denseType(op);
-  return std::get<KVCacheView>(op.over).keys.dtype() == DType::f16 && !op.options.mask;
+  const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
+  MNK_TRY(checkRules(quantizedKVCacheRules(), quantized, FlashDecode::name));
+  return checkRules(std::span<const Rule<QuantizedKVCacheView>>(quantized::kRules), quantized, FlashDecode::name);
 }
 
 }  // namespace mnk

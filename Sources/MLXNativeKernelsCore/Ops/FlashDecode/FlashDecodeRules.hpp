@@ -1,28 +1,23 @@
-// The contract of FlashDecode.
+// The contract of FlashDecode: rules of its queries and its cache, then those of the shape that both have.
 #pragma once
-#include <optional>
 #include <span>
 
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "Ops/FlashDecode/AttentionShape.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {
 
+std::span<const Rule<HeadsView>> queryRules();
 // Rules of dense caches; those of quantized caches are quantizedKVCacheRules.
 std::span<const Rule<KVCacheView>> attendedCacheRules();
-std::span<const Rule<FlashDecode>> flashDecodeRules();
-// Subsets of the op's rules: queries, and how query heads map to heads of the cache.
-std::span<const Rule<FlashDecode>> queryRules();
-std::span<const Rule<FlashDecode>> headGroupRules();
-// How sequences share the rows of queries.
-std::span<const Rule<FlashDecode>> sequenceRowRules();
+std::span<const Rule<AttentionShape>> attentionRules();
+// Subsets of these: how query heads map to heads of the cache, and how sequences share the rows of queries.
+std::span<const Rule<AttentionShape>> headGroupRules();
+std::span<const Rule<AttentionShape>> sequenceRowRules();
 // Rules for the positions of sequences, without masks.
-std::span<const Rule<FlashDecode>> flashDecodePositionRules();
+std::span<const Rule<AttentionShape>> attentionPositionRules();
 
-// Returns the first violated rule.
-Result<void> checkRules(const FlashDecode& op);
-
-// Whether the matrix kernel supports this op, on a device that has matrices.
-bool canUseMatrices(const FlashDecode& op);
+// Checks the rules of queries and cache.
+Result<void> checkAttendedCache(const FlashDecode& op);
 
 }  // namespace mnk

@@ -25,18 +25,18 @@ constexpr double kMinGain = 0.98;  // smaller gains are within run-to-run noise
 class Search {
  public:
   Search(std::shared_ptr<Device> device, std::span<const FlashDecode> ops, double budget)
-      : device_(std::move(device)), profile_(device_->probe()), ops_(ops), left_(budget) {}
+      : device_(std::move(device)), profile_(device_->probe()), ops_(ops), shape_(ops[0]), left_(budget) {}
 
   Result<MeasuredFlashDecode> run() {
-    MNK_TRY(auto layout, layoutFor(ops_[0], profile_));
+    MNK_TRY(auto layout, layoutFor(shape_, profile_));
     MNK_TRY(auto planned, effectiveChoice(layout));
-    found_ = {.workload = workloadOf(ops_[0], profile_), .planned = planned, .fastest = planned};
+    found_ = {.workload = workloadOf(shape_, profile_), .planned = planned, .fastest = planned};
     MNK_TRY(auto roughly, secondsOf(planned));
     calls_ = static_cast<uint64_t>(std::clamp(kMinSeconds / roughly, 1.0, double{kMaxCalls}));
     MNK_TRY(auto first, secondsOf(planned));
     found_.plannedSeconds = found_.fastestSeconds = first;
     tried_.push_back(planned);
-    const uint64_t threadgroups = layout.threadgroups(ops_[0]);
+    const uint64_t threadgroups = layout.threadgroups();
     const auto steps = {&Search::tryKernels, &Search::trySplits, &Search::trySimdgroups,
                         &Search::tryMerges,  &Search::trySplits, &Search::tryKernels};
     for (const auto step : steps) MNK_TRY((this->*step)(threadgroups));
@@ -50,7 +50,7 @@ class Search {
     choice.usesMatrices = choice.usesPrefill = false;
     choice.rowsPerTile = choice.tileKeys = 0;
     if (!found_.workload.isPrompt) MNK_TRY(consider(choice));
-    if (found_.workload.isPrompt || latentDimOf(ops_[0]) != 0) {
+    if (found_.workload.isPrompt || shape_.isLatent()) {
       choice.usesPrefill = true;
       for (const uint32_t blocks : {1, 2}) {
         choice.rowsPerTile = 8 * blocks;
@@ -59,7 +59,7 @@ class Search {
       choice.usesPrefill = false;
     }
     if (found_.workload.isPrompt) return {};
-    const uint32_t headDim = matrixDim(found_.workload.keyDim, quantizedOf(ops_[0]) != nullptr);
+    const uint32_t headDim = matrixDim(found_.workload.keyDim, shape_.quantized != nullptr);
     for (const MatrixInstance& instance : matrixInstances()) {
       // Skips instances that would compute mostly padding rows.
       const bool hasSpareRows = instance.rows > 8 && instance.rows > found_.workload.rows;
@@ -103,7 +103,7 @@ class Search {
 
   Result<void> consider(const FlashDecodeChoice& asked) {
     if (left_ <= 0) return {};
-    MNK_TRY(auto layout, layoutFor(ops_[0], profile_, asked));
+    MNK_TRY(auto layout, layoutFor(shape_, profile_, asked));
     MNK_TRY(auto choice, effectiveChoice(layout));
     if (std::find(tried_.begin(), tried_.end(), choice) != tried_.end()) return {};
     tried_.push_back(choice);
@@ -118,9 +118,8 @@ class Search {
   // allow.
   Result<FlashDecodeChoice> effectiveChoice(const FlashDecodeLayout& layout) const {
     FlashDecodeChoice choice = layout.choice();
-    auto planned = planAs(ops_[0], profile_, choice);
-    if (!planned) return std::move(planned).error();
-    const Dispatch& first = planned->dispatches.front();
+    MNK_TRY(const auto planned, planAs(ops_[0], profile_, choice));
+    const Dispatch& first = planned.dispatches.front();
     auto pipeline = device_->registry().pipeline(first.kernel);
     if (!pipeline) return std::move(pipeline).error();
     const uint32_t fewest = first.grid.minThreads;  // of which the prefill kernel has multiples
@@ -157,6 +156,7 @@ class Search {
   std::shared_ptr<Device> device_;
   DeviceProfile profile_;
   std::span<const FlashDecode> ops_;
+  AttentionShape shape_;  // of the first op
   double left_;
   uint64_t calls_ = 1;  // in a submission
   uint64_t next_ = 0;   // op

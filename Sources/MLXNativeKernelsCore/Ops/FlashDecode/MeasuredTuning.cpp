@@ -6,7 +6,7 @@
 #include <charconv>
 #include <vector>
 
-#include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Ops/FlashDecode/AttentionShape.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/Format.hpp"
 
@@ -102,16 +102,16 @@ bool readLine(std::string_view line, FlashDecodeWorkload& w, FlashDecodeChoice& 
          lineOf(w, c) == fmt::format("{}\n", line);
 }
 
-std::string storageOf(const FlashDecode& op) {
-  const QuantizedKVCacheView* quantized = quantizedOf(op);
-  if (!quantized) return std::string(name(*denseType(op)));
+std::string storageOf(const AttentionShape& shape) {
+  if (!shape.quantized) return std::string(name(*shape.denseType));
   const auto planeText = [](const QuantizedKVPlane& plane) {
     return plane.isDense() ? std::string(name(plane.codes.dtype()))
                            : fmt::format("{}{}", name(plane.codec.name), plane.codec.bits);
   };
-  const std::string keys = planeText(quantized->keys);
-  return denseType(op) ? fmt::format("{}:{}", keys, planeText(*quantized->values))
-                       : fmt::format("{}:{}", keys, quantized->values->codec.bits);
+  const QuantizedKVPlane& values = *shape.quantized->values;
+  const std::string keys = planeText(shape.quantized->keys);
+  return shape.denseType ? fmt::format("{}:{}", keys, planeText(values))
+                         : fmt::format("{}:{}", keys, values.codec.bits);
 }
 
 // How many times more keys the one has than the other.
@@ -128,20 +128,18 @@ std::string FlashDecodeChoice::text() const {
   return fmt::format("{}, {}, {}{}", kernel, countText(simdgroups, "simdgroup"), countText(splits, "split"), merge);
 }
 
-FlashDecodeWorkload FlashDecodeWorkload::of(const FlashDecode& op, bool isPrompt) {
-  const QueryShape queries = queryShape(op.queries);
-  const uint64_t tokens = isPrompt ? std::bit_ceil(std::min(longestRows(op), kMaxPrompt))
-                                   : std::min(longestRows(op), FlashDecode::kRowsPerPass);
-  const KVCacheView slots = cacheOf(op);
-  FlashDecodeWorkload workload{.storage = storageOf(op),
-                               .queries = op.queries.tensor.dtype(),
-                               .keyDim = keyDimOf(op),
-                               .valueDim = valueDimOf(op),
-                               .rows = queries.heads / slots.heads() * tokens,
+FlashDecodeWorkload FlashDecodeWorkload::of(const AttentionShape& shape, bool isPrompt) {
+  const uint64_t tokens = isPrompt ? std::bit_ceil(std::min(shape.longestRows, kMaxPrompt))
+                                   : std::min(shape.longestRows, FlashDecode::kRowsPerPass);
+  FlashDecodeWorkload workload{.storage = storageOf(shape),
+                               .queries = shape.queryView.tensor.dtype(),
+                               .keyDim = shape.keyDim,
+                               .valueDim = shape.valueDim,
+                               .rows = shape.group() * tokens,
                                .isPrompt = isPrompt,
-                               .heads = slots.heads() * op.sequences.size()};
-  for (const AttendedSequence& attended : op.sequences) {
-    const KeyRange seen = keysSeen(op, keysOf(op, attended, 0), attended, 0, rowsOf(op, attended));
+                               .heads = shape.slots.heads * shape.sequences.size()};
+  for (const AttendedSequence& attended : shape.sequences) {
+    const KeyRange seen = shape.keysSeen(shape.keysOf(attended, 0), attended, 0, shape.rowsOf(attended));
     workload.keys = std::max(workload.keys, seen.count());
   }
   return workload;

@@ -11,6 +11,8 @@
 
 namespace mnk {
 
+struct AttentionShape;
+
 // How a FlashDecode runs, unless the caller sets it.
 struct FlashDecodeChoice {
   bool usesMatrices = false;
@@ -36,7 +38,7 @@ struct FlashDecodeWorkload {
   uint64_t heads = 0;     // of the cache, in all sequences
   uint64_t keys = 0;      // of the longest sequence
 
-  static FlashDecodeWorkload of(const FlashDecode& op, bool isPrompt = false);
+  static FlashDecodeWorkload of(const AttentionShape& shape, bool isPrompt = false);
   auto operator<=>(const FlashDecodeWorkload&) const = default;
   std::string text() const;  // "turbo4:4, head dim 128, 4 rows of f16, 8 heads, 4096 keys"
 };

@@ -1,5 +1,7 @@
 #include "Ops/FlashDecode/RepeatedAttention.hpp"
 
+#include <algorithm>
+
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
@@ -22,7 +24,7 @@ void describeResults(const AttentionResults& results, OpForm& form) {
 // Adds to the form the properties of a layout that the plan depends on, apart from those in the form already and
 // constants of the device.
 void describeLayout(const FlashDecodeLayout& layout, OpForm& form) {
-  form.add(layout.usesMatrices);
+  form.add(layout.kernel);
   form.add(layout.hasRowMajorMatrices);
   for (const uint32_t number : {layout.instance.keyDim, layout.instance.valueDim, layout.instance.rows,
                                 layout.prefill.parts, layout.prefill.rowBlocks, layout.prefill.keys, layout.rowsPerTile,
@@ -55,14 +57,14 @@ bool RepeatedAttention::describe(OpForm& form) const {
     form.bind(kFlashDecodeQueries, op_.queries, Access::read);
   }
   form.add(op_.sequences.size());
-  const bool hasRows = isRagged(op_);
+  const bool hasRows = std::ranges::any_of(op_.sequences, [](const auto& each) { return each.rows != 0; });
   form.add(hasRows);
   for (const AttendedSequence& each : op_.sequences) {
     if (hasRows) form.add(each.rows);
     form.add(each.position.has_value());
   }
   form.add(op_.over.index());
-  if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
+  if (const auto* quantized = std::get_if<QuantizedKVCacheView>(&op_.over)) {
     if (!quantized->values) return false;
     describePlane(form, quantized->keys,
                   {kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans, kFlashDecodeChannelScales},
@@ -75,7 +77,7 @@ bool RepeatedAttention::describe(OpForm& form) const {
     const auto& dense = std::get<KVCacheView>(op_.over);
     form.bind(kFlashDecodeKeys, dense.keys, Access::read);
     form.bind(kFlashDecodeValues, dense.values, Access::read);
-    if (isOneTensor(op_)) form.bind(kFlashDecodeValues, dense.keys, Access::read);  // dispatches bind it twice
+    if (!dense.values) form.bind(kFlashDecodeValues, dense.keys, Access::read);  // dispatches bind it twice
     describeSlots(dense, form);
   }
   describeResults(op_.results, form);
@@ -86,9 +88,9 @@ bool RepeatedAttention::describe(OpForm& form) const {
 }
 
 Result<void> RepeatedAttention::refine(Device& device, OpForm& form) {
-  MNK_TRY(checkRules(flashDecodePositionRules(), op_, FlashDecode::name));
-  MNK_TRY(auto layout, layoutFor(op_, *profileFor(op_, device)));
-  layout_ = std::move(layout);
+  shape_.emplace(op_, queries_);
+  MNK_TRY(checkRules(attentionPositionRules(), *shape_, FlashDecode::name));
+  MNK_TRY(layout_, layoutFor(*shape_, device));
   describeLayout(layout_, form);
   return {};
 }
@@ -104,19 +106,18 @@ void RepeatedAttention::patch(size_t index, Dispatch& dispatch) const {
       addTo(binding.reads);
     }
   };
-  if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
-    const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
-      const KVCodecSizes vector = plane.vectorSizes();
-      patchReads(codes, [&](auto& reads) { pass.addReads(op_, vector.codeBytes, reads); });
-      patchReads(scales, [&](auto& reads) { pass.addReads(op_, vector.scaleBytes, reads); });
+  if (shape_->quantized) {
+    const auto patchPlane = [&](const KVCodecSizes& vector, uint32_t codes, uint32_t scales) {
+      patchReads(codes, [&](auto& reads) { pass.addReads(*shape_, vector.codeBytes, reads); });
+      patchReads(scales, [&](auto& reads) { pass.addReads(*shape_, vector.scaleBytes, reads); });
     };
-    patchPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales);
-    patchPlane(*quantized->values, kFlashDecodeValues, kFlashDecodeValueScales);
+    patchPlane(shape_->keyVector, kFlashDecodeKeys, kFlashDecodeKeyScales);
+    patchPlane(shape_->valueVector, kFlashDecodeValues, kFlashDecodeValueScales);
   } else {
-    patchReads(kFlashDecodeKeys, [&](auto& reads) { pass.addDenseReads(op_, true, reads); });
-    patchReads(kFlashDecodeValues, [&](auto& reads) { pass.addDenseReads(op_, false, reads); });
+    patchReads(kFlashDecodeKeys, [&](auto& reads) { pass.addDenseReads(*shape_, true, reads); });
+    patchReads(kFlashDecodeValues, [&](auto& reads) { pass.addDenseReads(*shape_, false, reads); });
   }
-  layout_.addRepeatedReads(op_, pass, dispatch);
+  layout_.addRepeatedReads(pass, dispatch);
 }
 
 Result<void> encodeRepeated(CommandEncoder& encoder, const FlashDecode& op) {

@@ -19,10 +19,7 @@ class RepeatedAttention final : public RepeatedOp {
       : op_(op), queries_(queries) {}
 
   std::string_view name() const override { return FlashDecode::name; }
-  Result<Plan> plan(Device* device) const override {
-    if (queries_) return mnk::plan(op_, *queries_, device);
-    return device ? mnk::plan(op_, *device) : mnk::plan(op_);
-  }
+  Result<Plan> plan(Device* device) const override { return mnk::plan(op_, queries_, device); }
   bool describe(OpForm& form) const override;
   void addPositions(OpPositions& positions) const override {
     for (const AttendedSequence& each : op_.sequences) addAttended(positions, each);
@@ -33,6 +30,7 @@ class RepeatedAttention final : public RepeatedOp {
  private:
   const FlashDecode& op_;
   std::optional<ScratchQueries> queries_;
+  std::optional<AttentionShape> shape_;  // once refined, as is the layout
   FlashDecodeLayout layout_;
 };
 

@@ -96,8 +96,9 @@ constexpr Rule<Op> kRules[] = {
                sequenceText(op.sequence), fmt::format("a number less than {}", op.from.codes().sequences()),
                "Name a sequence that the cache holds."),
 
-    INVALID_IF(!hasRoomForPinned(op.from.codes()), "the cache has no room for its pinned slots",
-               pinnedText(op.from.codes()), "fewer pinned slots than the ring's capacity, and none in a linear cache",
+    INVALID_IF(!hasRoomForPinned(SlotExtents::of(op.from.codes())), "the cache has no room for its pinned slots",
+               pinnedText(SlotExtents::of(op.from.codes())),
+               "fewer pinned slots than the ring's capacity, and none in a linear cache",
                "Pin fewer slots, or make the cache a larger ring."),
 
     INVALID_IF(!holds(op), "the cache does not hold these positions",

@@ -157,8 +157,9 @@ TEST(FlashDecodeMatrix, ReservesMemoryForTablesOnlyIfLevelsAreLookedUp) {
     const QuantizedKVCacheView cache{.keys = planeOf(device, keys), .values = planeOf(device, values)};
     FlashDecode op = over(device, cache, FlashDecodeKernel::matrix);
     op.options.splits = 1;
-    const auto layout = FlashDecodeLayout::of(op, {.family = "apple9", .matrixLayout = MatrixLayout::interleaved});
-    return layout.threadgroupBytes(op, 1);
+    const AttentionShape shape(op);
+    const auto layout = FlashDecodeLayout::of(shape, {.family = "apple9", .matrixLayout = MatrixLayout::interleaved});
+    return layout.threadgroupBytes(1);
   };
   constexpr uint32_t kTables = 1 << 14;
   for (const uint32_t bits : {3u, 5u, 6u, 7u, 8u}) {
@@ -212,7 +213,7 @@ TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
                          .over = cache,
                          .sequences = {{0, kKeys}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, kDim})}};
-    return wantsMatrices(op, {.family = std::move(family)});
+    return wantedKernel(AttentionShape(op), {.family = std::move(family)}) == AttentionKernel::matrix;
   };
   EXPECT(!isChosen(quantized, 4, "apple9"));
   EXPECT(isChosen(quantized, 5, "apple9"));
@@ -238,7 +239,8 @@ TEST(FlashDecodeMatrix, InstancesDependOnTheDeviceAndTheKeys) {
                          .sequences = {{0, keys}},
                          .results = {.into = tensorOf(device, DType::f16, {heads, headDim})},
                          .options = {.splits = 1}};
-    return FlashDecodeLayout::of(op, {.family = std::move(family), .matrixLayout = MatrixLayout::interleaved})
+    const AttentionShape shape(op);
+    return FlashDecodeLayout::of(shape, {.family = std::move(family), .matrixLayout = MatrixLayout::interleaved})
         .function();
   };
   EXPECT_EQ(functionOf("apple9", 64, 16, 512), "flashDecodeMatrix_64_8_16");
@@ -269,8 +271,9 @@ TEST(FlashDecodeMatrix, HasAllSimdgroupsForAnyRows) {
                          .sequences = {{0, kMany}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, 256})},
                          .options = {.splits = 1, .kernel = FlashDecodeKernel::matrix}};
+    const AttentionShape shape(op);
     for (const auto& [family, simdgroups] : {std::pair{"another", 8u}, {"apple9", 4u}}) {
-      const auto layout = FlashDecodeLayout::of(op, {.family = family, .matrixLayout = MatrixLayout::interleaved});
+      const auto layout = FlashDecodeLayout::of(shape, {.family = family, .matrixLayout = MatrixLayout::interleaved});
       EXPECT_EQ(layout.simdgroups, simdgroups);
     }
   }
@@ -292,7 +295,8 @@ TEST(FlashDecodeMatrix, HasLongTilesWhereASimdgroupHasTwo) {
                          .sequences = {{0, keys}},
                          .results = {.into = tensorOf(device, DType::f16, {4, 128})},
                          .options = {.splits = 1}};
-    const auto layout = FlashDecodeLayout::of(op, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
+    const AttentionShape shape(op);
+    const auto layout = FlashDecodeLayout::of(shape, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
     EXPECT_EQ(layout.tileKeys, tile);
     EXPECT_EQ(layout.simdgroups, simdgroups);
   }
@@ -310,7 +314,9 @@ TEST(FlashDecodeMatrix, HasNoMoreSimdgroupsThanTilesBeyondFour) {
                            .sequences = {{0, keys}},
                            .results = {.into = tensorOf(device, DType::f16, {4, kDim})},
                            .options = {.splits = splits, .kernel = kernel}};
-      const auto layout = FlashDecodeLayout::of(op, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
+      const AttentionShape shape(op);
+      const auto layout =
+          FlashDecodeLayout::of(shape, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
       EXPECT_EQ(layout.simdgroups, simdgroups);
     }
   }

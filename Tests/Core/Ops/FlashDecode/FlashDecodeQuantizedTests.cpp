@@ -85,7 +85,7 @@ void expectStoredVectorsAreAttendedTo(const std::shared_ptr<Device>& device, con
   REQUIRE(REQUIRE(encoder.commit()).wait());
 
   // KVCacheDequantize is within 1e-12, in squares, of what codes mean.
-  const bool isByMatrix = wantsMatrices(op, device->profile());
+  const bool isByMatrix = wantedKernel(AttentionShape(op), device->profile()) == AttentionKernel::matrix;
   expectRows(DType::f32, bytesOf(*op.results.into), attendedOver(op, keys, values, KVLayout::headMajor), isByMatrix);
   const auto exact = attendedOver(op, sourceKeys, sourceValues, KVLayout::tokenMajor);
   const double error = relativeError(floatsOf(*op.results.into), exact);

@@ -108,7 +108,8 @@ TEST(FlashDecodeRagged, SplitsDependOnAllSequences) {
 
 // What was measured for as many rows of each sequence serves these, too.
 TEST(FlashDecodeRagged, IsMeasuredAsItsLongestSequence) {
-  const auto workload = FlashDecodeWorkload::of(planOp(layerCase({{0, 20, 0, 5}, {1, 900, 0, 1}, {2, 9, 0, 2}})));
+  const FlashDecode op = planOp(layerCase({{0, 20, 0, 5}, {1, 900, 0, 1}, {2, 9, 0, 2}}));
+  const auto workload = FlashDecodeWorkload::of(AttentionShape(op));
   EXPECT_EQ(workload.rows, 4u * 5);
   EXPECT_EQ(workload.heads, 8u * 3);
   EXPECT_EQ(workload.keys, 900u);

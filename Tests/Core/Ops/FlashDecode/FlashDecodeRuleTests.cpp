@@ -143,8 +143,10 @@ TEST(FlashDecodeRules, EachHasItsError) {
       broken.push_back([&option, number](Op& op) { option.set(op.options, number); });
     }
   }
+  EXPECT(bool(plan(soundOp())));
   ErrorLines errors;
-  expectRules<Op>(errors, flashDecodeRules(), Op::name, soundOp(), broken, [](const Op& op) { return plan(op); });
+  expectRules<Op>(errors, textsOf(queryRules(), attentionRules()), Op::name, soundOp(), broken,
+                  [](const Op& op) { return plan(op); });
   expectGolden(kGolden, errors.lines());
 }
 

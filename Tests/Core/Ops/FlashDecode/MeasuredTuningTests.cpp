@@ -159,10 +159,14 @@ TEST(MeasuredTuning, SplitsStayWithinMemory) {
                  .sequences = {{0, 16384}, {1, 16384}},
                  .results = {.into = tensor({2, 8, 32, 64})}};
   const FlashDecodeChoice measured{.simdgroups = 1, .splits = 1024};
-  EXPECT_EQ(FlashDecodeLayout::of(op, {}, measured).splits, 1024u);
+  const auto splitsOf = [&] {
+    const AttentionShape shape(op);
+    return FlashDecodeLayout::of(shape, {}, measured).splits;
+  };
+  EXPECT_EQ(splitsOf(), 1024u);
   op.queries = tensor({2, 4096, 32, 64});
   op.results.into = tensor({2, 4096, 32, 64});
-  EXPECT_EQ(FlashDecodeLayout::of(op, {}, measured).splits, 3u);
+  EXPECT_EQ(splitsOf(), 3u);
 }
 
 TEST(TuningFile, HoldsForOneDeviceAlone) {
