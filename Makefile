@@ -19,7 +19,7 @@ check bench: export MNK_HOST_AVX512 := $(package)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-consumer test-objc check shaders fuzz check-asan check-tsan check-memory \
-  check-arm64 check-apple mac-report compare proof tables embed unify demo bench docs format lint layering ci clean
+  check-arm64 check-apple mac-report compare proof tables embed demo bench docs format lint layering ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -53,9 +53,6 @@ check-apple: setup ## type-check what a Mac compiles; ARGS=--all-editions adds i
 
 tables: ## recompute the codec constants; ARGS="--search 50000" searches for better signs
 	@.ci/make-tables $(ARGS)
-
-unify: ## regenerate the unified files that SwiftPM compiles
-	@.ci/unify
 
 embed: ## regenerate the embedded shader text and its stamp
 	@.ci/embed-shaders

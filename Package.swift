@@ -59,7 +59,7 @@ let all: [Target.Dependency] = core + ["MLXNativeKernelsHost"]
 let library: [Target] = [
     .target(
         name: "MLXNativeKernelsCore",
-        // Each file there includes those of a folder, so that headers are read once: .ci/unify.
+        // Each file there includes those of a folder, so that headers are read once.
         sources: ["Unified"]
             + (onApple || softMetal ? ["UnifiedMetal", "Devices/Metal/MetalCppDefinitions.cpp"] : [])
             + (onApple ? ["ObjC"] : []),

@@ -28,14 +28,14 @@ struct Rule {
 std::optional<Mismatch> mismatch(std::string_view got, std::string_view expected);
 Error brokenRule(std::string_view name, std::string_view what, Mismatch mismatch, std::string_view fix);
 
-// A row of a rule table. `Op` is the checked type, and `op` the checked object; got and expected are evaluated only if
-// the condition is true, which means that the op is invalid.
-#define INVALID_IF(condition, what, got, expected, fix)      \
-  {                                                          \
-    what, fix, [](const Op& op) -> std::optional<Mismatch> { \
-      if (!(condition)) return std::nullopt;                 \
-      return mismatch(got, expected);                        \
-    }                                                        \
+// A row of a rule table. `op` is the checked object; got and expected are evaluated only if the condition is true,
+// which means that the op is invalid.
+#define INVALID_IF(condition, what, got, expected, fix)        \
+  {                                                            \
+    what, fix, [](const auto& op) -> std::optional<Mismatch> { \
+      if (!(condition)) return std::nullopt;                   \
+      return mismatch(got, expected);                          \
+    }                                                          \
   }
 
 // Returns the error of the first broken rule.

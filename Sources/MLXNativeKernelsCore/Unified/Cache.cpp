@@ -1,5 +1,4 @@
-// Made by .ci/unify.
-// clang-format off
+// Files that SwiftPM compiles together, because most compile time goes to headers.
 #include "Cache/AttentionCache.cpp"
 #include "Cache/CacheCursors.cpp"
 #include "Cache/CacheStorage.cpp"
@@ -7,6 +6,8 @@
 #include "Cache/StepPlan.cpp"
 #include "Cache/StepRotation.cpp"
 #include "Cache/StepRows.cpp"
+
+// What follows neither iterates over data nor encodes steps: it is optimized for size, which compiles faster.
 #pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Cache/AttentionCacheCopy.cpp"

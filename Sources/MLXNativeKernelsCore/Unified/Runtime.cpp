@@ -1,5 +1,4 @@
-// Made by .ci/unify.
-// clang-format off
+// Files that SwiftPM compiles together, because most compile time goes to headers.
 #include "Runtime/CommandEncoder.cpp"
 #include "Runtime/FloatElements.cpp"
 #include "Runtime/HazardTracker.cpp"
@@ -8,6 +7,8 @@
 #include "Runtime/RepeatedOp.cpp"
 #include "Runtime/Shape.cpp"
 #include "Runtime/Tensor.cpp"
+
+// What follows neither iterates over data nor encodes steps: it is optimized for size, which compiles faster.
 #pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Runtime/Buffer.cpp"

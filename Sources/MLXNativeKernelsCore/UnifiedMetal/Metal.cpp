@@ -1,5 +1,6 @@
-// Made by .ci/unify.
-// clang-format off
+// Files that SwiftPM compiles together, because most compile time goes to headers.
+
+// Optimized for size, which compiles faster.
 #pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Devices/Metal/EmbeddedLibrary.cpp"

@@ -9,7 +9,7 @@ namespace mnk::test {
 namespace {
 
 // A cache of three slots, and a token for it.
-struct Fixture {
+struct RecordedCache {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> token = makeTensor(device.get(), MNK_F32, {2, 4});
   mnk_cache_descriptor descriptor{
@@ -29,7 +29,7 @@ Owned<mnk_recorded_step> made(mnk_encoder* encoder, mnk_error_out error = nullpt
 }  // namespace
 
 TEST(CApiRecordedStep, RunsAndJoinsAnEncoder) {
-  const Fixture s;
+  const RecordedCache s;
   Refusals no;
   Owned<mnk_recorded_step> step = [&] {
     const auto encoder = s.recording();
@@ -69,7 +69,7 @@ TEST(CApiRecordedStep, RunsAndJoinsAnEncoder) {
 }
 
 TEST(CApiRecordedStep, APlanIsEncodedLater) {
-  const Fixture s;
+  const RecordedCache s;
   const std::vector<float> numbers{1, 2, 3, 4, 5, 6, 7, 8};
   write(s.token, numbers.data());
   const auto into = makeTensor(s.device.get(), MNK_F32, {2, 4});
@@ -82,7 +82,7 @@ TEST(CApiRecordedStep, APlanIsEncodedLater) {
 }
 
 TEST(CApiRecordedStep, NullHandles) {
-  const Fixture s;
+  const RecordedCache s;
   Refusals no;
   const auto encoder = makeEncoder(s.device.get());
   no(mnk_encoder_make_recording(nullptr, nullptr, no.out()));

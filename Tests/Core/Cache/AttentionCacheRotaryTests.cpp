@@ -246,9 +246,9 @@ std::vector<Case> memoryCases() {
   return cases;
 }
 
-class Step {
+class RotaryCall {
  public:
-  Step(std::shared_ptr<Device> device, const Case& c) : device_(std::move(device)), case_(c) {}
+  RotaryCall(std::shared_ptr<Device> device, const Case& c) : device_(std::move(device)), case_(c) {}
 
   void run() {
     AttentionCache fused = makeCache(device_, case_.cache), apart = makeCache(device_, case_.cache);
@@ -375,7 +375,7 @@ void runAll(const std::vector<Case>& cases) {
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     for (const Case& c : cases) {
       const Context context(c.name);
-      Step(device, c).run();
+      RotaryCall(device, c).run();
     }
   });
 }

@@ -10,7 +10,7 @@ namespace {
 
 using Op = AttentionCacheDescriptor;
 
-const Break<Op> kBroken[] = {
+const Break<Op> kBrokenDescriptors[] = {
     [](Op& d) { d.kvHeads = 0; },
     [](Op& d) { d.headDim = 0; },
     [](Op& d) { d.capacity = 0; },
@@ -29,7 +29,7 @@ const Break<Op> kBroken[] = {
     [](Op& d) { d.latentDim = 512, d.valueHeadDim = 64; },
 };
 
-constexpr GoldenText kGolden{
+constexpr GoldenText kRuleErrors{
     "Cache/Rules.inc",
 #include "Rules.inc"
 };
@@ -39,10 +39,10 @@ constexpr GoldenText kGolden{
 TEST(AttentionCacheRules, EachHasItsError) {
   const auto device = FakeDevice::make();
   ErrorLines errors;
-  expectRules<Op>(errors, attentionCacheRules(), "AttentionCache", kDescriptor, kBroken,
+  expectRules<Op>(errors, attentionCacheRules(), "AttentionCache", kDescriptor, kBrokenDescriptors,
                   [&](const Op& descriptor) { return AttentionCache::make(device, descriptor); });
   EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
-  expectGolden(kGolden, errors.lines());
+  expectGolden(kRuleErrors, errors.lines());
 }
 
 }  // namespace mnk::test

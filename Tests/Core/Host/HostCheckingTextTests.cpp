@@ -174,7 +174,7 @@ export_kernel(writesThenReadsItsOutput)
 )";
 
 // Declares buffer 0 as read and buffer 1 as written; `writesFirst` also declares buffer 0 as written.
-Result<void> run(const std::string& function, uint32_t threads = 32, bool writesFirst = false) {
+Result<void> runFaulty(const std::string& function, uint32_t threads = 32, bool writesFirst = false) {
   // Never destroyed: at exit, a device would wait for threads that the process has already stopped.
   static const auto& device = *new auto(hostDevice({.checking = host::Checking::full}));
   const auto library =
@@ -191,9 +191,9 @@ Result<void> run(const std::string& function, uint32_t threads = 32, bool writes
   return submit(device, {std::move(*ready)});
 }
 
-void expectFound(const std::string& function, std::string_view text, bool writesFirst = false) {
+void expectText(const std::string& function, std::string_view text, bool writesFirst = false) {
   const Context context(function);
-  EXPECT_ERROR(run(function, 32, writesFirst), {.code = ErrorCode::deviceFault, .what = function, .got = text});
+  EXPECT_ERROR(runFaulty(function, 32, writesFirst), {.code = ErrorCode::deviceFault, .what = function, .got = text});
 }
 
 }  // namespace
@@ -201,48 +201,48 @@ void expectFound(const std::string& function, std::string_view text, bool writes
 #if !__has_feature(thread_sanitizer)  // a trap would end the process
 TEST(HostCheckingText, StopsKernelsThatWouldCrashTheProcess) {
   // These words are in the texts of all compilers: those before LLVM 20 trap where later ones call back.
-  expectFound("pointerPastOwnArray", "outside of its array", true);
-  expectFound("elementPastVector", "outside of its array", true);
-  expectFound("indexPastTable", "outside of its array");
-  expectFound("absentBuffer", "a null pointer to", true);
-  expectFound("dividesByZero", "by zero");
-  expectFound("dividesVectorByZero", "an element of a vector is divided by zero");
-  expectFound("recursion", "a stack that overflowed");
+  expectText("pointerPastOwnArray", "outside of its array", true);
+  expectText("elementPastVector", "outside of its array", true);
+  expectText("indexPastTable", "outside of its array");
+  expectText("absentBuffer", "a null pointer to", true);
+  expectText("dividesByZero", "by zero");
+  expectText("dividesVectorByZero", "an element of a vector is divided by zero");
+  expectText("recursion", "a stack that overflowed");
 }
 #endif
 
 TEST(HostCheckingText, StopsEndlessKernels) {
-  expectFound("endless", "has not ended after 2^26 accesses");
-  expectFound("fillsTheMargin", "writes 4 bytes outside of buffer 1 + 4096");
+  expectText("endless", "has not ended after 2^26 accesses");
+  expectText("fillsTheMargin", "writes 4 bytes outside of buffer 1 + 4096");
 }
 
 TEST(HostCheckingText, FindsFaultsInVectorsAndConversions) {
-  expectFound("vectorOverflow", "a multiplication of vectors overflows");
-  expectFound("truncates", "does not fit into");
-  expectFound("shuffleBeyond", "takes the value of lane 32, which does not take part");
-  expectFound("misalignedAtomic", "an atomic object is misaligned", true);
-  expectFound("vectorSumOverflow", "an addition of vectors overflows");
-  expectFound("subtractionOverflow", "a subtraction overflows 'int'");
-  expectFound("shiftsTooFar", "by more bits than it has");
-  expectFound("quadShuffleBeyond", "takes the value of lane 32, which does not take part");
-  expectFound("copiesStructurePastBuffer", "outside of buffer 0 + ");
+  expectText("vectorOverflow", "a multiplication of vectors overflows");
+  expectText("truncates", "does not fit into");
+  expectText("shuffleBeyond", "takes the value of lane 32, which does not take part");
+  expectText("misalignedAtomic", "an atomic object is misaligned", true);
+  expectText("vectorSumOverflow", "an addition of vectors overflows");
+  expectText("subtractionOverflow", "a subtraction overflows 'int'");
+  expectText("shiftsTooFar", "by more bits than it has");
+  expectText("quadShuffleBeyond", "takes the value of lane 32, which does not take part");
+  expectText("copiesStructurePastBuffer", "outside of buffer 0 + ");
 }
 
 TEST(HostCheckingText, FindsAnOutputReadBeforeItIsWritten) {
-  expectFound("readsItsOutput", "reads buffer 1 + 0, which is uninitialized");
-  EXPECT(run("writesThenReadsItsOutput"));
+  expectText("readsItsOutput", "reads buffer 1 + 0, which is uninitialized");
+  EXPECT(runFaulty("writesThenReadsItsOutput"));
 }
 
 TEST(HostCheckingText, ReportsLinesForLabelsWithSpaces) {
-  const auto outcome = run("readsItsOutput");
+  const auto outcome = runFaulty("readsItsOutput");
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "two words:"});
 }
 
 TEST(HostCheckingText, FindsNothingInCorrectKernels) {
   for (const char* function : {"padding", "atomicLoads"}) {
-    const auto outcome = run(function);
+    const auto outcome = runFaulty(function);
     if (!outcome) fail(__FILE__, __LINE__, fmt::format("{}: {}", function, outcome.error().message()));
   }
-  const auto outcome = run("treeOfPartialSimdgroup", 20);
+  const auto outcome = runFaulty("treeOfPartialSimdgroup", 20);
   if (!outcome) fail(__FILE__, __LINE__, outcome.error().message());
 }

@@ -113,7 +113,7 @@ TEST(HostPipeline, RefusesUnknownLabels) {
 
 namespace {
 
-constexpr char kText[] = R"(#include <metal_stdlib>
+constexpr char kPipelineText[] = R"(#include <metal_stdlib>
 using namespace metal;
 
 pipeline_constant(uint, factor, 7);
@@ -157,7 +157,7 @@ void expectMultiplies(const std::shared_ptr<Device>& device, const std::shared_p
 TEST(HostRuntimeLibrary, RunsKernelsFromText) {
   for (const uint64_t seed : {0, 5}) {
     const auto device = hostDevice({.workers = 2, .orderSeed = seed});
-    const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, kText, "mine"}));
+    const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, kPipelineText, "mine"}));
     EXPECT_EQ(library->label(), "mine");
     EXPECT_EQ(fmt::format("{}", fmt::join(library->functionNames(), " ")), "multiply stops");
     expectMultiplies(device, library);
@@ -262,7 +262,7 @@ TEST(HostRuntimeLibrary, CompilesIfSIGCHLDIsIgnored) {
   const auto device = hostDevice({});
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   const auto wrong = device->registry().library({LibrarySource::Kind::text, "missing;\n", "wrong"});
-  const auto right = device->registry().library({LibrarySource::Kind::text, kText, "right"});
+  const auto right = device->registry().library({LibrarySource::Kind::text, kPipelineText, "right"});
   std::signal(SIGCHLD, before);
   EXPECT_ERROR(wrong, {.code = ErrorCode::shaderBuild, .what = "does not compile", .got = "wrong:1:1: error"});
   expectMultiplies(device, REQUIRE(right));
@@ -272,7 +272,7 @@ TEST(HostRuntimeLibrary, ReportsMissingFileAndCompiler) {
   EXPECT_ERROR(hostDevice({})->registry().library({LibrarySource::Kind::path, "/no/such.metal", ""}),
                {.code = ErrorCode::libraryNotFound, .got = "/no/such.metal", .fix = "Correct the path"});
   const auto device = hostDevice({.compiler = "no-such-compiler"});
-  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, kText, "mine"}),
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, kPipelineText, "mine"}),
                {.code = ErrorCode::unsupported,
                 .what = "library mine needs a compiler",
                 .got = "no-such-compiler: No such file",

@@ -9,11 +9,11 @@ namespace mnk::test {
 
 namespace {
 
-std::string traceText() {
+std::string submissionTrace() {
   return fmt::format("{}", fmt::join(softmetal::trace(), "; "));
 }
 
-NS::SharedPtr<MTL::CommandBuffer> appBuffer(const std::shared_ptr<Device>& device) {
+NS::SharedPtr<MTL::CommandBuffer> appCommandBuffer(const std::shared_ptr<Device>& device) {
   return NS::RetainPtr(metal::nativeQueue(device)->commandBuffer());
 }
 
@@ -33,7 +33,7 @@ TEST(MetalSubmission, IsOneConcurrentEncoderWithBarriersWhereTheyAreNeeded) {
   const Summary summary = REQUIRE(REQUIRE(encoder.commit()).wait());
   EXPECT_EQ(summary.barriers, 1u);
   const std::string dispatch = "dispatch kvCacheMove_4 grid 1x1x4 group 1x1x4";
-  EXPECT_EQ(traceText(), fmt::format("encoder 'step 7' concurrent; {0}; {0}; barrier; {0}", dispatch));
+  EXPECT_EQ(submissionTrace(), fmt::format("encoder 'step 7' concurrent; {0}; {0}; barrier; {0}", dispatch));
   const auto counters = softmetal::counters();
   EXPECT_EQ(counters.commandBuffers, 1u);
   EXPECT_EQ(counters.encoders, 1u);
@@ -60,7 +60,7 @@ TEST(MetalSubmission, StepsOverUntrackedMemoryAreOrderedByAFence) {
   softmetal::faults().releaseWork();
   REQUIRE(done.wait());
   EXPECT_EQ(fmt::format("{}", fmt::join(readTensor(next.out), " ")), "1 2 3 4");
-  EXPECT_EQ(traceText(),
+  EXPECT_EQ(submissionTrace(),
             "encoder 'MLXNativeKernels' concurrent; wait for fence; dispatch kvCacheMove_4 grid 1x1x4 "
             "group 1x1x4; update fence");
 
@@ -79,7 +79,8 @@ TEST(MetalSubmission, ThreadgroupsAndTheirMemoryReachMetal) {
   plan.dispatches.at(0).grid = {.unit = Grid::Unit::threadgroups, .extent = {1, 1, 2}, .threadgroup = {1, 1, 2}};
   plan.dispatches.at(0).threadgroupMemory = {{.index = 1, .bytes = 100}};
   REQUIRE(submit(device, plan).wait());
-  EXPECT_EQ(traceText(), "encoder 'MLXNativeKernels' concurrent; dispatch kvCacheMove_4 groups 1x1x2 group 1x1x2");
+  EXPECT_EQ(submissionTrace(),
+            "encoder 'MLXNativeKernels' concurrent; dispatch kvCacheMove_4 groups 1x1x2 group 1x1x2");
   copy.expectCopied();
 }
 
@@ -150,7 +151,7 @@ TEST(MetalSubmission, IntoTheAppsCommandBufferNothingIsEncodedBeforeCommit) {
   const auto device = fixture.makeDevice();
   const CopyFixture copy(device);
   const AutoreleasePool pool;
-  const auto native = appBuffer(device);
+  const auto native = appCommandBuffer(device);
   CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "mine")));
   REQUIRE(encoder.encode(copy.write));
   EXPECT_EQ(softmetal::counters().encoders, 0u);
@@ -162,7 +163,7 @@ TEST(MetalSubmission, IntoTheAppsCommandBufferNothingIsEncodedBeforeCommit) {
   native->commit();
   EXPECT(REQUIRE(done.wait()).deviceSeconds > 0);
   copy.expectCopied();
-  EXPECT_EQ(traceText(), "encoder 'mine' concurrent; dispatch kvCacheMove_4 grid 1x1x4 group 1x1x4");
+  EXPECT_EQ(submissionTrace(), "encoder 'mine' concurrent; dispatch kvCacheMove_4 grid 1x1x4 group 1x1x4");
 }
 
 TEST(MetalSubmission, TheAppsCommandBufferMayHoldItsOwnWorkToo) {
@@ -172,7 +173,7 @@ TEST(MetalSubmission, TheAppsCommandBufferMayHoldItsOwnWorkToo) {
   CopyFixture second(device);
   second.write.keys = first.write.into.keys;
   const AutoreleasePool pool;
-  const auto native = appBuffer(device);
+  const auto native = appCommandBuffer(device);
   for (const CopyFixture* copy : {&first, static_cast<const CopyFixture*>(&second)}) {
     CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "")));
     REQUIRE(encoder.encode(copy->write));
@@ -192,7 +193,7 @@ TEST(MetalSubmission, AnAppsCommandBufferThatIsNeverCommittedFails) {
     Completion done;
     {
       const AutoreleasePool pool;
-      const auto native = appBuffer(device);
+      const auto native = appCommandBuffer(device);
       CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "lost")));
       REQUIRE(encoder.encode(copy.write));
       done = REQUIRE(encoder.commit());
@@ -211,7 +212,7 @@ TEST(MetalSubmission, AnAppsCommandBufferThatIsCommittedTooEarlyIsNotTouched) {
   const CopyFixture copy(device);
   for (const bool isEmpty : {false, true}) {
     const AutoreleasePool pool;
-    const auto native = appBuffer(device);
+    const auto native = appCommandBuffer(device);
     CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "")));
     if (!isEmpty) REQUIRE(encoder.encode(copy.write));
     native->commit();
@@ -238,7 +239,7 @@ TEST(MetalSubmission, CommandBuffersThatCannotBeUsedAreRefused) {
   softmetal::machine().devices.push_back({.name = "Second"});
   const auto devices = metal::allDevices();
   const AutoreleasePool pool;
-  const auto native = appBuffer(devices.at(1));
+  const auto native = appCommandBuffer(devices.at(1));
   EXPECT_ERROR(metal::makeSubmission(devices.at(0), native.get(), ""),
                {.what = "the command buffer cannot be used", .got = "another device"});
   EXPECT_ERROR(metal::makeSubmission(devices.at(0), nullptr, ""), {.got = "no command buffer"});

@@ -37,7 +37,7 @@ const Stored kStored[] = {{"f16"},
                           {"f16:turbo4", true, KVQuantizedPlanes::values},
                           {"turbo4:f16", true, KVQuantizedPlanes::keys}};
 
-std::string nameOf(const Stored& stored) {
+std::string storedName(const Stored& stored) {
   return stored.name + (stored.isLatent ? ", latent" : "");
 }
 
@@ -68,7 +68,7 @@ std::vector<FlashDecodeChoice> fastestOf(const Stored& stored) {
 TEST(PrepareStorage, FindsTheFastestChoice) {
   for (const Stored& stored : kStored) {
     for (const FlashDecodeChoice& fastest : fastestOf(stored)) {
-      const Context context(fmt::format("{}, {}", nameOf(stored), fastest.text()));
+      const Context context(fmt::format("{}, {}", storedName(stored), fastest.text()));
       TimedDevice timed(coresFor(stored));
       timed.seconds = fastestAt(fastest);
       const AttentionCache cache = stored.on(timed.device, 4096);
@@ -127,8 +127,8 @@ TEST(PrepareStorage, PlansFollowWhatWasMeasured) {
   const CacheFolder folder;
   for (const Stored& stored : kStored) {
     for (const FlashDecodeChoice& fastest : fastestOf(stored)) {
-      const Context context(fmt::format("{}, {}", nameOf(stored), fastest.text()));
-      const std::string file = folder.path(nameOf(stored) + fastest.text());
+      const Context context(fmt::format("{}, {}", storedName(stored), fastest.text()));
+      const std::string file = folder.path(storedName(stored) + fastest.text());
       TimedDevice timed(coresFor(stored));
       timed.seconds = fastestAt(fastest);
       const AttentionCache cache = stored.on(timed.device, 4096);
@@ -160,7 +160,7 @@ TEST(PrepareStorage, PlansFollowWhatWasMeasured) {
 
 TEST(PrepareStorage, CompilesForEveryLength) {
   for (const Stored& stored : kStored) {
-    const Context context(nameOf(stored));
+    const Context context(storedName(stored));
     TimedDevice timed({.family = "timed", .cores = 64});
     const AttentionCache cache = stored.on(timed.device, 4096);
     REQUIRE(
@@ -184,7 +184,7 @@ TEST(PrepareStorage, StepsThatWerePreparedCompileNothing) {
   constexpr uint64_t kFewHeads = 2, kQueryHeads = 8;  // kernels run, and each head takes its time
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const Stored& stored : kStored) {
-      const Context context(nameOf(stored));
+      const Context context(storedName(stored));
       device->registry().clear();
       AttentionCache cache = stored.on(device, 512, kFewHeads, 2);
       const AttentionCacheDescriptor d = cache.descriptor();
@@ -242,7 +242,7 @@ TEST(PrepareStorage, MeasuredChoicesGiveTheSameResults) {
   const CacheFolder folder;
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     for (const Stored& stored : {kStored[2], kStored[4], kStored[6]}) {
-      const Context context(nameOf(stored));
+      const Context context(storedName(stored));
       AttentionCache cache = stored.on(device, 256, 2);
       const AttentionCacheDescriptor& d = cache.descriptor();
       Seeded random(7);

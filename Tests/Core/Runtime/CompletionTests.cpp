@@ -13,7 +13,7 @@ namespace mnk::test {
 namespace {
 
 // A device and a few tensors on it.
-struct Fixture {
+struct GatedWork {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = make(), b = make(), c = make(), d = make();
 
@@ -48,7 +48,7 @@ struct Witness : EncodingParticipant {
 }  // namespace
 
 TEST(Completion, ADroppedEncoderSubmitsNothing) {
-  const Fixture s;
+  const GatedWork s;
   std::string story;
   {
     CommandEncoder encoder(s.device);
@@ -61,7 +61,7 @@ TEST(Completion, ADroppedEncoderSubmitsNothing) {
 }
 
 TEST(Completion, UseAfterCommitIsAnError) {
-  const Fixture s;
+  const GatedWork s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
   REQUIRE(encoder.commit());
@@ -83,7 +83,7 @@ TEST(Completion, UseAfterCommitIsAnError) {
 }
 
 TEST(Completion, AnEmptyCommitCompletes) {
-  const Fixture s;
+  const GatedWork s;
   CommandEncoder encoder(s.device);
   int calls = 0;
   const Completion done = REQUIRE(encoder.commit([&](const Result<Summary>& result) { calls += bool(result); }));
@@ -92,7 +92,7 @@ TEST(Completion, AnEmptyCommitCompletes) {
 }
 
 TEST(Completion, CountsInTotalAndPerKind) {
-  const Fixture s;
+  const GatedWork s;
   Dispatch first = fakeDispatch("A", {s.a, s.b}, {s.c});
   first.kind = "Attend";
   Dispatch second = fakeDispatch("B", {s.a}, {s.d});
@@ -123,7 +123,7 @@ TEST(Completion, CountsInTotalAndPerKind) {
 }
 
 TEST(Completion, IsDoneOnlyWhenTheDeviceIsDone) {
-  const Fixture s;
+  const GatedWork s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
   int calls = 0;
@@ -137,7 +137,7 @@ TEST(Completion, IsDoneOnlyWhenTheDeviceIsDone) {
 }
 
 TEST(Completion, FailuresReachWaitersAndTheCallback) {
-  const Fixture s;
+  const GatedWork s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
   std::string told;
@@ -150,7 +150,7 @@ TEST(Completion, FailuresReachWaitersAndTheCallback) {
 }
 
 TEST(Completion, WaitingInTheCallbackDoesNotHang) {
-  const Fixture s;
+  const GatedWork s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
   std::optional<Completion> done;
@@ -161,7 +161,7 @@ TEST(Completion, WaitingInTheCallbackDoesNotHang) {
 }
 
 TEST(Completion, AThrowingCallbackStopsNothing) {
-  const Fixture s;
+  const GatedWork s;
   CommandEncoder first(s.device);
   const Completion done =
       REQUIRE(first.commit([](const Result<Summary>&) { throw std::runtime_error("the caller's own"); }));
@@ -171,7 +171,7 @@ TEST(Completion, AThrowingCallbackStopsNothing) {
 }
 
 TEST(Completion, SeveralThreadsMayWait) {
-  const Fixture s;
+  const GatedWork s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
@@ -194,7 +194,7 @@ TEST(Completion, SeveralThreadsMayWait) {
 }
 
 TEST(Completion, WorkOutlivesItsEncoderAndItsCompletion) {
-  const Fixture s;
+  const GatedWork s;
   s.device->holdCompletions();
   int calls = 0;
   {
@@ -217,7 +217,7 @@ TEST(Completion, RefusesAnEmptyCompletion) {
 // Participants
 
 TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersWake) {
-  const Fixture s;
+  const GatedWork s;
   s.device->holdCompletions();
   std::string story;
   CommandEncoder encoder(s.device);
@@ -235,7 +235,7 @@ TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersWake) {
 }
 
 TEST(Completion, ParticipantsReceiveFailures) {
-  const Fixture s;
+  const GatedWork s;
   s.device->holdCompletions();
   std::string story;
   CommandEncoder encoder(s.device);
@@ -246,7 +246,7 @@ TEST(Completion, ParticipantsReceiveFailures) {
 }
 
 TEST(Completion, ARefusalAdvancesNoParticipants) {
-  const Fixture s;
+  const GatedWork s;
   std::string story;
   CommandEncoder encoder(s.device);
   int keys[4];
@@ -272,7 +272,7 @@ TEST(Completion, ARefusalAdvancesNoParticipants) {
 }
 
 TEST(Completion, UnpreparedWorkAdvancesNothing) {
-  const Fixture s;
+  const GatedWork s;
   std::string story;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
@@ -289,7 +289,7 @@ TEST(Completion, UnpreparedWorkAdvancesNothing) {
 
 // For example, because the app's command buffer accepts no more work.
 TEST(Completion, WorkRefusedByTheDeviceFails) {
-  const Fixture s;
+  const GatedWork s;
   std::string story;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
@@ -303,7 +303,7 @@ TEST(Completion, WorkRefusedByTheDeviceFails) {
 
 // A thread that sees a cache advance may submit work that reads the appended tokens.
 TEST(Completion, WorkRunsInTheOrderParticipantsAdvance) {
-  const Fixture s;
+  const GatedWork s;
   CommandEncoder first(s.device), second(s.device);
   REQUIRE(first.dispatch(fakeDispatch("first", {s.a}, {s.b})));
   REQUIRE(second.dispatch(fakeDispatch("second", {s.c}, {s.d})));
@@ -320,7 +320,7 @@ TEST(Completion, WorkRunsInTheOrderParticipantsAdvance) {
 }
 
 TEST(Completion, RefusesAMissingParticipant) {
-  const Fixture s;
+  const GatedWork s;
   CommandEncoder encoder(s.device);
   EXPECT_ERROR(encoder.join(&s, nullptr), {.op = "CommandEncoder", .what = "participant", .got = "null"});
   REQUIRE(encoder.commit());

@@ -14,13 +14,13 @@ namespace {
 using Argument = Pipeline::Argument;
 
 // A dispatch that satisfies every rule, on a device with adjustable limits.
-struct Fixture {
+struct DispatchFixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   std::shared_ptr<FakeDevice> stranger = FakeDevice::make();
   std::shared_ptr<Buffer> buffer = REQUIRE(device->makeBuffer(256));
   Dispatch dispatch;
 
-  Fixture() {
+  DispatchFixture() {
     device->describe("kernel",
                      {.maxThreads = 64,
                       .arguments = {{.index = 0, .minimumBytes = 16, .alignment = 8, .mayBeEmpty = true},
@@ -35,70 +35,72 @@ struct Fixture {
   }
 };
 
-Binding bind(const Fixture& f, uint32_t index, uint64_t length) {
+Binding bind(const DispatchFixture& f, uint32_t index, uint64_t length) {
   return {.index = index, .buffer = f.buffer, .offset = 0, .length = length};
 }
 InlineBytes zeros(uint32_t index, size_t count) {
   return {.index = index, .bytes = std::vector<std::byte>(count)};
 }
-void add(Fixture& f, uint32_t index, uint32_t threadgroupBytes) {
+void add(DispatchFixture& f, uint32_t index, uint32_t threadgroupBytes) {
   f.dispatch.threadgroupMemory.push_back({.index = index, .bytes = threadgroupBytes});
 }
-void setThreadgroup(Fixture& f, uint32_t x, uint32_t y, uint32_t z) {
+void setThreadgroup(DispatchFixture& f, uint32_t x, uint32_t y, uint32_t z) {
   f.dispatch.grid.threadgroup = {x, y, z};
 }
-void setGrid(Fixture& f, uint32_t x, uint32_t y) {
+void setGrid(DispatchFixture& f, uint32_t x, uint32_t y) {
   f.dispatch.grid.extent = {x, y, 1};
 }
-void useThreadgroups(Fixture& f) {
+void useThreadgroups(DispatchFixture& f) {
   f.dispatch.grid.unit = Grid::Unit::threadgroups;
 }
-void describe(Fixture& f, FakeDevice::Function described) {
+void describe(DispatchFixture& f, FakeDevice::Function described) {
   described.maxThreads = 64;
   f.device->describe("kernel", described);
 }
 
 // Each breaks one rule and no other.
-void (*const kCases[])(Fixture&) = {
-    [](Fixture& f) { f.dispatch.inlines.push_back(zeros(31, 4)); },
-    [](Fixture& f) { f.dispatch.buffers.push_back(bind(f, UINT32_MAX, 128)); },
-    [](Fixture& f) { f.dispatch.buffers.push_back(f.dispatch.buffers[0]); },
-    [](Fixture& f) { f.dispatch.inlines.push_back(zeros(1, 4)); },
-    [](Fixture& f) { f.dispatch.buffers[0].buffer = nullptr; },
-    [](Fixture& f) { f.dispatch.buffers[0].length = 257; },
-    [](Fixture& f) { f.dispatch.buffers[0].offset = 136; },
-    [](Fixture& f) { f.dispatch.buffers[0].offset = UINT64_MAX - 63; },
-    [](Fixture& f) { f.dispatch.buffers[0].reads[0].offset = 17; },
-    [](Fixture& f) { f.dispatch.buffers[0].writes[0].rows = 5; },
-    [](Fixture& f) { f.dispatch.buffers[0].writes[0].rowStride = uint64_t{1} << 63; },
-    [](Fixture& f) { f.dispatch.buffers[0].reads[0].offset = UINT64_MAX - 8; },
-    [](Fixture& f) { f.dispatch.buffers[0].buffer = REQUIRE(f.stranger->makeBuffer(256)); },
-    [](Fixture& f) { f.dispatch.inlines.push_back(zeros(2, 0)); },
-    [](Fixture& f) { f.dispatch.inlines[0] = zeros(1, 4097); },
-    [](Fixture& f) { add(f, 8, 16); },
-    [](Fixture& f) { add(f, 0, 16); },
-    [](Fixture& f) { add(f, 1, 0); },
-    [](Fixture& f) { add(f, 1, 31 * 1024 + 1); },
-    [](Fixture& f) { add(f, 1, 1u << 30), add(f, 2, 1u << 30), add(f, 3, 1u << 30), add(f, 4, 1u << 30); },
-    [](Fixture& f) { describe(f, {.staticThreadgroupBytes = 31 * 1024 + 1}); },
-    [](Fixture& f) { describe(f, {.arguments = {{.index = 1, .minimumBytes = 4}}}); },
-    [](Fixture& f) { f.dispatch.buffers[0].offset = 12; },
-    [](Fixture& f) { f.dispatch.inlines.clear(); },
-    [](Fixture& f) { f.dispatch.buffers.clear(); },
-    [](Fixture& f) { f.dispatch.threadgroupMemory.clear(); },
-    [](Fixture& f) { f.dispatch.buffers[0] = bind(f, 0, 15); },
-    [](Fixture& f) { f.dispatch.inlines[0] = zeros(1, 3); },
-    [](Fixture& f) { f.dispatch.inlines.clear(), f.dispatch.buffers.push_back(bind(f, 1, 0)); },
-    [](Fixture& f) { f.dispatch.threadgroupMemory[0].bytes = 48; },
-    [](Fixture& f) { f.dispatch.inlines[0] = InlineBytes::of(1, 0.5); },  // a double for a float
-    [](Fixture& f) { setThreadgroup(f, 32, 0, 1); },
-    [](Fixture& f) { useThreadgroups(f), setThreadgroup(f, 0, 0, 0); },
-    [](Fixture& f) { setThreadgroup(f, 65, 1, 1); },
-    [](Fixture& f) { setThreadgroup(f, 1u << 31, 1u << 31, 1u << 31); },  // 2^96 must not wrap to something small
-    [](Fixture& f) { setGrid(f, 4, 0); },
-    [](Fixture& f) { useThreadgroups(f), setGrid(f, 0, 1); },
-    [](Fixture& f) { setGrid(f, UINT32_MAX, UINT32_MAX); },
-    [](Fixture& f) { useThreadgroups(f), setGrid(f, 1u << 27, 1); },
+void (*const kCases[])(DispatchFixture&) = {
+    [](DispatchFixture& f) { f.dispatch.inlines.push_back(zeros(31, 4)); },
+    [](DispatchFixture& f) { f.dispatch.buffers.push_back(bind(f, UINT32_MAX, 128)); },
+    [](DispatchFixture& f) { f.dispatch.buffers.push_back(f.dispatch.buffers[0]); },
+    [](DispatchFixture& f) { f.dispatch.inlines.push_back(zeros(1, 4)); },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].buffer = nullptr; },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].length = 257; },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].offset = 136; },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].offset = UINT64_MAX - 63; },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].reads[0].offset = 17; },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].writes[0].rows = 5; },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].writes[0].rowStride = uint64_t{1} << 63; },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].reads[0].offset = UINT64_MAX - 8; },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].buffer = REQUIRE(f.stranger->makeBuffer(256)); },
+    [](DispatchFixture& f) { f.dispatch.inlines.push_back(zeros(2, 0)); },
+    [](DispatchFixture& f) { f.dispatch.inlines[0] = zeros(1, 4097); },
+    [](DispatchFixture& f) { add(f, 8, 16); },
+    [](DispatchFixture& f) { add(f, 0, 16); },
+    [](DispatchFixture& f) { add(f, 1, 0); },
+    [](DispatchFixture& f) { add(f, 1, 31 * 1024 + 1); },
+    [](DispatchFixture& f) { add(f, 1, 1u << 30), add(f, 2, 1u << 30), add(f, 3, 1u << 30), add(f, 4, 1u << 30); },
+    [](DispatchFixture& f) { describe(f, {.staticThreadgroupBytes = 31 * 1024 + 1}); },
+    [](DispatchFixture& f) { describe(f, {.arguments = {{.index = 1, .minimumBytes = 4}}}); },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].offset = 12; },
+    [](DispatchFixture& f) { f.dispatch.inlines.clear(); },
+    [](DispatchFixture& f) { f.dispatch.buffers.clear(); },
+    [](DispatchFixture& f) { f.dispatch.threadgroupMemory.clear(); },
+    [](DispatchFixture& f) { f.dispatch.buffers[0] = bind(f, 0, 15); },
+    [](DispatchFixture& f) { f.dispatch.inlines[0] = zeros(1, 3); },
+    [](DispatchFixture& f) { f.dispatch.inlines.clear(), f.dispatch.buffers.push_back(bind(f, 1, 0)); },
+    [](DispatchFixture& f) { f.dispatch.threadgroupMemory[0].bytes = 48; },
+    [](DispatchFixture& f) { f.dispatch.inlines[0] = InlineBytes::of(1, 0.5); },  // a double for a float
+    [](DispatchFixture& f) { setThreadgroup(f, 32, 0, 1); },
+    [](DispatchFixture& f) { useThreadgroups(f), setThreadgroup(f, 0, 0, 0); },
+    [](DispatchFixture& f) { setThreadgroup(f, 65, 1, 1); },
+    [](DispatchFixture& f) {
+      setThreadgroup(f, 1u << 31, 1u << 31, 1u << 31);
+    },  // 2^96 must not wrap to something small
+    [](DispatchFixture& f) { setGrid(f, 4, 0); },
+    [](DispatchFixture& f) { useThreadgroups(f), setGrid(f, 0, 1); },
+    [](DispatchFixture& f) { setGrid(f, UINT32_MAX, UINT32_MAX); },
+    [](DispatchFixture& f) { useThreadgroups(f), setGrid(f, 1u << 27, 1); },
 };
 
 constexpr GoldenText kGolden{
@@ -109,7 +111,7 @@ constexpr GoldenText kGolden{
 }  // namespace
 
 TEST(DispatchRules, FixtureBreaksNoRule) {
-  Fixture fixture;
+  DispatchFixture fixture;
   CommandEncoder encoder(fixture.device);
   REQUIRE(encoder.dispatch(fixture.dispatch));
 }
@@ -119,7 +121,7 @@ TEST(DispatchRules, EachHasItsErrorAndNothingIsRecorded) {
   std::set<std::string, std::less<>> tested;
   for (const auto& breakIn : kCases) {
     const Context context(fmt::format("case {}", &breakIn - kCases));
-    Fixture fixture;
+    DispatchFixture fixture;
     breakIn(fixture);
     const auto pipeline = REQUIRE(fixture.device->registry().pipeline(fixture.dispatch.kernel));
     const DispatchCheck check{.dispatch = fixture.dispatch, .device = *fixture.device, .pipeline = *pipeline};
@@ -147,14 +149,14 @@ TEST(DispatchRules, EachHasItsErrorAndNothingIsRecorded) {
 }
 
 TEST(DispatchRules, AllowsAnEmptyBinding) {
-  Fixture fixture;
+  DispatchFixture fixture;
   fixture.dispatch.buffers[0] = {.index = 0, .buffer = fixture.buffer, .offset = 256, .length = 0};
   CommandEncoder encoder(fixture.device);
   REQUIRE(encoder.dispatch(fixture.dispatch));
 }
 
 TEST(DispatchRules, ExactLimitsAreAllowed) {
-  Fixture fixture;
+  DispatchFixture fixture;
   fixture.device->describe("kernel", {.maxThreads = 64});
   fixture.dispatch.inlines = {{.index = 30, .bytes = std::vector<std::byte>(4096)}};
   fixture.dispatch.threadgroupMemory = {{.index = 7, .bytes = 32 * 1024}};
@@ -169,7 +171,7 @@ TEST(DispatchRules, ExactLimitsAreAllowed) {
 }
 
 TEST(DispatchRules, DeviceDependentRulesQueryTheDevice) {
-  Fixture fixture;
+  DispatchFixture fixture;
   fixture.device->changeLimits().maxInlineBytes = 3;
   CommandEncoder encoder(fixture.device);
   EXPECT_ERROR(encoder.dispatch(fixture.dispatch), {.what = "inline bytes", .expected = "1 to 3 bytes"});

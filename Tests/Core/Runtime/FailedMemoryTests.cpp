@@ -36,11 +36,11 @@ const ExpectedError kDependent{.code = ErrorCode::pageFault,
                                .expected = "memory that was written since",
                                .fix = "Write the memory again, then submit this work again."};
 
-struct Fixture {
+struct FailingWork {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = floats(device, 16, 1), b = floats(device, 16, 2), c = floats(device, 16, 3);
 
-  Fixture() { device->holdCompletions(); }
+  FailingWork() { device->holdCompletions(); }
   Completion commit(const std::vector<Dispatch>& dispatches) const {
     CommandEncoder encoder(device);
     for (const Dispatch& dispatch : dispatches) REQUIRE(encoder.dispatch(dispatch));
@@ -66,7 +66,7 @@ Tensor part(const Tensor& tensor, uint64_t begin, uint64_t count) {
 }  // namespace
 
 TEST(FailedMemory, ReadingAndEncodingReportTheFailure) {
-  const Fixture s;
+  const FailingWork s;
   s.failWriting(s.b);  // without keeping its completion
   for (int i = 0; i < 2; ++i) {
     EXPECT_ERROR(valuesOf(s.b), (kRead));
@@ -84,7 +84,7 @@ TEST(FailedMemory, ReadingAndEncodingReportTheFailure) {
 }
 
 TEST(FailedMemory, AWaitingReadReportsTheFailure) {
-  const Fixture s;
+  const FailingWork s;
   s.commit({s.a}, {s.b});
   EXPECT_ERROR(waitingFor([&] { s.device->finishNext(fault()); }, [&] { return valuesOf(s.b); }), (kRead));
   s.commit({s.a}, {s.c});
@@ -93,7 +93,7 @@ TEST(FailedMemory, AWaitingReadReportsTheFailure) {
 }
 
 TEST(FailedMemory, AWriteClearsExactlyItsBytes) {
-  const Fixture s;
+  const FailingWork s;
   s.failWriting(s.b);
   REQUIRE(fill(part(s.b, 4, 4), 7));
   REQUIRE(valuesOf(part(s.b, 4, 4)));
@@ -107,7 +107,7 @@ TEST(FailedMemory, AWriteClearsExactlyItsBytes) {
 }
 
 TEST(FailedMemory, SuccessfulWorkClearsItsOutputs) {
-  const Fixture s;
+  const FailingWork s;
   s.failWriting(s.b);
   s.commit({s.a}, {part(s.b, 0, 8)});
   s.device->finishNext({});
@@ -125,7 +125,7 @@ TEST(FailedMemory, SuccessfulWorkClearsItsOutputs) {
 }
 
 TEST(FailedMemory, WorkMayReadItsOwnOutputs) {
-  const Fixture s;
+  const FailingWork s;
   s.failWriting(s.b);
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {part(s.b, 0, 8)})));
@@ -146,7 +146,7 @@ TEST(FailedMemory, WorkMayReadItsOwnOutputs) {
 }
 
 TEST(FailedMemory, WorkCommittedEarlierFailsToo) {
-  const Fixture s;
+  const FailingWork s;
   s.commit({s.a}, {s.b});
   const Completion dependent = s.commit({part(s.b, 0, 1)}, {s.c});
   const Tensor d = floats(s.device, 16);
@@ -162,7 +162,7 @@ TEST(FailedMemory, WorkCommittedEarlierFailsToo) {
 }
 
 TEST(FailedMemory, LaterWorkThatOverwritesDoesNotFail) {
-  const Fixture s;
+  const FailingWork s;
   s.commit({s.a}, {s.b});
   const Completion fresh = s.commit({fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.b}, {s.c})});
   const Completion partly = s.commit({s.b}, {s.c});
@@ -176,7 +176,7 @@ TEST(FailedMemory, LaterWorkThatOverwritesDoesNotFail) {
 }
 
 TEST(FailedMemory, OverwritingPartOfTheInputIsNotEnough) {
-  const Fixture s;
+  const FailingWork s;
   s.commit({s.a}, {s.b});
   const Completion partly = s.commit({fakeDispatch("A", {s.a}, {part(s.b, 0, 15)}), fakeDispatch("B", {s.b}, {s.c})});
   s.device->finishNext(fault());
@@ -185,7 +185,7 @@ TEST(FailedMemory, OverwritingPartOfTheInputIsNotEnough) {
 }
 
 TEST(FailedMemory, LaterFailuresDoNotAffectEarlierWork) {
-  const Fixture s;
+  const FailingWork s;
   const Completion first = s.commit({s.b}, {s.c});
   s.commit({s.a}, {s.b});
   s.device->finishNext({});
@@ -196,7 +196,7 @@ TEST(FailedMemory, LaterFailuresDoNotAffectEarlierWork) {
 }
 
 TEST(FailedMemory, DevicesMayFinishInAnyOrder) {
-  const Fixture s, other;
+  const FailingWork s, other;
   const auto wrapped = REQUIRE(other.device->wrapMemory(s.b.buffer()->contents(), s.b.byteCount(), {}));
   const Tensor same = REQUIRE(Tensor::over(wrapped, DType::f32, s.b.shape()));
   // Work committed before the failing work neither depends on it nor writes after it.
@@ -217,7 +217,7 @@ TEST(FailedMemory, ParticipantsAndHandlersReceiveDependentFailures) {
     void advance() noexcept override {}
     void finished(const Result<void>& outcome) noexcept override { heard = outcome ? "success" : outcome.error().what; }
   };
-  const Fixture s;
+  const FailingWork s;
   s.commit({s.a}, {s.b});
   CommandEncoder encoder(s.device);
   const auto witness = std::make_shared<Witness>();
@@ -272,7 +272,7 @@ TEST(FailedMemory, IsForgottenWithItsBuffer) {
 TEST(FailedMemory, ReleasedBuffersLeaveNoState) {
   const uint64_t before = MemoryTracker::knownWorks();
   {
-    const Fixture s;
+    const FailingWork s;
     s.failWriting(s.b);
     EXPECT_EQ(MemoryTracker::knownWorks(), before + 1);
   }
@@ -299,7 +299,7 @@ TEST(FailedMemory, DroppedWorkHasFailed) {
 }
 
 TEST(FailedMemory, TheNewestFailureIsReported) {
-  const Fixture s;
+  const FailingWork s;
   s.failWriting(s.b);
   s.commit({s.a}, {part(s.b, 0, 8)});
   s.device->finishNext(fakeFailure());
@@ -310,7 +310,7 @@ TEST(FailedMemory, TheNewestFailureIsReported) {
 }
 
 TEST(FailedMemory, DeviceReportsItsNewestFailure) {
-  const Fixture s;
+  const FailingWork s;
   const auto other = FakeDevice::make();
   EXPECT(!s.device->lastFailure());
   s.commit({s.a}, {s.b});
@@ -370,7 +370,7 @@ TEST(FailedMemory, IsExactForRows) {
 
 // Listing all these rows would take too much memory.
 TEST(FailedMemory, ManyRowsCountAsOneRange) {
-  const Fixture s;
+  const FailingWork s;
   const Region rows{.offset = 0, .rowBytes = 1, .rowStride = 2, .rows = (1 << 20) + 1};
   const Tensor large = REQUIRE(Tensor::zeros(s.device, DType::u8, REQUIRE(Shape::make({rows.end() + 1}))));
   const auto touching = [&](Access access) {

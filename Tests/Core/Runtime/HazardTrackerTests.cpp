@@ -35,10 +35,10 @@ Binding writing(const Tensor& tensor) {
 }
 
 constexpr size_t kModelBytes = 256;
-using Bytes = std::bitset<kModelBytes>;
+using ModelBytes = std::bitset<kModelBytes>;
 
-Bytes bytesOf(const Region& region) {
-  Bytes bytes;
+ModelBytes modelBytes(const Region& region) {
+  ModelBytes bytes;
   for (uint64_t row = 0; row < region.rows; ++row) {
     for (uint64_t i = 0; i < region.rowBytes; ++i) bytes.set(region.offset + row * region.rowStride + i);
   }
@@ -49,7 +49,7 @@ std::string text(const Region& region) {
   return fmt::format("{} rows of {} at {} by {}", region.rows, region.rowBytes, region.offset, region.rowStride);
 }
 
-Region randomRegion(Seeded& random) {
+Region drawnRegion(Seeded& random) {
   return {
       .offset = random.below(48), .rowBytes = random.below(8), .rowStride = random.below(12), .rows = random.below(7)};
 }
@@ -60,7 +60,7 @@ bool isExact(const Region& a, const Region& b) {
 }
 
 void expectModel(const Region& a, const Region& b) {
-  const bool shared = (bytesOf(a) & bytesOf(b)).any();
+  const bool shared = (modelBytes(a) & modelBytes(b)).any();
   const bool got = overlap(a, b);
   if (got == shared || (got && !isExact(a, b))) return;
   fail(__FILE__, __LINE__, fmt::format("overlap of {} and {}: got {}, expected {}", text(a), text(b), got, shared));
@@ -167,8 +167,8 @@ TEST(HazardTracker, AnyBindingOfADispatchCanConflict) {
 TEST(HazardTracker, OverlapAgreesWithSetsOfBytes) {
   Seeded random(21);
   for (int i = 0; i < 40'000; ++i) {
-    Region a = randomRegion(random);
-    Region b = randomRegion(random);
+    Region a = drawnRegion(random);
+    Region b = drawnRegion(random);
     expectModel(a, b);
     b.rowStride = a.rowStride;
     expectModel(a, b);
@@ -182,8 +182,8 @@ TEST(HazardTracker, OverlapIsIndependentOfAddresses) {
   Seeded random(22);
   constexpr uint64_t kFar = (uint64_t{1} << 63) - 1000;
   for (int i = 0; i < 20'000; ++i) {
-    Region a = randomRegion(random);
-    Region b = randomRegion(random);
+    Region a = drawnRegion(random);
+    Region b = drawnRegion(random);
     if (i % 2) b.rowStride = a.rowStride;
     const bool near = overlap(a, b);
     a.offset += kFar;
@@ -195,8 +195,8 @@ TEST(HazardTracker, OverlapIsIndependentOfAddresses) {
 TEST(HazardTracker, OverlapIsSymmetric) {
   Seeded random(23);
   for (int i = 0; i < 20'000; ++i) {
-    const Region a = randomRegion(random);
-    const Region b = randomRegion(random);
+    const Region a = drawnRegion(random);
+    const Region b = drawnRegion(random);
     if (overlap(a, b) != overlap(b, a)) fail(__FILE__, __LINE__, fmt::format("{} and {}", text(a), text(b)));
   }
 }

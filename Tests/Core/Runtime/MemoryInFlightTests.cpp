@@ -11,11 +11,11 @@ namespace mnk::test {
 namespace {
 
 // A device that delays its work, and tensors on it.
-struct Fixture {
+struct WorkInFlight {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = floats(device, 16, 1), b = floats(device, 16, 2);
 
-  Fixture() { device->holdCompletions(); }
+  WorkInFlight() { device->holdCompletions(); }
   Completion commit(const std::vector<Tensor>& reads, const std::vector<Tensor>& writes,
                     CommandEncoder::Finished finished = {}) const {
     CommandEncoder encoder(device);
@@ -76,7 +76,7 @@ TEST(MemoryInFlight, AWriteRightAfterCommitWaitsForReaders) {
 }
 
 TEST(MemoryInFlight, ReadsWaitOnlyForWriters) {
-  const Fixture s;
+  const WorkInFlight s;
   s.commit({s.a}, {s.b});
   EXPECT(REQUIRE(valuesOf(s.a)) == std::vector<float>(16, 1));
   const auto read = waitingFor(
@@ -89,7 +89,7 @@ TEST(MemoryInFlight, ReadsWaitOnlyForWriters) {
 }
 
 TEST(MemoryInFlight, WritesWaitForReadersAndWriters) {
-  const Fixture s;
+  const WorkInFlight s;
   for (const bool isInput : {true, false}) {
     s.commit({s.a}, {s.b});
     const Tensor& written = isInput ? s.a : s.b;
@@ -99,7 +99,7 @@ TEST(MemoryInFlight, WritesWaitForReadersAndWriters) {
 }
 
 TEST(MemoryInFlight, DisjointBytesOfOneBufferAreIndependent) {
-  const Fixture s;
+  const WorkInFlight s;
   const Tensor front = REQUIRE(s.b.slice(0, 8)), back = REQUIRE(s.b.slice(8, 8));
   s.commit({s.a}, {front});
   EXPECT(REQUIRE(valuesOf(back)) == std::vector<float>(8, 2));
@@ -108,7 +108,7 @@ TEST(MemoryInFlight, DisjointBytesOfOneBufferAreIndependent) {
 }
 
 TEST(MemoryInFlight, BytesBetweenDeclaredRowsAreIndependent) {
-  const Fixture s;
+  const WorkInFlight s;
   Dispatch dispatch = fakeDispatch("A", {Binding::whole(0, s.b, Access::write)});
   dispatch.buffers[0].writes = {{.offset = 0, .rowBytes = 8, .rowStride = 16, .rows = 4}};
   CommandEncoder encoder(s.device);
@@ -121,7 +121,7 @@ TEST(MemoryInFlight, BytesBetweenDeclaredRowsAreIndependent) {
 }
 
 TEST(MemoryInFlight, BuffersOfTwoDevicesOverOneMemoryConflict) {
-  const Fixture s;
+  const WorkInFlight s;
   const auto other = FakeDevice::make();
   const auto wrapped = REQUIRE(other->wrapMemory(s.b.buffer()->contents(), s.b.byteCount(), {}));
   const Tensor same = REQUIRE(Tensor::over(wrapped, DType::f32, s.b.shape()));
@@ -146,7 +146,7 @@ TEST(MemoryInFlight, AHandlerReadsItsOwnResults) {
 }
 
 TEST(MemoryInFlight, AHandlerDoesNotWaitForOtherWork) {
-  const Fixture s;
+  const WorkInFlight s;
   const Tensor c = floats(s.device, 16);
   std::optional<Completion> later;
   int calls = 0;
@@ -175,7 +175,7 @@ TEST(MemoryInFlight, DoesNotWaitForUnsubmittedWork) {
     void advance() noexcept override {}
     void finished(const Result<void>&) noexcept override {}
   };
-  const Fixture s;
+  const WorkInFlight s;
   {
     CommandEncoder encoder(s.device);
     REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
@@ -196,7 +196,7 @@ TEST(MemoryInFlight, WaitsForARetriedCommit) {
     void advance() noexcept override {}
     void finished(const Result<void>&) noexcept override {}
   };
-  const Fixture s;
+  const WorkInFlight s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
   REQUIRE(encoder.join(&s, std::make_shared<Once>()));
@@ -212,7 +212,7 @@ TEST(MemoryInFlight, WorkIsTrackedWhenAParticipantAdvances) {
     void advance() noexcept override { onAdvance(); }
     void finished(const Result<void>&) noexcept override {}
   };
-  const Fixture s;
+  const WorkInFlight s;
   std::thread reader;
   std::atomic<bool> hasRead = false;
   const auto observer = std::make_shared<Observer>();

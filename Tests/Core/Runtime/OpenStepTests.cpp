@@ -17,7 +17,7 @@ const ExpectedError kWrite{.op = "Buffer",
                            .got = "a write before the step was submitted",
                            .expected = "memory that no open step reads or writes",
                            .fix = "Write before the step is encoded, or give each call of the step its own tensor."};
-const ExpectedError kRead{
+const ExpectedError kReadOfOpenStep{
     .op = "Buffer",
     .what = "an open step writes this memory when it runs, so it does not hold the result yet",
     .got = "a read before the step was submitted",
@@ -25,7 +25,7 @@ const ExpectedError kRead{
     .fix = "Read after the step: after the closure of encode, or after the encoder is committed."};
 
 // a is read, b is written, other is not used.
-struct Fixture {
+struct OpenSteps {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = floats(device, 16, 1), b = floats(device, 16, 2), other = floats(device, 16, 3);
 
@@ -33,7 +33,7 @@ struct Fixture {
   void expectRefused() const {
     EXPECT_ERROR(fill(a, 4), (kWrite));
     EXPECT_ERROR(fill(b, 4), (kWrite));
-    EXPECT_ERROR(valuesOf(b), (kRead));
+    EXPECT_ERROR(valuesOf(b), (kReadOfOpenStep));
     EXPECT(REQUIRE(valuesOf(a)) == std::vector<float>(16, 1));
     expectFree(other);
   }
@@ -46,34 +46,34 @@ struct Fixture {
 }  // namespace
 
 TEST(OpenStep, RefusesWritesOfItsInputsAndReadsOfItsOutputs) {
-  const Fixture s;
+  const OpenSteps s;
   {
     CommandEncoder encoder(s.device);
-    Fixture::expectFree(s.b);
+    OpenSteps::expectFree(s.b);
     REQUIRE(fill(s.b, 2));
     s.encode(encoder);
     s.expectRefused();
     REQUIRE(encoder.commit());
   }
-  for (const Tensor& tensor : {s.a, s.b, s.other}) Fixture::expectFree(tensor);
+  for (const Tensor& tensor : {s.a, s.b, s.other}) OpenSteps::expectFree(tensor);
 }
 
 TEST(OpenStep, EndsWithItsEncoder) {
-  const Fixture s;
+  const OpenSteps s;
   {
     CommandEncoder dropped(s.device);
     s.encode(dropped);
     s.expectRefused();
   }
-  for (const Tensor& tensor : {s.a, s.b}) Fixture::expectFree(tensor);
+  for (const Tensor& tensor : {s.a, s.b}) OpenSteps::expectFree(tensor);
 }
 
 TEST(OpenStep, EndsIfItIsDiscarded) {
-  const Fixture s;
+  const OpenSteps s;
   CommandEncoder encoder(s.device);
   s.encode(encoder);
   encoder.discard();
-  for (const Tensor& tensor : {s.a, s.b}) Fixture::expectFree(tensor);
+  for (const Tensor& tensor : {s.a, s.b}) OpenSteps::expectFree(tensor);
   constexpr std::string_view kWhat = "the encoder is used after what it had recorded was dropped";
   EXPECT_EQ(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})).error().what, kWhat);
   EXPECT_EQ(encoder.commit().error().what, kWhat);
@@ -87,20 +87,20 @@ TEST(OpenStep, EndsIfItIsDiscarded) {
 
 // An encoder that holds part of a plan never runs.
 TEST(OpenStep, EndsIfTheEncoderFailsMidway) {
-  const Fixture s;
+  const OpenSteps s;
   CommandEncoder encoder(s.device);
   s.encode(encoder);
   s.device->failAt(FakeDevice::Call::dispatch, 1);
   EXPECT(!encoder.encode(
       Plan{.op = "both", .dispatches = {fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.b}, {s.other})}}));
-  for (const Tensor& tensor : {s.a, s.b, s.other}) Fixture::expectFree(tensor);
+  for (const Tensor& tensor : {s.a, s.b, s.other}) OpenSteps::expectFree(tensor);
   EXPECT(!encoder.commit());
 }
 
 // Other work of the same thread that is submitted meanwhile runs before the open step, whatever the order of calls
 // says.
 TEST(OpenStep, RefusesStepsThatRunBeforeIt) {
-  const Fixture s;
+  const OpenSteps s;
   const ExpectedError expected{
       .op = "CommandEncoder",
       .what = "this step runs before one that is still open, and shares memory with it that one of them writes",
@@ -124,7 +124,7 @@ TEST(OpenStep, RefusesStepsThatRunBeforeIt) {
 }
 
 TEST(OpenStep, EndsWithARefusedCommit) {
-  const Fixture s;
+  const OpenSteps s;
   AttentionCache cache = REQUIRE(AttentionCache::make(
       s.device, {.kvHeads = 1, .headDim = 16, .capacity = 4, .dtype = DType::f32, .isStorageOnly = true}));
   const Tensor token = REQUIRE(s.a.reshaped(REQUIRE(Shape::make({1, 1, 16}))));
@@ -133,17 +133,17 @@ TEST(OpenStep, EndsWithARefusedCommit) {
   REQUIRE(first.commit());
   EXPECT_ERROR(fill(s.a, 4), (kWrite));
   EXPECT(!late.commit());
-  Fixture::expectFree(s.a);
+  OpenSteps::expectFree(s.a);
 }
 
 TEST(OpenStep, IncludesRecordings) {
-  const Fixture s;
+  const OpenSteps s;
   const RecordedStep step = REQUIRE(RecordedStep::record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     s.encode(encoder);
     s.expectRefused();
     return {};
   }));
-  for (const Tensor& tensor : {s.a, s.b}) Fixture::expectFree(tensor);
+  for (const Tensor& tensor : {s.a, s.b}) OpenSteps::expectFree(tensor);
   REQUIRE(step.run());
 }
 
@@ -154,9 +154,9 @@ TEST(OpenStep, LeavesTheRestOfABuffer) {
   const auto part = [&](uint64_t begin) { return REQUIRE(all.slice(begin, 16)); };
   CommandEncoder encoder(device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {part(16)}, {part(32)})));
-  for (const uint64_t begin : {0, 48}) Fixture::expectFree(part(begin));
+  for (const uint64_t begin : {0, 48}) OpenSteps::expectFree(part(begin));
   EXPECT_ERROR(fill(all, 4), (kWrite));
-  EXPECT_ERROR(valuesOf(all), (kRead));
+  EXPECT_ERROR(valuesOf(all), (kReadOfOpenStep));
   EXPECT(REQUIRE(valuesOf(part(16))) == std::vector<float>(16, 1));
 }
 
@@ -187,7 +187,7 @@ TEST(OpenStep, SavesACacheAsItWasBefore) {
 
 // Other threads ask while the encoder records more than it has reserved memory for.
 TEST(OpenStep, CanBeAskedWhileItRecords) {
-  const Fixture s;
+  const OpenSteps s;
   std::atomic<bool> isDone = false;
   std::atomic<int> refused = 0;
   CommandEncoder encoder(s.device);

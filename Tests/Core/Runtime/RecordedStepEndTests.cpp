@@ -7,7 +7,7 @@ namespace mnk::test {
 
 namespace {
 
-struct Fixture {
+struct EndedRecording {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 64, .capacity = 4096});
 
@@ -43,7 +43,7 @@ TEST(RecordedStep, AMovedFromStepIsEmpty) {
 
 // An encoder that accepts no more calls retains neither a command buffer nor a cache.
 TEST(RecordedStep, AFinishedRecordingReleasesItsEncoder) {
-  Fixture s;
+  EndedRecording s;
   const Tensor token = s.zeros(1);
   CommandEncoder encoder(s.device);
   StepRecording::begin(encoder);

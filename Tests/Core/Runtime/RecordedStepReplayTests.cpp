@@ -168,7 +168,7 @@ struct Layers {
   }
 };
 
-std::vector<std::byte> bytesOf(const Tensor& tensor) {
+std::vector<std::byte> tensorBytes(const Tensor& tensor) {
   if (!tensor) return {};  // dense storage has no scales
   std::vector<std::byte> bytes(tensor.byteCount());
   REQUIRE(tensor.read(bytes));
@@ -179,12 +179,12 @@ void expectSameCaches(const Layers& got, const Layers& expected) {
   for (uint32_t i = 0; i < kLayers; ++i) {
     const AttentionCache &one = got.all[i].cache, &other = expected.all[i].cache;
     for (const uint32_t sequence : {0u, 1u}) EXPECT_EQ(*one.nextPosition(sequence), *other.nextPosition(sequence));
-    EXPECT(bytesOf(one.view().keys) == bytesOf(other.view().keys));
-    EXPECT(bytesOf(*one.view().values) == bytesOf(*other.view().values));
+    EXPECT(tensorBytes(one.view().keys) == tensorBytes(other.view().keys));
+    EXPECT(tensorBytes(*one.view().values) == tensorBytes(*other.view().values));
     const auto quantized = one.quantizedView(), fresh = other.quantizedView();
     if (!quantized || !fresh) continue;
-    EXPECT(bytesOf(quantized->keys.scales) == bytesOf(fresh->keys.scales));
-    EXPECT(bytesOf(quantized->values->scales) == bytesOf(fresh->values->scales));
+    EXPECT(tensorBytes(quantized->keys.scales) == tensorBytes(fresh->keys.scales));
+    EXPECT(tensorBytes(quantized->values->scales) == tensorBytes(fresh->values->scales));
   }
 }
 
@@ -201,7 +201,7 @@ struct StepOutcome {
 StepOutcome outcomeOf(const Completion& done, const Layers& layers) {
   StepOutcome outcome{.total = done.summary().total, .barriers = done.summary().barriers, .results = {}};
   for (const Layers::Layer& layer : layers.all) {
-    const auto bytes = bytesOf(layer.results);
+    const auto bytes = tensorBytes(layer.results);
     outcome.results.insert(outcome.results.end(), bytes.begin(), bytes.end());
   }
   return outcome;

@@ -21,7 +21,7 @@ RecordedStep record(const std::shared_ptr<Device>& device, const Body& body) {
 }
 
 // A device, and two caches of four slots that refuse a fifth token.
-struct Fixture {
+struct RecordingFixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   AttentionCache cache = make(), other = make();
   Tensor token = tokens(device, 1), source = tokens(device, 1);
@@ -56,7 +56,7 @@ int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t index = 0) {
 }  // namespace
 
 TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
-  Fixture s;
+  RecordingFixture s;
   const RecordedStep step = s.both();
   EXPECT_EQ(*s.cache.nextPosition(0), 0u);
   EXPECT_EQ(s.device->tried(Call::commit), 0u);
@@ -71,7 +71,7 @@ TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
 }
 
 TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
-  Fixture s;
+  RecordingFixture s;
   const Tensor a = tokens(s.device, 1), b = tokens(s.device, 1);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto done = encoder.dispatch(fakeDispatch("A", {}, {a})); !done) return done;
@@ -93,7 +93,7 @@ TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
 
 // Each call of a cache counts once, although it encodes several ops.
 TEST(RecordedStep, CachesAdvanceWithEveryRunUntilFull) {
-  Fixture s;
+  RecordingFixture s;
   const RecordedStep step = s.both();
   for (uint64_t run = 1; run <= 4; ++run) {
     REQUIRE(step.run());
@@ -161,7 +161,7 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
 
 // Also after the cache was truncated or reset, and if the encoder has appended to it before.
 TEST(RecordedStep, RotaryPositionsFollowTheCache) {
-  Fixture s;
+  RecordingFixture s;
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto done = encoder.dispatch(fakeDispatch("project", {s.source}, {s.token})); !done) return done;
     if (auto done = encoder.encode(MultiRoPE{.queries = s.token, .positions = s.cache.nextPositions({0})}); !done)
@@ -189,7 +189,7 @@ TEST(RecordedStep, RotaryPositionsFollowTheCache) {
 
 // Numbers would stay while the cache advances.
 TEST(RecordedStep, RefusesNumbersBesideAnAppend) {
-  Fixture s;
+  RecordingFixture s;
   const Tensor rows = tokens(s.device, 1, 2, 64);
   const ExpectedError expected{
       .op = "RecordedStep",
@@ -235,7 +235,7 @@ TEST(RecordedStep, RefusesNumbersBesideAnAppend) {
 }
 
 TEST(RecordedStep, RebuildsForgottenKernels) {
-  Fixture s;
+  RecordingFixture s;
   const Tensor rows = tokens(s.device, 1, 2, 64);
   const RecordedStep step =
       record(s.device, [&](CommandEncoder& encoder) { return encoder.encode(MultiRoPE{.queries = rows}); });
@@ -249,7 +249,7 @@ TEST(RecordedStep, RebuildsForgottenKernels) {
 }
 
 TEST(RecordedStep, PositionsOfNumbersStay) {
-  Fixture s;
+  RecordingFixture s;
   const Tensor rows = tokens(s.device, 2, 2, 64);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
     return encoder.encode(MultiRoPE{.queries = rows, .positions = std::vector<int32_t>{3, 9}});
@@ -268,7 +268,7 @@ TEST(RecordedStep, PositionsOfNumbersStay) {
 
 // A step can be encoded beside other work, more than once, and as part of another step.
 TEST(RecordedStep, JoinsOtherWork) {
-  Fixture s;
+  RecordingFixture s;
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto done = encoder.dispatch(fakeDispatch("project", {s.source}, {s.token})); !done) return done;
     if (auto done = encoder.encode(MultiRoPE{.queries = s.token, .positions = s.cache.nextPositions({0})}); !done)
@@ -296,7 +296,7 @@ TEST(RecordedStep, JoinsOtherWork) {
 }
 
 TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {
-  Fixture s;
+  RecordingFixture s;
   const RecordedStep step = s.both();
   REQUIRE(step.run());
   {
@@ -316,7 +316,7 @@ TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {
 }
 
 TEST(RecordedStep, IsRefusedIfACacheAdvanced) {
-  Fixture s;
+  RecordingFixture s;
   const RecordedStep step = s.both();
   CommandEncoder encoder(s.device);
   REQUIRE(step.encode(encoder));
@@ -328,7 +328,7 @@ TEST(RecordedStep, IsRefusedIfACacheAdvanced) {
 }
 
 TEST(RecordedStep, FailingCallsAreNotRecorded) {
-  Fixture s;
+  RecordingFixture s;
   const Tensor wrong = tokens(s.device, 1, 3);
   // A body that fails records nothing; one that continues after an error records the successful calls.
   EXPECT_ERROR(RecordedStep::record(s.device, [&](CommandEncoder& e) { return s.cache.append(e, wrong, wrong, 0); }),
@@ -363,7 +363,7 @@ TEST(RecordedStep, ReportsErrorsOfRecording) {
 }
 
 TEST(RecordedStep, ARecordingEncoderCannotBeCommitted) {
-  Fixture s;
+  RecordingFixture s;
   record(s.device, [&](CommandEncoder& encoder) {
     EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder",
                                     .what = "the encoder of a recording never runs",
@@ -378,7 +378,7 @@ TEST(RecordedStep, ARecordingEncoderCannotBeCommitted) {
 }
 
 TEST(RecordedStep, RefusesAnEncoderOfAnotherDevice) {
-  Fixture s;
+  RecordingFixture s;
   const RecordedStep step = s.both();
   const auto elsewhere = FakeDevice::make();
   CommandEncoder encoder(elsewhere);
@@ -397,7 +397,7 @@ TEST(RecordedStep, AnEmptyStepRuns) {
 }
 
 TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
-  Fixture s;
+  RecordingFixture s;
   const RecordedStep step = s.both();
   REQUIRE(step.run());
   s.device->holdCompletions();

@@ -13,12 +13,12 @@ namespace {
 
 constexpr uint64_t kHuge = uint64_t{1} << 63;
 
-std::string text(const Region& region) {
+std::string regionText(const Region& region) {
   return fmt::format("{} rows of {} at {} by {}", region.rows, region.rowBytes, region.offset, region.rowStride);
 }
 
 // Small regions that often overlap, with few distinct strides, so that many in a set share one.
-Region randomRegion(Seeded& random) {
+Region smallRegion(Seeded& random) {
   Region region{.offset = random.below(400), .rowBytes = random.below(12), .rowStride = random.below(14), .rows = 1};
   if (random.below(2) == 0) region.rowStride = 16 + 16 * random.below(2);
   switch (random.below(8)) {
@@ -84,8 +84,8 @@ void expectPairwise(uint64_t stream, uint32_t rounds, MakeRegion makeRegion) {
     const bool expected = definition.conflicts(next);
     if (tracker.conflicts(next) != expected) {
       return fail(__FILE__, __LINE__,
-                  fmt::format("round {}, {} {}: expected {}", round, next.isWrite ? "write" : "read", text(next.region),
-                              expected ? "a conflict" : "none"));
+                  fmt::format("round {}, {} {}: expected {}", round, next.isWrite ? "write" : "read",
+                              regionText(next.region), expected ? "a conflict" : "none"));
     }
     ++(expected ? conflicts : frees);
     if (expected && random.below(2) == 0) continue;
@@ -103,7 +103,7 @@ void expectPairwise(uint64_t stream, uint32_t rounds, MakeRegion makeRegion) {
 }  // namespace
 
 TEST(RegionSet, AgreesWithThePairwiseDefinition) {
-  for (uint64_t stream = 0; stream < 20; ++stream) expectPairwise(50 + stream, 2000, randomRegion);
+  for (uint64_t stream = 0; stream < 20; ++stream) expectPairwise(50 + stream, 2000, smallRegion);
 }
 
 TEST(RegionSet, AgreesForRegionsThatRarelyOverlap) {
@@ -121,7 +121,7 @@ TEST(RegionSet, AgreesForHugeRegions) {
   for (uint64_t stream = 0; stream < 10; ++stream) expectPairwise(100 + stream, 500, hugeRegion);
   for (uint64_t stream = 0; stream < 10; ++stream) {
     expectPairwise(120 + stream, 1000, [](Seeded& random) {
-      Region region = random.below(3) == 0 ? hugeRegion(random) : randomRegion(random);
+      Region region = random.below(3) == 0 ? hugeRegion(random) : smallRegion(random);
       if (random.below(2) == 0 && region.offset < 1000) region.offset += kHuge - 500;
       if (region.rows > 1 && region.rowStride != 0 && region.offset > 1000)
         region.rows = std::min<uint64_t>(region.rows, 2);

@@ -13,7 +13,7 @@ namespace mnk::test {
 
 namespace {
 
-constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMaxBytes = std::numeric_limits<uint64_t>::max();
 constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::bf16, DType::u8, DType::u16, DType::u32, DType::i32};
 
 Shape shape(std::initializer_list<uint64_t> extents) {
@@ -102,7 +102,14 @@ TEST(Tensor, SlicesStayInsideTheirParent) {
   struct Case {
     uint64_t begin, count;
   };
-  for (const Case& one : {Case{0, 5}, {4, 1}, {5, 0}, {3, 2}, {kMax, 1}, {1, kMax}, {kMax, kMax}, {kMax - 1, 2}}) {
+  for (const Case& one : {Case{0, 5},
+                          {4, 1},
+                          {5, 0},
+                          {3, 2},
+                          {kMaxBytes, 1},
+                          {1, kMaxBytes},
+                          {kMaxBytes, kMaxBytes},
+                          {kMaxBytes - 1, 2}}) {
     Context context(fmt::format("slice({}, {})", one.begin, one.count));
     EXPECT_ERROR(parent.slice(one.begin, one.count), {.op = "Tensor",
                                                       .what = "the slice lies outside the tensor",
@@ -174,10 +181,10 @@ TEST(Tensor, MustFitInItsBuffer) {
                           {16, 4},
                           {1, 64},
                           {0, 68},
-                          {4, kMax - 15},
-                          {1, kMax - 3},
+                          {4, kMaxBytes - 15},
+                          {1, kMaxBytes - 3},
                           {(uint64_t{1} << 61) - 1, 0},
-                          {(uint64_t{1} << 61) - 1, kMax - 3}}) {
+                          {(uint64_t{1} << 61) - 1, kMaxBytes - 3}}) {
     Context context(fmt::format("{} elements at {}", one.elements, one.offset));
     EXPECT_ERROR(Tensor::over(buffer, DType::f32, shape({one.elements}), one.offset),
                  {.op = "Tensor",

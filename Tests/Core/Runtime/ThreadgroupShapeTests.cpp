@@ -10,12 +10,12 @@ namespace mnk::test {
 
 namespace {
 
-std::string text(const Size3& size) {
+std::string sizeText(const Size3& size) {
   return fmt::format("{} x {} x {}", size[0], size[1], size[2]);
 }
 
 void expectLegal(const Size3& grid, uint32_t maxThreads) {
-  Context context(fmt::format("grid {}, limit {}", text(grid), maxThreads));
+  Context context(fmt::format("grid {}, limit {}", sizeText(grid), maxThreads));
   const Size3 shape = threadgroupFor(grid, maxThreads);
   EXPECT(threadCount(shape) <= std::max(1u, maxThreads));
   for (size_t axis = 0; axis < 3; ++axis) {
@@ -27,11 +27,11 @@ void expectLegal(const Size3& grid, uint32_t maxThreads) {
 }  // namespace
 
 TEST(ThreadgroupShape, FillsTheFirstAxisFirst) {
-  EXPECT_EQ(text(threadgroupFor({4096, 8, 2}, 1024)), "256 x 1 x 1");
-  EXPECT_EQ(text(threadgroupFor({64, 8, 2}, 1024)), "64 x 4 x 1");
-  EXPECT_EQ(text(threadgroupFor({16, 8, 2}, 1024)), "16 x 8 x 2");
-  EXPECT_EQ(text(threadgroupFor({1, 1, 4096}, 1024)), "1 x 1 x 256");
-  EXPECT_EQ(text(threadgroupFor({4096, 8, 2}, 64)), "64 x 1 x 1");
+  EXPECT_EQ(sizeText(threadgroupFor({4096, 8, 2}, 1024)), "256 x 1 x 1");
+  EXPECT_EQ(sizeText(threadgroupFor({64, 8, 2}, 1024)), "64 x 4 x 1");
+  EXPECT_EQ(sizeText(threadgroupFor({16, 8, 2}, 1024)), "16 x 8 x 2");
+  EXPECT_EQ(sizeText(threadgroupFor({1, 1, 4096}, 1024)), "1 x 1 x 256");
+  EXPECT_EQ(sizeText(threadgroupFor({4096, 8, 2}, 64)), "64 x 1 x 1");
 }
 
 TEST(ThreadgroupShape, UsesWholeSimdgroupsOnLongAxes) {

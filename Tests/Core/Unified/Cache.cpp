@@ -1,36 +1,4 @@
-// Made by .ci/unify.
-// clang-format off
-#include "Harness/EveryDevice.hpp"
-#include "Harness/FakeDevice.hpp"
-#include "Ops/FlashDecode/AttentionFixture.hpp"
-#include "Cache/AttentionCacheFixture.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
-#include "Cache/CacheFileFixture.hpp"
-#include "Host/HostTestSupport.hpp"
-#include <cmath>
-#include <tuple>
-#include <limits>
-#include "Harness/Check.hpp"
-#include <cstdlib>
-#include "Cache/AttentionCacheProgram.hpp"
-#include "Cache/QuantizedStorageRules.hpp"
-#include "Harness/PlanBuffer.hpp"
-#include "Ops/Common/BrokenRule.hpp"
-#include "Cache/QuantizedCacheFixture.hpp"
-#include "Harness/RawBytes.hpp"
-#include <thread>
-#include "Cache/AttentionCacheRules.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
-#include <sys/stat.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <chrono>
-#include "Cache/KilledSave.hpp"
-#include "Support/TemporaryFile.hpp"
-#include "Harness/HeldWork.hpp"
-#include "MLXNativeKernels/KernelRegistry.hpp"
-#include <latch>
+// Files that SwiftPM compiles together, because most compile time goes to headers.
 #include "Cache/AttentionCacheAttendTests.cpp"
 #include "Cache/AttentionCacheCallTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
@@ -45,11 +13,7 @@
 #include "Cache/AttentionCacheQuantizedTests.cpp"
 #include "Cache/AttentionCacheReadersTests.cpp"
 #include "Cache/AttentionCacheRotaryRuleTests.cpp"
-#define kGolden kGolden_AttentionCacheRuleTests
-#define kBroken kBroken_AttentionCacheRuleTests
 #include "Cache/AttentionCacheRuleTests.cpp"
-#undef kBroken
-#undef kGolden
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
 #include "Cache/AttentionCacheWindowTests.cpp"

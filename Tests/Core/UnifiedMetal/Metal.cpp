@@ -1,40 +1,4 @@
-// Made by .ci/unify.
-// clang-format off
-#include <unistd.h>
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include "Devices/Metal/EmbeddedShaders.hpp"
-#include "Devices/Metal/LibraryFinder.hpp"
-#include "Metal/MetalFixture.hpp"
-#include <cstring>
-#include <vector>
-#include "CAPI/CApiHarness.hpp"
-#include "MLXNativeKernels/mnk_metal.h"
-#include <atomic>
-#include "Devices/Metal/MetalFailures.hpp"
-#include "Support/Try.hpp"
-#include <filesystem>
-#include <utility>
-#include <fmt/ranges.h>
-#include "Shipped/ShippedKernels.hpp"
-#include "Harness/HeldWork.hpp"
-#include <fstream>
-#include <cmath>
-#include "MLXNativeKernels/KernelRegistry.hpp"
-#include <thread>
-#include "Devices/Metal/MetalSubmission.hpp"
-#include "Harness/Check.hpp"
-#include "SoftMetal.hpp"
-#include <mutex>
-#include <stdexcept>
-#include "SoftMetal/SoftMetalFixture.hpp"
-#include "Harness/EnvironmentVariable.hpp"
-#include "DeclaredAccesses.hpp"
-#include "Hazards.hpp"
-#include <pthread.h>
-#include "SoftObject.hpp"
-#include "Harness/Golden.hpp"
+// Files that SwiftPM compiles together, because most compile time goes to headers.
 #include "Metal/EmbeddedLibraryTests.cpp"
 #include "Metal/MetalBufferTests.cpp"
 #include "Metal/MetalCApiTests.cpp"
@@ -45,11 +9,7 @@
 #include "Metal/MetalLibraryTests.cpp"
 #include "Metal/MetalOpTimesTests.cpp"
 #include "Metal/MetalPipelineTests.cpp"
-#define appBuffer appBuffer_MetalSubmissionTests
-#define traceText traceText_MetalSubmissionTests
 #include "Metal/MetalSubmissionTests.cpp"
-#undef traceText
-#undef appBuffer
 #include "Metal/SelectorLists.cpp"
 #include "SoftMetal/CommandBufferTests.cpp"
 #include "SoftMetal/CounterTests.cpp"

@@ -1,5 +1,4 @@
-// Made by .ci/unify.
-// clang-format off
+// Files that SwiftPM compiles together, because most compile time goes to headers.
 #include "CAPI/CApiHarness.cpp"
 #include "Cache/KilledSave.cpp"
 #include "Harness/Check.cpp"

@@ -63,7 +63,7 @@ EDITS = {
         ("CodeSignOnCopy, ", "", "does not embed and sign the framework"),
         ("@78 /* jargon-lm in Resources */,\n", "", "DecodeDemo does not copy Examples/Models/jargon-lm"),
     ],
-    f"{CORE}/Unified/Common.cpp": [
+    f"{CORE}/Unified/Ops.cpp": [
         ('#include "Ops/Hadamard/HadamardRules.cpp"\n', "",
          "Ops/Hadamard/HadamardRules.cpp:1: the package does not compile this file"),
     ],

@@ -7,11 +7,10 @@ namespace mnk {
 
 namespace {
 
-using Op = QuantizedKVCacheView;
 using Plane = QuantizedKVPlane;
 
 // The first plane that does not satisfy a condition, keys before values.
-const Plane* firstWithout(const Op& op, bool (*holds)(const Plane&)) {
+const Plane* firstWithout(const QuantizedKVCacheView& op, bool (*holds)(const Plane&)) {
   if (!holds(op.keys)) return &op.keys;
   if (op.values && !holds(*op.values)) return &*op.values;
   return nullptr;
@@ -37,17 +36,17 @@ bool hasFittingFactor(const Plane& plane) {
   return plane.isDense() || plane.codec.canScale(plane.headDim());
 }
 
-bool isAllDense(const Op& op) {
+bool isAllDense(const QuantizedKVCacheView& op) {
   return op.keys.isDense() && (!op.values || op.values->isDense());
 }
 
 // The dense plane of a mixed cache, or null.
-const Plane* densePlane(const Op& op) {
+const Plane* densePlane(const QuantizedKVCacheView& op) {
   return op.keys.isDense() ? &op.keys : op.values && op.values->isDense() ? &*op.values : nullptr;
 }
 // Kernels distribute vectors of both planes over lanes as the codec requires, so a dense plane needs a head dim that
 // the codec supports.
-bool hasQuantizableDim(const Op& op) {
+bool hasQuantizableDim(const QuantizedKVCacheView& op) {
   const Plane* dense = densePlane(op);
   return !dense || (dense == &op.keys ? *op.values : op.keys).codec.canQuantize(dense->headDim());
 }
@@ -84,12 +83,12 @@ bool isFactor(const std::optional<Tensor>& factor, uint64_t heads, uint64_t head
   return *factor && factor->dtype() == DType::f32 && shape.rank() == 2 && shape[0] == heads && shape[1] == headDim;
 }
 
-bool hasFittingFactors(const Op& op, const Plane& plane) {
+bool hasFittingFactors(const QuantizedKVCacheView& op, const Plane& plane) {
   const uint64_t heads = op.codes().heads();
   return isFactor(plane.means, heads, plane.headDim()) && isFactor(plane.channelScales, heads, plane.headDim());
 }
 
-const Plane& planeOfFactors(const Op& op) {
+const Plane& planeOfFactors(const QuantizedKVCacheView& op) {
   return hasFittingFactors(op, op.keys) ? *op.values : op.keys;
 }
 
@@ -111,7 +110,7 @@ bool hasChannelScales(const std::optional<Plane>& plane) {
   return plane && plane->channelScales;
 }
 
-std::string memoryText(const Op& op, const Plane* plane) {
+std::string memoryText(const QuantizedKVCacheView& op, const Plane* plane) {
   return fmt::format("{} whose {} have none", plane == &op.keys ? "keys" : "values", plane->codes ? "scales" : "codes");
 }
 
@@ -138,12 +137,12 @@ std::string scaleFactorText(const Plane& plane) {
   return fmt::format("{} for {} at head dim {}", plane.codec.scaleFactor, name(plane.codec.name), plane.headDim());
 }
 
-std::string factorText(const Op& op, const Plane& plane) {
+std::string factorText(const QuantizedKVCacheView& op, const Plane& plane) {
   const bool areMeans = isFactor(plane.means, op.codes().heads(), plane.headDim());
   return areMeans ? plane.channelScales->text() : plane.means->text();
 }
 
-constexpr Rule<Op> kRules[] = {
+constexpr Rule<QuantizedKVCacheView> kRules[] = {
     INVALID_IF(firstWithout(op, hasMemory), "the cache has no memory", memoryText(op, firstWithout(op, hasMemory)),
                "codes and scales with memory", "Make the cache's tensors before using it."),
 

@@ -20,13 +20,13 @@ constexpr uint32_t kMaxSimdgroups = 32;
 constexpr uint64_t kMaxExtent = uint64_t{1} << 32;
 constexpr uint64_t kMaxPrompt = 2048;  // tokens; longer prompts take the same choice
 
-std::string_view kernelOf(const FlashDecodeChoice& choice) {
+std::string_view kernelName(const FlashDecodeChoice& choice) {
   return choice.usesMatrices ? kMatrix : choice.usesPrefill ? kPrefill : kVector;
 }
 
 std::string lineOf(const FlashDecodeWorkload& w, const FlashDecodeChoice& c) {
   return fmt::format("{} {} {} {} {}{} {} {} {} {} {} {} {} {}\n", w.storage, name(w.queries), w.keyDim, w.valueDim,
-                     w.isPrompt ? kPrompt : "", w.rows, w.heads, w.keys, kernelOf(c), c.rowsPerTile, c.tileKeys,
+                     w.isPrompt ? kPrompt : "", w.rows, w.heads, w.keys, kernelName(c), c.rowsPerTile, c.tileKeys,
                      c.simdgroups, c.splits, c.mergesInKernel ? kTogether : kSeparate);
 }
 
@@ -122,7 +122,7 @@ double distance(uint64_t a, uint64_t b) {
 }  // namespace
 
 std::string FlashDecodeChoice::text() const {
-  std::string kernel(kernelOf(*this));
+  std::string kernel(kernelName(*this));
   if (usesMatrices || usesPrefill) kernel += fmt::format(" {}x{}", rowsPerTile, tileKeys);
   const std::string_view merge = splits == 1 ? "" : mergesInKernel ? ", merged together" : ", merged separately";
   return fmt::format("{}, {}, {}{}", kernel, countText(simdgroups, "simdgroup"), countText(splits, "split"), merge);

@@ -11,14 +11,12 @@ namespace mnk {
 
 namespace {
 
-using Op = Hadamard;
-
-uint32_t signsOf(const Op& op) {
+uint32_t signsOf(const Hadamard& op) {
   if (!op.signs) return kHadamardNoSigns;
   return *op.signs == KVCodecName::turbo ? kHadamardTurboSigns : kHadamardMlx1Signs;
 }
 
-Dispatch makeDispatch(const Op& op) {
+Dispatch makeDispatch(const Hadamard& op) {
   const Tensor& into = op.into ? *op.into : op.from;
   const bool isOutOfPlace = !isInPlace(op);
   const uint64_t length = lengthOf(op);
@@ -32,7 +30,7 @@ Dispatch makeDispatch(const Op& op) {
                               .isInverse = op.isInverse,
                               .inverseRoot = inverseRootOf(length)};
   Dispatch dispatch;
-  dispatch.kind = Op::name;
+  dispatch.kind = Hadamard::name;
   dispatch.kernel.function =
       parts == 0 ? fmt::format("hadamard_{}", lanes.chunks) : fmt::format("hadamardParts_{}", parts);
   dispatch.kernel.constants = {{kHadamardFromType, static_cast<uint32_t>(op.from.dtype())},
@@ -51,9 +49,9 @@ Dispatch makeDispatch(const Op& op) {
 }  // namespace
 
 Result<Plan> plan(const Hadamard& op) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
-    MNK_TRY(checkRules(hadamardRules(), op, Op::name));
-    Plan plan{.op = std::string(Op::name), .dispatches = {}};
+  return guarded(Hadamard::name, [&]() -> Result<Plan> {
+    MNK_TRY(checkRules(hadamardRules(), op, Hadamard::name));
+    Plan plan{.op = std::string(Hadamard::name), .dispatches = {}};
     if (op.from.shape().elementCount() != 0) plan.dispatches.push_back(makeDispatch(op));
     return plan;
   });

@@ -9,20 +9,18 @@ namespace mnk {
 
 namespace {
 
-using Op = Hadamard;
-
-uint64_t vectorsOf(const Op& op) {
+uint64_t vectorsOf(const Hadamard& op) {
   return op.from.shape().elementCount() / lengthOf(op);
 }
 
 // The supported lengths that are not powers of two are those of turbo.
-bool hasLength(const Op& op) {
+bool hasLength(const Hadamard& op) {
   const uint64_t length = lengthOf(op);
-  if (std::has_single_bit(length)) return length >= 4 && length <= Op::kMaxLength;
+  if (std::has_single_bit(length)) return length >= 4 && length <= Hadamard::kMaxLength;
   return op.signs != KVCodecName::mlx1 && KVCodec{.name = KVCodecName::turbo}.canQuantize(length);
 }
 
-constexpr Rule<Op> kRules[] = {
+constexpr Rule<Hadamard> kHadamardRules[] = {
     INVALID_IF(!op.from || (op.into && !*op.into), "a tensor has no memory",
                op.from ? "a target without memory" : "a source without memory", "tensors with memory",
                "Make the tensors before turning them."),
@@ -35,7 +33,7 @@ constexpr Rule<Op> kRules[] = {
                "Leave the signs out: mlx1Affine4 rotates without signs, and mlx1Unrotated does not rotate."),
 
     INVALID_IF(!hasLength(op), "the transform does not support this vector length", op.from.shape().text(),
-               fmt::format("a last axis that is a power of two from 4 to {}{}", Op::kMaxLength,
+               fmt::format("a last axis that is a power of two from 4 to {}{}", Hadamard::kMaxLength,
                            op.signs == KVCodecName::mlx1 ? "" : ", or 80, 96, 112 or 192"),
                "Reshape the tensor, or pad its vectors."),
 
@@ -58,7 +56,7 @@ constexpr Rule<Op> kRules[] = {
 }  // namespace
 
 std::span<const Rule<Hadamard>> hadamardRules() {
-  return kRules;
+  return kHadamardRules;
 }
 
 bool isInPlace(const Hadamard& op) {

@@ -13,8 +13,6 @@ namespace mnk {
 
 namespace {
 
-using Op = KVCacheDequantize;
-
 // The kernel's indices for the first plane that is read, and for the second.
 struct Indices {
   uint32_t into;
@@ -46,7 +44,7 @@ void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Dequ
   }
 }
 
-Dispatch makeDispatch(const Op& op) {
+Dispatch makeDequantizeDispatch(const KVCacheDequantize& op) {
   const std::vector<DequantizedPlane> planes = planesOf(op);
   const CacheAddressing addressing(addressesOf(op));
   const uint64_t heads = addressing.op.into.heads();
@@ -63,7 +61,7 @@ Dispatch makeDispatch(const Op& op) {
   if (second) params.values = codecPlaneOf(*second, lanes, heads);
 
   Dispatch dispatch;
-  dispatch.kind = Op::name;
+  dispatch.kind = KVCacheDequantize::name;
   dispatch.kernel.function = fmt::format("kvCacheDequantize_{}", lanes.chunks);
   dispatch.kernel.constants = addressing.constants();
   const auto own = codecConstants(first, second, lanes, targets);
@@ -79,11 +77,11 @@ Dispatch makeDispatch(const Op& op) {
 }  // namespace
 
 Result<Plan> plan(const KVCacheDequantize& op) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
+  return guarded(KVCacheDequantize::name, [&]() -> Result<Plan> {
     MNK_TRY(checkRules(op));
-    Plan plan{.op = std::string(Op::name), .dispatches = {}};
+    Plan plan{.op = std::string(KVCacheDequantize::name), .dispatches = {}};
     if (tokenCount(addressesOf(op)) == 0 || op.from.codes().heads() == 0) return plan;
-    plan.dispatches.push_back(makeDispatch(op));
+    plan.dispatches.push_back(makeDequantizeDispatch(op));
     return plan;
   });
 }

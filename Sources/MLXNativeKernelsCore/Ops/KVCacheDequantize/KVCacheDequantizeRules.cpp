@@ -13,18 +13,16 @@ namespace mnk {
 
 namespace {
 
-using Op = KVCacheDequantize;
-
-uint64_t tokensOf(const Op& op) {
+uint64_t tokensOf(const KVCacheDequantize& op) {
   return sourceShape(op.keys ? *op.keys : *op.values, op.layout).totalTokens();
 }
 
-bool hasMemory(const std::optional<Tensor>& tensor) {
+bool isUnsetOrHasMemory(const std::optional<Tensor>& tensor) {
   return !tensor || *tensor;
 }
 
 // A target of the wrong rank has no shape, and fits no cache.
-const DequantizedPlane* firstMisfit(const Op& op, const std::vector<DequantizedPlane>& planes) {
+const DequantizedPlane* firstMisfit(const KVCacheDequantize& op, const std::vector<DequantizedPlane>& planes) {
   for (const DequantizedPlane& plane : planes) {
     if (!isOf(plane.into, op.layout, op.from.codes().heads(), plane.from.headDim())) return &plane;
   }
@@ -32,14 +30,14 @@ const DequantizedPlane* firstMisfit(const Op& op, const std::vector<DequantizedP
 }
 
 // Whether the positions map to different slots.
-bool holds(const Op& op) {
+bool holds(const KVCacheDequantize& op) {
   const uint64_t capacity = op.from.codes().capacity();
   if (op.from.wrap == KVWrap::linear) return fits(op.position, tokensOf(op), capacity);
   if (!checkedAdd(op.position, tokensOf(op))) return false;
   return placementOf(addressesOf(op)).skippedTokens == 0;
 }
 
-std::optional<Overlap> overlapOf(const Op& op) {
+std::optional<Overlap> overlapOf(const KVCacheDequantize& op) {
   std::vector<NamedRange> sources;
   std::vector<NamedRange> targets;
   for (const DequantizedPlane& plane : planesOf(op)) addPlane(sources, plane.from);
@@ -48,12 +46,12 @@ std::optional<Overlap> overlapOf(const Op& op) {
   return firstOverlap(sources, targets);
 }
 
-constexpr Rule<Op> kRules[] = {
+constexpr Rule<KVCacheDequantize> kDequantizeRules[] = {
     INVALID_IF(!op.keys && !op.values, "there is nothing to read into", "neither keys nor values",
                "a tensor for keys, for values, or for both", "Pass the tensors that results go to."),
 
-    INVALID_IF(!hasMemory(op.keys) || !hasMemory(op.values), "a target has no memory",
-               hasMemory(op.keys) ? "values without memory" : "keys without memory", "tensors with memory",
+    INVALID_IF(!isUnsetOrHasMemory(op.keys) || !isUnsetOrHasMemory(op.values), "a target has no memory",
+               isUnsetOrHasMemory(op.keys) ? "values without memory" : "keys without memory", "tensors with memory",
                "Make the tensors before reading into them."),
 
     INVALID_IF(op.values && !op.from.values, "values are asked for but the cache has none",
@@ -113,7 +111,7 @@ constexpr Rule<Op> kRules[] = {
 }  // namespace
 
 std::span<const Rule<KVCacheDequantize>> kvCacheDequantizeRules() {
-  return kRules;
+  return kDequantizeRules;
 }
 
 std::vector<DequantizedPlane> planesOf(const KVCacheDequantize& op) {
@@ -140,9 +138,9 @@ KVCacheWrite addressesOf(const KVCacheDequantize& op) {
 }
 
 Result<void> checkRules(const KVCacheDequantize& op) {
-  MNK_TRY(checkRules(quantizedKVCacheRules(), op.from, Op::name));
-  MNK_TRY(checkRules(kvCacheDequantizeRules(), op, Op::name));
-  return checkRules(cacheAddressRules(), addressesOf(op), Op::name);
+  MNK_TRY(checkRules(quantizedKVCacheRules(), op.from, KVCacheDequantize::name));
+  MNK_TRY(checkRules(kvCacheDequantizeRules(), op, KVCacheDequantize::name));
+  return checkRules(cacheAddressRules(), addressesOf(op), KVCacheDequantize::name);
 }
 
 }  // namespace mnk

@@ -15,10 +15,8 @@ namespace mnk {
 
 namespace {
 
-using Op = KVCacheQuantize;
-
 // Keys or values: a source, where its codes go, and the indices that the kernel knows them by.
-struct Plane {
+struct TargetPlane {
   HeadsView source;
   const QuantizedKVPlane& into;
   uint32_t sourceIndex;
@@ -27,9 +25,9 @@ struct Plane {
   uint32_t meansIndex;
 };
 
-std::vector<Plane> planesOf(const Op& op) {
-  std::vector<Plane> planes{{sourceOf(op.keys, op.sourceLayout), op.into.keys, kKVCacheQuantizeKeys,
-                             kKVCacheQuantizeKeyCodes, kKVCacheQuantizeKeyScales, kKVCacheQuantizeKeyMeans}};
+std::vector<TargetPlane> planesOf(const KVCacheQuantize& op) {
+  std::vector<TargetPlane> planes{{sourceOf(op.keys, op.sourceLayout), op.into.keys, kKVCacheQuantizeKeys,
+                                   kKVCacheQuantizeKeyCodes, kKVCacheQuantizeKeyScales, kKVCacheQuantizeKeyMeans}};
   if (op.values) {
     planes.push_back({sourceOf(*op.values, op.sourceLayout), *op.into.values, kKVCacheQuantizeValues,
                       kKVCacheQuantizeValueCodes, kKVCacheQuantizeValueScales, kKVCacheQuantizeValueMeans});
@@ -37,7 +35,7 @@ std::vector<Plane> planesOf(const Op& op) {
   return planes;
 }
 
-void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plane& plane) {
+void bindQuantizedPlane(Dispatch& dispatch, const CacheAddressing& addressing, const TargetPlane& plane) {
   const KVCodecSizes row = plane.into.vectorSizes();
   Binding source = addressing.sourceBinding(plane.sourceIndex, plane.source, Access::read);
   Binding codes = Binding::whole(plane.codesIndex, plane.into.codes, Access::write);
@@ -61,12 +59,12 @@ uint32_t flagsOf(const KVQuantizeOptions& options) {
          (options.nonFinite == KVNonFinite::propagate ? uint32_t{kKVPropagatesNonFinite} : 0);
 }
 
-Dispatch makeDispatch(const Op& op) {
-  const std::vector<Plane> planes = planesOf(op);
+Dispatch makeQuantizeDispatch(const KVCacheQuantize& op) {
+  const std::vector<TargetPlane> planes = planesOf(op);
   const CacheAddressing addressing(addressesOf(op));
   const uint64_t heads = addressing.op.into.heads();
   std::vector<HeadsView> sources;
-  for (const Plane& plane : planes) sources.push_back(plane.source);
+  for (const TargetPlane& plane : planes) sources.push_back(plane.source);
   const QuantizedKVPlane* values = op.values ? &*op.into.values : nullptr;
   const VectorLanes lanes = VectorLanes::forPlanes(heads * addressing.params().tokens, op.into.keys, values);
   KVCacheQuantizeParams params{
@@ -80,7 +78,7 @@ Dispatch makeDispatch(const Op& op) {
   if (values) params.values = codecPlaneOf(*values, lanes, heads);
 
   Dispatch dispatch;
-  dispatch.kind = Op::name;
+  dispatch.kind = KVCacheQuantize::name;
   dispatch.kernel.function = fmt::format("kvCacheQuantize_{}", lanes.chunks);
   dispatch.kernel.constants = {
       {kKVCacheQuantizeHasCounts, op.counts.has_value()},
@@ -96,7 +94,7 @@ Dispatch makeDispatch(const Op& op) {
     dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), more.begin(), more.end());
   }
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheQuantizeParams, params));
-  for (const Plane& plane : planes) bindPlane(dispatch, addressing, plane);
+  for (const TargetPlane& plane : planes) bindQuantizedPlane(dispatch, addressing, plane);
   addressing.bindRows(dispatch, kKVCacheQuantizeSequences, kKVCacheQuantizePositions);
   if (op.counts) {
     dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeCounts, *op.counts, Access::readWrite));
@@ -109,11 +107,11 @@ Dispatch makeDispatch(const Op& op) {
 }  // namespace
 
 Result<Plan> plan(const KVCacheQuantize& op) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
+  return guarded(KVCacheQuantize::name, [&]() -> Result<Plan> {
     MNK_TRY(checkRules(op));
-    Plan plan{.op = std::string(Op::name), .dispatches = {}};
+    Plan plan{.op = std::string(KVCacheQuantize::name), .dispatches = {}};
     if (storesNothing(addressesOf(op))) return plan;
-    plan.dispatches.push_back(makeDispatch(op));
+    plan.dispatches.push_back(makeQuantizeDispatch(op));
     return plan;
   });
 }

@@ -11,9 +11,7 @@ namespace mnk {
 
 namespace {
 
-using Op = KVCacheQuantize;
-
-std::string planeText(const Op& op, const QuantizedKVPlane& plane) {
+std::string planeText(const KVCacheQuantize& op, const QuantizedKVPlane& plane) {
   return fmt::format("{} heads of {}", op.into.codes().heads(), plane.headDim());
 }
 
@@ -21,13 +19,13 @@ bool isCounts(const Tensor& tensor) {
   return tensor && tensor.dtype() == DType::u32 && tensor.shape().elementCount() == 2;
 }
 
-bool isProbe(const Op& op) {
+bool isProbe(const KVCacheQuantize& op) {
   const Shape& shape = op.probe->shape();
   return *op.probe && op.probe->dtype() == DType::f32 && shape.rank() == 2 && shape[0] == op.into.codes().heads() &&
          shape[1] == op.into.keys.headDim();
 }
 
-std::optional<Overlap> overlapOf(const Op& op) {
+std::optional<Overlap> quantizeOverlap(const KVCacheQuantize& op) {
   std::vector<NamedRange> sources{{"keys", rangeOf(sourceOf(op.keys, op.sourceLayout))}};
   std::vector<NamedRange> targets{{"codes of keys", op.into.keys.codes.range()}};
   if (!op.into.keys.isDense()) targets.push_back({"scales of keys", op.into.keys.scales.range()});
@@ -44,7 +42,7 @@ std::optional<Overlap> overlapOf(const Op& op) {
   return firstOverlap(sources, targets);
 }
 
-constexpr Rule<Op> kRules[] = {
+constexpr Rule<KVCacheQuantize> kQuantizeRules[] = {
     INVALID_IF(op.values && !op.into.values, "values are given but the cache has none",
                "values, and a cache of keys alone", "a cache with values",
                "Give the cache codes and scales for values, or write keys alone."),
@@ -90,8 +88,8 @@ constexpr Rule<Op> kRules[] = {
                "Pass f32 [heads, headDim]."),
 };
 
-constexpr Rule<Op> kOverlapRules[] = {
-    INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",
+constexpr Rule<KVCacheQuantize> kOverlapRules[] = {
+    INVALID_IF(quantizeOverlap(op), "operands share memory", quantizeOverlap(op)->text(), "separate memory",
                "Keep what is written apart from what is read."),
 };
 
@@ -103,7 +101,7 @@ std::string optionsText(const KVQuantizeOptions& options) {
 }
 
 std::span<const Rule<KVCacheQuantize>> kvCacheQuantizeRules() {
-  return kRules;
+  return kQuantizeRules;
 }
 std::span<const Rule<KVCacheQuantize>> kvCacheQuantizeOverlapRules() {
   return kOverlapRules;
@@ -124,12 +122,12 @@ KVCacheWrite addressesOf(const KVCacheQuantize& op) {
 
 Result<void> checkRules(const KVCacheQuantize& op) {
   const KVCacheWrite addresses = addressesOf(op);
-  MNK_TRY(checkRules(cacheSourceRules(), addresses, Op::name));
-  MNK_TRY(checkRules(quantizedKVCacheRules(), op.into, Op::name));
-  MNK_TRY(checkRules(cacheLayoutRules(), addresses, Op::name));
-  MNK_TRY(checkRules(kvCacheQuantizeRules(), op, Op::name));
-  MNK_TRY(checkRules(cacheAddressRules(), addresses, Op::name));
-  return checkRules(kvCacheQuantizeOverlapRules(), op, Op::name);
+  MNK_TRY(checkRules(cacheSourceRules(), addresses, KVCacheQuantize::name));
+  MNK_TRY(checkRules(quantizedKVCacheRules(), op.into, KVCacheQuantize::name));
+  MNK_TRY(checkRules(cacheLayoutRules(), addresses, KVCacheQuantize::name));
+  MNK_TRY(checkRules(kvCacheQuantizeRules(), op, KVCacheQuantize::name));
+  MNK_TRY(checkRules(cacheAddressRules(), addresses, KVCacheQuantize::name));
+  return checkRules(kvCacheQuantizeOverlapRules(), op, KVCacheQuantize::name);
 }
 
 }  // namespace mnk

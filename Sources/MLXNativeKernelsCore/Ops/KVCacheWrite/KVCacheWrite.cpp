@@ -41,10 +41,8 @@ constexpr Conversion kConversions[] = {
 #undef ROW
 };
 
-using Plane = KVCacheWritePlane;
-
-std::vector<Plane> planesOf(const Op& op) {
-  std::vector<Plane> planes{
+std::vector<KVCacheWritePlane> writtenPlanes(const Op& op) {
+  std::vector<KVCacheWritePlane> planes{
       {sourceOf(op.keys, op.sourceLayout), op.into.keys, op.into.headDim(), kKVCacheWriteKeys, kKVCacheWriteKeyCache}};
   if (op.values) {
     const Shape& shape = op.into.values->shape();
@@ -61,10 +59,10 @@ struct Kernel {
 };
 
 // The widest kernel that every row of keys and values allows.
-Kernel chooseKernel(const Op& op, const std::vector<Plane>& planes) {
+Kernel chooseKernel(const Op& op, const std::vector<KVCacheWritePlane>& planes) {
   uint64_t sourceAlignment = kMoves[0].bytes;
   uint64_t cacheAlignment = kMoves[0].bytes;
-  for (const Plane& plane : planes) {
+  for (const KVCacheWritePlane& plane : planes) {
     const uint64_t bytes = byteSize(plane.source.tensor.dtype());
     const uint64_t alignment = elementAlignment(plane.source, kMoves[0].bytes / bytes) * bytes;
     sourceAlignment = std::gcd(sourceAlignment, std::gcd(alignment, plane.sourceRowBytes()));
@@ -87,8 +85,8 @@ Kernel chooseKernel(const Op& op, const std::vector<Plane>& planes) {
           .isVectorized = isVectorized};
 }
 
-Dispatch makeDispatch(const Op& op) {
-  const std::vector<Plane> planes = planesOf(op);
+Dispatch makeWriteDispatch(const Op& op) {
+  const std::vector<KVCacheWritePlane> planes = writtenPlanes(op);
   const Kernel kernel = chooseKernel(op, planes);
   const CacheAddressing addressing(op);
   const auto units = [&](size_t plane) {  // the rules bound every extent
@@ -103,7 +101,7 @@ Dispatch makeDispatch(const Op& op) {
   dispatch.kernel.constants = addressing.constants();
   dispatch.kernel.constants.emplace_back(kKVCacheWriteIsVectorized, kernel.isVectorized);
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheWriteParams, params));
-  for (const Plane& plane : planes) bindPlane(dispatch, addressing, plane);
+  for (const KVCacheWritePlane& plane : planes) bindPlane(dispatch, addressing, plane);
   addressing.bindRows(dispatch, kKVCacheWriteSequences, kKVCacheWritePositions);
   dispatch.grid.extent = {params.keyUnits + params.valueUnits, static_cast<uint32_t>(op.into.heads()),
                           params.address.tokens};
@@ -125,9 +123,9 @@ Result<Plan> plan(const KVCacheWrite& op) {
     MNK_TRY(checkRules(kvCacheWriteRules(), op, Op::name));
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
     uint64_t rowElements = 0;
-    for (const Plane& plane : planesOf(op)) rowElements += plane.headDim;
+    for (const KVCacheWritePlane& plane : writtenPlanes(op)) rowElements += plane.headDim;
     if (storesNothing(op) || rowElements == 0) return plan;
-    plan.dispatches.push_back(makeDispatch(op));
+    plan.dispatches.push_back(makeWriteDispatch(op));
     return plan;
   });
 }

@@ -15,7 +15,7 @@ bool isPair(DType source, DType cache) {
   return source == cache || (isFloat(source) && isFloat(cache));
 }
 
-bool isCacheRank(const Tensor& tensor) {
+bool isRankOfCache(const Tensor& tensor) {
   return tensor.shape().rank() == 3 || tensor.shape().rank() == 4;
 }
 
@@ -24,7 +24,7 @@ std::string cacheShapeText(const KVCacheView& view) {
 }
 
 // The first source that shares bytes with a destination, or the two destinations that share bytes.
-std::optional<Overlap> overlapOf(const Op& op) {
+std::optional<Overlap> writeOverlap(const Op& op) {
   std::vector<NamedRange> sources{{"keys", rangeOf(sourceOf(op.keys, op.sourceLayout))}};
   std::vector<NamedRange> targets{{"the key cache", op.into.keys.range()}};
   if (op.values) sources.push_back({"values", rangeOf(sourceOf(*op.values, op.sourceLayout))});
@@ -43,7 +43,7 @@ constexpr Rule<Op> kCacheRules[] = {
                "Give the cache a tensor for values, or write keys alone."),
 
     INVALID_IF(
-        !isCacheRank(op.into.keys) || (op.values && op.into.values->shape().rank() != op.into.keys.shape().rank()),
+        !isRankOfCache(op.into.keys) || (op.values && op.into.values->shape().rank() != op.into.keys.shape().rank()),
         "the cache has the wrong rank",
         op.values ? fmt::format("keys {}, values {}", op.into.keys.shape().text(), op.into.values->shape().text())
                   : op.into.keys.shape().text(),
@@ -82,8 +82,8 @@ constexpr Rule<Op> kFitRules[] = {
                cacheShapeText(valuesOf(op.into)), "Reshape the values, or write to a cache made for them."),
 };
 
-constexpr Rule<Op> kOverlapRules[] = {
-    INVALID_IF(overlapOf(op), "source and destination share memory", overlapOf(op)->text(), "separate memory",
+constexpr Rule<Op> kWriteOverlapRules[] = {
+    INVALID_IF(writeOverlap(op), "source and destination share memory", writeOverlap(op)->text(), "separate memory",
                "Write from a tensor that is not part of the cache."),
 };
 
@@ -91,7 +91,7 @@ constexpr Rule<Op> kOverlapRules[] = {
 
 std::span<const Rule<KVCacheWrite>> kvCacheWriteRules() {
   static const std::vector<Rule<KVCacheWrite>> all = joined<KVCacheWrite>(
-      {cacheSourceRules(), kCacheRules, cacheLayoutRules(), kFitRules, cacheAddressRules(), kOverlapRules});
+      {cacheSourceRules(), kCacheRules, cacheLayoutRules(), kFitRules, cacheAddressRules(), kWriteOverlapRules});
   return all;
 }
 

@@ -7,13 +7,11 @@ namespace mnk {
 
 namespace {
 
-using Op = MergePartials;
-
 bool areSums(const Tensor& sums) {
   return sums.dtype() == DType::f32 && sums.shape().rank() >= 3 && sums.shape().rank() <= 5;
 }
 
-uint64_t partsOf(const Op& op) {
+uint64_t partsOf(const MergePartials& op) {
   return op.partials.sums.shape()[0];
 }
 
@@ -21,26 +19,26 @@ bool canMerge(uint64_t headDim) {
   return headDim != 0 && headDim <= 512 && headDim % (headDim <= 256 ? 8 : 16) == 0;
 }
 
-uint64_t headDimOf(const Op& op) {
+uint64_t headDimOf(const MergePartials& op) {
   const Shape& shape = op.partials.sums.shape();
   return shape[shape.rank() - 1];
 }
 
-uint64_t rowCount(const Op& op) {
+uint64_t rowCount(const MergePartials& op) {
   uint64_t rows = 1;
   // Cannot overflow: the sums tensor has at least this many elements.
   for (const uint64_t extent : rowAxes(op)) rows *= extent;
   return rows;
 }
 
-std::vector<uint64_t> statExtents(const Op& op) {
+std::vector<uint64_t> statExtents(const MergePartials& op) {
   std::vector<uint64_t> extents = rowAxes(op);
   extents.insert(extents.begin(), partsOf(op));
   extents.push_back(2);
   return extents;
 }
 
-std::optional<Overlap> overlapOf(const Op& op) {
+std::optional<Overlap> overlapOf(const MergePartials& op) {
   std::vector<NamedRange> sources{{"the parts' sums", op.partials.sums.range()},
                                   {"the parts' stats", op.partials.stats.range()}};
   if (op.sinks) sources.push_back({"sinks", op.sinks->range()});
@@ -49,7 +47,7 @@ std::optional<Overlap> overlapOf(const Op& op) {
   return firstOverlap(sources, targets);
 }
 
-constexpr Rule<Op> kRules[] = {
+constexpr Rule<MergePartials> kMergeRules[] = {
     INVALID_IF(!op.partials.sums || !op.partials.stats, "the partials have no memory",
                op.partials.sums ? "stats without memory" : "sums without memory", "tensors with memory",
                "Make the partials with FlashDecode first."),
@@ -62,8 +60,8 @@ constexpr Rule<Op> kRules[] = {
                "the stats do not match the sums", op.partials.stats.text(),
                fmt::format("f32 {}", shapeText(statExtents(op))), "Pass the stats that were written with the sums."),
 
-    INVALID_IF(partsOf(op) < 1 || partsOf(op) > Op::kMaxParts, "there is nothing to merge, or too much",
-               countText(partsOf(op), "part"), fmt::format("1 to {}", Op::kMaxParts),
+    INVALID_IF(partsOf(op) < 1 || partsOf(op) > MergePartials::kMaxParts, "there is nothing to merge, or too much",
+               countText(partsOf(op), "part"), fmt::format("1 to {}", MergePartials::kMaxParts),
                "Merge some parts to partials first."),
 
     INVALID_IF(!canMerge(headDimOf(op)), "the head dim cannot be merged", fmt::format("{}", headDimOf(op)),
@@ -73,7 +71,7 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("{} rows", rowCount(op)), "less than 2^31", "Merge a part of the rows at a time."),
 };
 
-constexpr Rule<Op> kFinishRules[] = {
+constexpr Rule<MergePartials> kFinishRules[] = {
     INVALID_IF(firstMisfit(op.results, {rowAxes(op)}, headDimOf(op)), "a result does not match the partials",
                firstMisfit(op.results, {rowAxes(op)}, headDimOf(op))->got,
                firstMisfit(op.results, {rowAxes(op)}, headDimOf(op))->expected,
@@ -95,7 +93,8 @@ constexpr Rule<Op> kFinishRules[] = {
 }  // namespace
 
 std::span<const Rule<MergePartials>> mergePartialsRules() {
-  static const std::vector<Rule<Op>> all = joined<Op>({kRules, kResultRules<Op>, kFinishRules});
+  static const std::vector<Rule<MergePartials>> all =
+      joined<MergePartials>({kMergeRules, kResultRules<MergePartials>, kFinishRules});
   return all;
 }
 

@@ -21,24 +21,23 @@ namespace mnk {
 
 namespace {
 
-using Op = MultiRoPE;
 using Strides = HeadsView::Strides;
 
 // Made from the list that the shader instantiates, so neither side can name a kernel the other lacks.
-struct Kernel {
+struct RotaryKernel {
   DType from;
   DType into;
   std::string_view function;
 };
-constexpr Kernel kKernels[] = {
+constexpr RotaryKernel kKernels[] = {
 #define ROW(from, into) {DType::from, DType::into, "multiRoPE_" #from "_" #into},
     MNK_MULTI_ROPE_DTYPES(ROW)
 #undef ROW
 };
 
 std::string_view functionFor(const RotaryOperand& operand) {
-  const Kernel& kernel =
-      *std::find_if(std::begin(kKernels), std::prev(std::end(kKernels)), [&](const Kernel& candidate) {
+  const RotaryKernel& kernel =
+      *std::find_if(std::begin(kKernels), std::prev(std::end(kKernels)), [&](const RotaryKernel& candidate) {
         return candidate.from == operand.from.tensor.dtype() && candidate.into == operand.into.tensor.dtype();
       });
   return kernel.function;
@@ -55,7 +54,7 @@ struct Work {
   uint64_t units() const { return (isInPlace ? ropeDim : headDim) / 2 / pairsPerUnit; }
 };
 
-Work workOf(const Op& op, std::span<const RotaryOperand> operands) {
+Work workOf(const MultiRoPE& op, std::span<const RotaryOperand> operands) {
   const Strides queries = op.queries.resolved();
   Work work{.headDim = queries.headDim, .ropeDim = ropeDimOf(op.rotary, queries.headDim)};
   work.isInPlace = operands[0].isInPlace();
@@ -70,12 +69,12 @@ Work workOf(const Op& op, std::span<const RotaryOperand> operands) {
   return work;
 }
 
-bool isInterleaved(const Op& op) {
+bool isInterleaved(const MultiRoPE& op) {
   return op.rotary.layout == RotaryLayout::interleavedPairs || op.rotary.pairing == RotaryPairing::neighbors;
 }
 
 // The elements that a dispatch touches in each vector.
-std::vector<ElementRun> runsOf(const Op& op, const Work& work) {
+std::vector<ElementRun> runsOf(const MultiRoPE& op, const Work& work) {
   if (!work.isInPlace) return {{0, work.headDim}};
   const bool isSplitHead = !isInterleaved(op) && op.rotary.pairing == RotaryPairing::halfOfHeadDim;
   if (!isSplitHead || work.ropeDim == work.headDim) return {{0, work.ropeDim}};
@@ -108,7 +107,7 @@ void countBytes(Dispatch& dispatch, std::span<const RotaryOperand> operands, con
   if (dispatch.countedBytesWritten() != written) dispatch.bytesWritten = written;
 }
 
-MultiRoPEParams paramsOf(const Op& op, std::span<const RotaryOperand> operands, const Work& work) {
+MultiRoPEParams paramsOf(const MultiRoPE& op, std::span<const RotaryOperand> operands, const Work& work) {
   MultiRoPEParams params = rotaryParams(op, work.pairsPerUnit, work.headsPerGroup);
   for (size_t i = 0; i < operands.size(); ++i) {
     (i == 0 ? params.queries : params.keys) =
@@ -118,13 +117,13 @@ MultiRoPEParams paramsOf(const Op& op, std::span<const RotaryOperand> operands, 
 }
 
 // One dispatch rotates operands with the same element types and placement.
-Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
+Dispatch makeRotaryDispatch(const MultiRoPE& op, std::span<const RotaryOperand> operands) {
   const Work work = workOf(op, operands);
   const auto runs = runsOf(op, work);
   const MultiRoPEParams params = paramsOf(op, operands, work);
 
   Dispatch dispatch;
-  dispatch.kind = Op::name;
+  dispatch.kind = MultiRoPE::name;
   dispatch.kernel.function = functionFor(operands[0]);
   const bool hasKeys = operands.size() > 1;
   dispatch.kernel.constants = {{kMultiRoPEHasKeys, hasKeys},
@@ -234,26 +233,26 @@ void bindRotary(Dispatch& dispatch, const MultiRoPE& op, const RotaryIndices& in
 }
 
 Result<Plan> plan(const MultiRoPE& op) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
+  return guarded(MultiRoPE::name, [&]() -> Result<Plan> {
     if (op.positions.follows()) {
-      return Error{.op = std::string(Op::name),
+      return Error{.op = std::string(MultiRoPE::name),
                    .what = "a plan cannot follow a cache",
                    .got = "the next positions of a cache",
                    .expected = "positions that are known, or a tensor",
                    .fix = "Encode the op instead of its plan, or pass positions as numbers."};
     }
-    MNK_TRY(checkRules(multiRoPERules(), op, Op::name));
+    MNK_TRY(checkRules(multiRoPERules(), op, MultiRoPE::name));
     const Strides queries = op.queries.resolved();
     const RotaryCheck check{
         .rotary = op.rotary, .headDim = queries.headDim, .axes = axisCount(op), .axesDiffer = axesDiffer(op)};
-    MNK_TRY(checkRules(rotaryRules(), check, Op::name));
-    Plan plan{.op = std::string(Op::name), .dispatches = {}, .hasFixedPositions = hasFixedPositions(op)};
+    MNK_TRY(checkRules(rotaryRules(), check, MultiRoPE::name));
+    Plan plan{.op = std::string(MultiRoPE::name), .dispatches = {}, .hasFixedPositions = hasFixedPositions(op)};
     if (queries.totalTokens() == 0) return plan;
     const auto operands = operandsOf(op);
     const bool isOne = operands.size() == 1 || operands[0].isLike(operands[1]);
     const size_t together = isOne ? operands.size() : 1;
     for (size_t first = 0; first < operands.size(); first += together) {
-      plan.dispatches.push_back(makeDispatch(op, std::span(operands).subspan(first, together)));
+      plan.dispatches.push_back(makeRotaryDispatch(op, std::span(operands).subspan(first, together)));
     }
     return plan;
   });

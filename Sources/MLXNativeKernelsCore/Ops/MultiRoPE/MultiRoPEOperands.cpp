@@ -10,7 +10,7 @@ namespace mnk {
 namespace {
 
 // The bytes of a view's vectors; offsets count from the start of its space.
-std::vector<Region> regionsOf(const HeadsView& view) {
+std::vector<Region> vectorRegions(const HeadsView& view) {
   const ElementRun all{0, view.resolved().headDim};
   Binding binding = bindingOf(0, view, {&all, 1}, Access::read);
   for (Region& region : binding.reads) region.offset += rangeOf(view).begin;
@@ -23,7 +23,7 @@ bool meet(const HeadsView& a, const HeadsView& b) {
   if (!rangeOf(a).overlaps(rangeOf(b))) return false;
   constexpr uint64_t kMaxVectors = 16384;
   if (vectorCount(a) <= kMaxVectors && vectorCount(b) <= kMaxVectors) return vectorsOverlap(a, b);
-  const auto ones = regionsOf(a), others = regionsOf(b);
+  const auto ones = vectorRegions(a), others = vectorRegions(b);
   return std::any_of(ones.begin(), ones.end(), [&](const Region& one) {
     return std::any_of(others.begin(), others.end(), [&](const Region& other) { return overlap(one, other); });
   });

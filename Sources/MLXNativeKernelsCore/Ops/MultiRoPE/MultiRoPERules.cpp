@@ -10,14 +10,13 @@ namespace mnk {
 
 namespace {
 
-using Op = MultiRoPE;
 using Strides = HeadsView::Strides;
 using List = std::vector<int32_t>;
 
 constexpr int64_t kEndOfPositions = int64_t{1} << 31;
 
 template <typename Test>
-std::optional<NamedView> firstView(const Op& op, Test test) {
+std::optional<NamedView> firstView(const MultiRoPE& op, Test test) {
   for (const NamedView& named : viewsOf(op)) {
     if (test(named.view)) return named;
   }
@@ -37,7 +36,7 @@ std::string stridesText(const NamedView& named) {
   return fmt::format("{} {}", viewText(named), placesText(named.view));
 }
 
-Strides queriesOf(const Op& op) {
+Strides queriesOf(const MultiRoPE& op) {
   return op.queries.resolved();
 }
 bool isWithoutMemory(const HeadsView& view) {
@@ -92,7 +91,7 @@ std::string selfOverlapText(const RotaryOperand& operand) {
   return stridesText({operand.isInPlace() ? operand.name : operand.rotatedName, operand.into});
 }
 
-uint64_t offsetCount(const Op& op) {
+uint64_t offsetCount(const MultiRoPE& op) {
   const List* list = offsetList(op);
   return list ? list->size() : offsetTensor(op)->shape().elementCount();
 }
@@ -105,7 +104,7 @@ bool isAxisCount(uint64_t count) {
   return count >= 1 && count <= 4;
 }
 
-bool isPositionShape(const Op& op) {
+bool isPositionShape(const MultiRoPE& op) {
   const Strides queries = queriesOf(op);
   const uint64_t tokens = queries.totalTokens();
   if (const auto* list = positionList(op))
@@ -124,7 +123,7 @@ std::string positionShapesText(const Strides& queries) {
                      queries.sequences, queries.tokens);
 }
 
-std::string positionsText(const Op& op) {
+std::string positionsText(const MultiRoPE& op) {
   const auto* list = positionList(op);
   if (!list) return positionTensor(op)->text();
   return fmt::format("a list of {} on {}", list->numbers.size(),
@@ -136,7 +135,7 @@ bool isCountable(int64_t position) {
 }
 
 // The first position that is known at planning time and out of the kernel's range, with or without its offset.
-std::optional<int64_t> firstUncountable(const Op& op) {
+std::optional<int64_t> firstUncountable(const MultiRoPE& op) {
   const Strides s = queriesOf(op);
   const List* offsets = offsetList(op);
   const auto check = [&](int64_t position, uint64_t sequence) -> std::optional<int64_t> {
@@ -161,7 +160,7 @@ std::optional<int64_t> firstUncountable(const Op& op) {
   return std::nullopt;
 }
 
-constexpr Rule<Op> kOperandRules[] = {
+constexpr Rule<MultiRoPE> kOperandRules[] = {
     INVALID_IF(firstView(op, isWithoutMemory), "an operand has no memory",
                fmt::format("{} without memory", firstView(op, isWithoutMemory)->name), "tensors with memory",
                "Make the tensors before rotating them."),
@@ -211,22 +210,22 @@ constexpr Rule<Op> kOperandRules[] = {
                "every vector inside", "Correct the offset, the strides or the counts."),
 };
 
-constexpr Rule<Op> kResultRules[] = {
+constexpr Rule<MultiRoPE> kResultRules[] = {
     INVALID_IF(firstSelfOverlap(operandsOf(op)), "the vectors of a result overlap each other",
                selfOverlapText(*firstSelfOverlap(operandsOf(op))), "each stride past all that the smaller ones reach",
                "Give the result strides that keep its vectors apart."),
 };
 
-constexpr Rule<Op> kNumberRules[] = {
+constexpr Rule<MultiRoPE> kNumberRules[] = {
     INVALID_IF(!isNumbers(positionTensor(op)), "positions are not i32 or u32", positionsText(op),
                "an i32 or u32 tensor with memory, a list, or a first position", "Pass positions as 32-bit integers."),
 
     INVALID_IF(!isPositionShape(op), "positions do not match the tokens", positionsText(op),
                positionShapesText(queriesOf(op)), "Give every token a position on each axis, axis after axis."),
 
-    INVALID_IF(positionList(op) && positionList(op)->numbers.size() > Op::kMaxListed,
+    INVALID_IF(positionList(op) && positionList(op)->numbers.size() > MultiRoPE::kMaxListed,
                "the list of positions is too long", positionsText(op),
-               fmt::format("at most {} numbers", Op::kMaxListed),
+               fmt::format("at most {} numbers", MultiRoPE::kMaxListed),
                "Pass them in a tensor, or split the tokens over several calls."),
 
     INVALID_IF(!isNumbers(offsetTensor(op)), "offsets are not i32 or u32", offsetTensor(op)->text(),
@@ -237,17 +236,18 @@ constexpr Rule<Op> kNumberRules[] = {
                fmt::format("{}, one for a sequence", queriesOf(op).sequences),
                "Give every sequence one offset; queries [sequences, tokens, heads, headDim] say how many there are."),
 
-    INVALID_IF(offsetList(op) && offsetList(op)->size() > Op::kMaxListed, "the list of offsets is too long",
-               fmt::format("a list of {}", offsetList(op)->size()), fmt::format("at most {} numbers", Op::kMaxListed),
+    INVALID_IF(offsetList(op) && offsetList(op)->size() > MultiRoPE::kMaxListed, "the list of offsets is too long",
+               fmt::format("a list of {}", offsetList(op)->size()),
+               fmt::format("at most {} numbers", MultiRoPE::kMaxListed),
                "Pass them in a tensor, or split the sequences over several calls."),
 };
 
-constexpr Rule<Op> kPositionRules[] = {
+constexpr Rule<MultiRoPE> kRotaryPositionRules[] = {
     INVALID_IF(firstUncountable(op), "a position is out of range", fmt::format("position {}", *firstUncountable(op)),
                "-2^31 to 2^31 - 1, with its offset and without", "Pass positions in that range."),
 };
 
-constexpr Rule<Op> kOverlapRules[] = {
+constexpr Rule<MultiRoPE> kRotaryOverlapRules[] = {
     INVALID_IF(firstOverlap(op), "results share memory with other operands",
                fmt::format("{} overlapping {}", firstOverlap(op)->first, firstOverlap(op)->second),
                "separate memory, or exactly the vectors that are rotated",
@@ -257,15 +257,16 @@ constexpr Rule<Op> kOverlapRules[] = {
 }  // namespace
 
 std::span<const Rule<MultiRoPE>> multiRoPERules() {
-  static const auto all = joined<Op>({kOperandRules, kResultRules, kNumberRules, kPositionRules, kOverlapRules});
+  static const auto all =
+      joined<MultiRoPE>({kOperandRules, kResultRules, kNumberRules, kRotaryPositionRules, kRotaryOverlapRules});
   return all;
 }
 std::span<const Rule<MultiRoPE>> multiRoPEPositionRules() {
-  return kPositionRules;
+  return kRotaryPositionRules;
 }
 
 std::span<const Rule<MultiRoPE>> rotarySourceRules() {
-  static const auto all = joined<Op>({kOperandRules, kNumberRules, kPositionRules});
+  static const auto all = joined<MultiRoPE>({kOperandRules, kNumberRules, kRotaryPositionRules});
   return all;
 }
 

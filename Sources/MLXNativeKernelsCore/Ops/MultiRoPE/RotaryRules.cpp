@@ -11,8 +11,6 @@ namespace mnk {
 
 namespace {
 
-using Op = RotaryCheck;
-
 // In radians. A double cannot hold the fraction of a turn of a larger frequency precisely enough for large positions.
 constexpr double kMaxFrequency = 65536;
 
@@ -20,11 +18,11 @@ bool isKnown(RotaryLayout layout) {
   return layout == RotaryLayout::interleavedPairs || layout == RotaryLayout::halfSplit || hasSections(layout);
 }
 
-uint64_t ropeDim(const Op& op) {
+uint64_t ropeDim(const RotaryCheck& op) {
   return ropeDimOf(op.rotary, op.headDim);
 }
 
-bool isVision(const Op& op) {
+bool isVision(const RotaryCheck& op) {
   return op.rotary.layout == RotaryLayout::vision;
 }
 
@@ -37,18 +35,18 @@ std::string sectionsText(const RotaryEmbedding& rotary) {
   return fmt::format("[{}, {}, {}, {}]", s[0], s[1], s[2], s[3]);
 }
 
-const float* firstBadFactor(const Op& op) {
+const float* firstBadFactor(const RotaryCheck& op) {
   const auto& factors = op.rotary.frequencyFactors;
   const auto found = std::find_if(factors.begin(), factors.end(), [](float factor) { return !(factor > 0); });
   return found == factors.end() ? nullptr : &*found;
 }
 
-bool blends(const Op& op) {
+bool blends(const RotaryCheck& op) {
   return op.rotary.yarn && op.rotary.yarn->extensionFactor != 0;
 }
 
 // Context and betas are ignored if the extension factor is 0.
-bool isSoundYaRN(const Op& op) {
+bool isSoundYaRN(const RotaryCheck& op) {
   const YaRN& yarn = *op.rotary.yarn;
   return yarn.extensionFactor >= 0 && yarn.extensionFactor <= 1 && isPositive(yarn.attentionFactor) &&
          (!blends(op) || (yarn.originalContext > 0 && isPositive(yarn.betaFast) && isPositive(yarn.betaSlow)));
@@ -64,20 +62,20 @@ bool isMagnitude(double magnitude) {
 }
 
 // The first that is too fast, or is NaN.
-std::optional<double> firstTooFast(const Op& op) {
+std::optional<double> firstTooFast(const RotaryCheck& op) {
   for (double frequency : frequenciesOf(op.rotary, op.headDim)) {
     if (!(std::abs(frequency) <= kMaxFrequency)) return std::abs(frequency);
   }
   return std::nullopt;
 }
 
-uint32_t highestAxis(const Op& op) {
+uint32_t highestAxis(const RotaryCheck& op) {
   uint32_t highest = 0;
   for (uint64_t pair = 0; pair < ropeDim(op) / 2; ++pair) highest = std::max(highest, axisOf(op.rotary, pair));
   return highest;
 }
 
-constexpr Rule<Op> kRules[] = {
+constexpr Rule<RotaryCheck> kRotaryRules[] = {
     INVALID_IF(!isKnown(op.rotary.layout), "the layout is not known",
                fmt::format("mode {}", static_cast<uint32_t>(op.rotary.layout)),
                "0, 2, 8 (mrope), 24 (vision) or 40 (imrope)", "Pass one of the layouts that RotaryLayout names."),
@@ -174,7 +172,7 @@ constexpr Rule<Op> kRules[] = {
 }  // namespace
 
 std::span<const Rule<RotaryCheck>> rotaryRules() {
-  return kRules;
+  return kRotaryRules;
 }
 
 }  // namespace mnk

@@ -12,8 +12,8 @@ namespace mnk {
 
 namespace {
 
-constexpr WriteIndices kWriteIndices{kRotaryAppendKeys,       kRotaryAppendValues,    kRotaryAppendKeyCache,
-                                     kRotaryAppendValueCache, kRotaryAppendSequences, kRotaryAppendSlots};
+constexpr WriteIndices kRotaryAppendIndices{kRotaryAppendKeys,       kRotaryAppendValues,    kRotaryAppendKeyCache,
+                                            kRotaryAppendValueCache, kRotaryAppendSequences, kRotaryAppendSlots};
 constexpr RotaryIndices kDenseIndices{kRotaryAppendFrequencies, kRotaryAppendPositions, kRotaryAppendOffsets};
 constexpr RotaryIndices kQuantizedIndices{kKVCacheQuantizeFrequencies, kKVCacheQuantizeRotaryPositions,
                                           kKVCacheQuantizeRotaryOffsets};
@@ -32,7 +32,7 @@ bool RepeatedRotaryAppend::describe(OpForm& form) const {
   form.bind(dense_ ? uint32_t{kRotaryAppendQueries} : uint32_t{kKVCacheQuantizeQueries}, rotation_.queries,
             Access::read);
   describeAngles(rotation_, dense_ ? kDenseIndices : kQuantizedIndices, form);
-  return dense_ ? describeWrite(*dense_, kWriteIndices, form) : quantize_->describe(form);
+  return dense_ ? describeWrite(*dense_, kRotaryAppendIndices, form) : quantize_->describe(form);
 }
 
 void RepeatedRotaryAppend::addPositions(OpPositions& positions) const {
@@ -56,7 +56,7 @@ void RepeatedRotaryAppend::patch(size_t index, Dispatch& dispatch) const {
       patchPositions(rotation_, params.rotation);
       patchAddresses(*dense_, placement_, params.address);
     });
-    patchWritten(*dense_, placement_, kWriteIndices, dispatch);
+    patchWritten(*dense_, placement_, kRotaryAppendIndices, dispatch);
   } else {
     quantize_->patch(index, dispatch);
     patchInline<MultiRoPEParams>(dispatch, kKVCacheQuantizeRotation,

@@ -22,10 +22,9 @@ namespace mnk {
 
 namespace {
 
-using Op = RotaryAppend;
 using Strides = HeadsView::Strides;
 
-uint32_t narrow(uint64_t value) {
+uint32_t to32Bits(uint64_t value) {
   return static_cast<uint32_t>(value);  // the rules bound every extent
 }
 
@@ -34,7 +33,7 @@ uint64_t tokenBytes(const HeadsView& queries) {
   return s.heads * s.headDim * byteSize(queries.tensor.dtype());
 }
 
-MultiRoPEParams paramsOf(const MultiRoPE& rotation, uint64_t pairsPerUnit, uint64_t headsPerGroup) {
+MultiRoPEParams rotaryAppendParams(const MultiRoPE& rotation, uint64_t pairsPerUnit, uint64_t headsPerGroup) {
   const Strides queries = rotation.queries.resolved();
   Strides rotated = queries;
   rotated.headStride = queries.headDim;
@@ -52,7 +51,8 @@ bool areAlignedToFour(std::initializer_list<const HeadsView*> views) {
 }
 
 // Reads the queries of the tokens that are stored, and writes them to scratch memory.
-void bindQueries(Dispatch& dispatch, const Op& op, const CacheAddressing& addressing, uint32_t from, uint32_t into) {
+void bindQueries(Dispatch& dispatch, const RotaryAppend& op, const CacheAddressing& addressing, uint32_t from,
+                 uint32_t into) {
   const HeadsView& queries = op.rotation.queries;
   const uint64_t bytes = tokenBytes(queries), tokens = addressing.placement.stored();
   Binding source = addressing.sourceBinding(from, queries, Access::read);
@@ -65,7 +65,7 @@ void bindQueries(Dispatch& dispatch, const Op& op, const CacheAddressing& addres
                               .writes = {{.offset = addressing.op.sourceOffset * bytes, .rowBytes = tokens * bytes}}});
 }
 
-Dispatch makeDense(const Op& op, const KVCacheWrite& write) {
+Dispatch makeDense(const RotaryAppend& op, const KVCacheWrite& write) {
   const MultiRoPE& rotation = op.rotation;
   const CacheAddressing addressing(write);
   const KVCacheView values = valuesOf(write.into);
@@ -75,12 +75,12 @@ Dispatch makeDense(const Op& op, const KVCacheWrite& write) {
                             isAlignedToFour(write.into.keys) && isAlignedToFour(*write.into.values);
   const uint64_t pairs = isVectorized ? kVectorPairs : 1;
   const uint64_t headsPerGroup = rotatedHeadsPerGroup(addressing.placement.stored());
-  const RotaryAppendParams params{.rotation = paramsOf(rotation, pairs, headsPerGroup),
+  const RotaryAppendParams params{.rotation = rotaryAppendParams(rotation, pairs, headsPerGroup),
                                   .address = addressing.params(),
-                                  .keyUnits = narrow(keyDim / (2 * pairs)),
-                                  .valueUnits = narrow((valueDim + 2 * pairs - 1) / (2 * pairs)),
-                                  .keyDim = narrow(keyDim),
-                                  .valueDim = narrow(valueDim)};
+                                  .keyUnits = to32Bits(keyDim / (2 * pairs)),
+                                  .valueUnits = to32Bits((valueDim + 2 * pairs - 1) / (2 * pairs)),
+                                  .keyDim = to32Bits(keyDim),
+                                  .valueDim = to32Bits(valueDim)};
   Dispatch dispatch;
   dispatch.kernel.function = "rotaryAppend";
   dispatch.kernel.constants = rotaryConstants(rotation, isVectorized);
@@ -113,7 +113,7 @@ uint32_t& constantOf(Dispatch& dispatch, uint32_t index) {
 }
 
 // Adds the rotation to the dispatch of a KVCacheQuantize.
-void addRotation(Dispatch& dispatch, const Op& op, const KVCacheQuantize& quantize) {
+void addRotation(Dispatch& dispatch, const RotaryAppend& op, const KVCacheQuantize& quantize) {
   const MultiRoPE& rotation = op.rotation;
   const bool isVectorized = hasPairsInFours(rotation) && areAlignedToFour({&rotation.queries, &*rotation.keys});
   for (const FunctionConstant& constant : rotaryConstants(rotation, isVectorized)) {
@@ -121,7 +121,7 @@ void addRotation(Dispatch& dispatch, const Op& op, const KVCacheQuantize& quanti
   }
   constantOf(dispatch, kKVCacheQuantizeAppliesRoPE) = true;
   constantOf(dispatch, kRotaryAppendQueryType) = static_cast<uint32_t>(rotation.queries.tensor.dtype());
-  dispatch.inlines.push_back(InlineBytes::of(kKVCacheQuantizeRotation, paramsOf(rotation, 1, 1)));
+  dispatch.inlines.push_back(InlineBytes::of(kKVCacheQuantizeRotation, rotaryAppendParams(rotation, 1, 1)));
   const CacheAddressing addressing(addressesOf(quantize));
   bindQueries(dispatch, op, addressing, kKVCacheQuantizeQueries, kKVCacheQuantizeRotatedQueries);
   bindRotary(dispatch, rotation,
@@ -133,7 +133,7 @@ void addRotation(Dispatch& dispatch, const Op& op, const KVCacheQuantize& quanti
       VectorLanes::forPlanes(addressing.op.into.heads() * addressing.params().tokens, quantize.into.keys,
                              quantize.values ? &*quantize.into.values : nullptr);
   const uint64_t together = dispatch.grid.threadgroup[0] / 32;
-  dispatch.grid.extent[0] += narrow((lanes.simdgroupsOf(queries.headDim, queries.heads) + together - 1) / together);
+  dispatch.grid.extent[0] += to32Bits((lanes.simdgroupsOf(queries.headDim, queries.heads) + together - 1) / together);
 }
 
 }  // namespace
@@ -144,17 +144,17 @@ uint64_t rotatedQueryBytes(const HeadsView& queries) {
 }
 
 Result<void> checkRotation(const MultiRoPE& op) {
-  MNK_TRY(checkRules(rotarySourceRules(), op, Op::name));
+  MNK_TRY(checkRules(rotarySourceRules(), op, RotaryAppend::name));
   const RotaryCheck check{.rotary = op.rotary,
                           .headDim = op.queries.resolved().headDim,
                           .axes = axisCount(op),
                           .axesDiffer = axesDiffer(op)};
-  return checkRules(rotaryRules(), check, Op::name);
+  return checkRules(rotaryRules(), check, RotaryAppend::name);
 }
 
 Result<Plan> plan(const RotaryAppend& op) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
-    Plan planned{.op = std::string(Op::name), .dispatches = {}};
+  return guarded(RotaryAppend::name, [&]() -> Result<Plan> {
+    Plan planned{.op = std::string(RotaryAppend::name), .dispatches = {}};
     if (const auto* quantize = std::get_if<KVCacheQuantize>(&op.append)) {
       MNK_TRY(auto stored, plan(*quantize));
       planned.dispatches = std::move(stored.dispatches);
@@ -164,7 +164,7 @@ Result<Plan> plan(const RotaryAppend& op) {
       MNK_TRY(checkRules(kvCacheWriteRules(), write, KVCacheWrite::name));
       if (tokenCount(write) != 0) planned.dispatches.push_back(makeDense(op, write));
     }
-    for (Dispatch& dispatch : planned.dispatches) dispatch.kind = Op::name;
+    for (Dispatch& dispatch : planned.dispatches) dispatch.kind = RotaryAppend::name;
     planned.scratchBytes = rotatedQueryBytes(op.rotation.queries);
     return planned;
   });

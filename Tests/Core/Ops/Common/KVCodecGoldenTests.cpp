@@ -127,7 +127,7 @@ void expectGolden(const Golden& golden, const StoredVector& got) {
 
 // The mean square error of numbers of the normal distribution, each read as its level: exact, from the integrals of the
 // density and its moments over each cell.
-double distortion(const CodecTable& table) {
+double tableDistortion(const CodecTable& table) {
   const auto density = [](double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); };
   double sum = 0;
   for (size_t k = table.levels.size() / 2; k < table.levels.size(); ++k) {
@@ -176,7 +176,7 @@ TEST(KVCodecReference, LevelsHaveTheDistortionOfTheirDefinition) {
     const CodecTable& table = tableOf({.bits = bits});
     EXPECT_EQ(table.levels.size(), size_t{1} << bits);
     EXPECT_EQ(table.boundaries.size(), table.levels.size() - 1);
-    const double excess = distortion(table) / known[bits - 2] - 1;
+    const double excess = tableDistortion(table) / known[bits - 2] - 1;
     if (std::abs(excess) > 1e-6) fail(__FILE__, __LINE__, fmt::format("the distortion is off by {}", excess));
     EXPECT(std::is_sorted(table.levels.begin(), table.levels.end()));
     EXPECT(std::is_sorted(table.boundaries.begin(), table.boundaries.end()));

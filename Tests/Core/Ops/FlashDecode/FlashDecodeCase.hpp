@@ -14,6 +14,9 @@
 
 namespace mnk::test {
 
+inline constexpr KVLayout kEveryLayout[] = {KVLayout::headMajor, KVLayout::tokenMajor};
+inline constexpr DType kEveryFloat[] = {DType::f32, DType::f16, DType::bf16};
+
 struct MaskCase {
   DType dtype = DType::f32;
   uint32_t rank = 2;

@@ -9,9 +9,6 @@ namespace {
 
 using Case = FlashDecodeCase;
 
-constexpr KVLayout kLayouts[] = {KVLayout::headMajor, KVLayout::tokenMajor};
-constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
-
 std::string text(KVLayout layout) {
   return layout == KVLayout::headMajor ? "head-major" : "token-major";
 }
@@ -26,8 +23,8 @@ std::vector<Case> headDimCases() {
                        {192, 192}, {192, 128}, {256, 256}, {512, 512}, {576, 512}};
   std::vector<Case> cases;
   for (const Dims& d : dims) {
-    for (DType cache : kFloats) {
-      for (KVLayout layout : kLayouts) {
+    for (DType cache : kEveryFloat) {
+      for (KVLayout layout : kEveryLayout) {
         // Other dtypes in every case, so that each meets each.
         const uint64_t number = cases.size();
         cases.push_back({.name = fmt::format("{} and {} of {}, {}", d.keys, d.values, name(cache), text(layout)),
@@ -36,11 +33,11 @@ std::vector<Case> headDimCases() {
                          .valueHeadDim = d.values,
                          .kvHeads = 1 + number % 2,
                          .layout = layout,
-                         .queries = kFloats[number / 2 % 3],
+                         .queries = kEveryFloat[number / 2 % 3],
                          .group = number % 6 == 0 ? 1 : 1 + number % 3,
                          .rows = number % 6 == 0 ? 1 : 1 + number % 4,
                          .sequences = {{0, 9 + number % 7 * 5}},
-                         .into = kFloats[(number / 2 + number / 6) % 3]});
+                         .into = kEveryFloat[(number / 2 + number / 6) % 3]});
       }
     }
   }
@@ -56,7 +53,7 @@ std::vector<Case> paddedDimCases() {
   for (uint64_t dim : {8, 16, 24, 40, 48, 56, 72, 88, 104, 112, 120, 136, 160, 200, 248}) dims.push_back({dim, dim});
   std::vector<Case> cases;
   for (const Dims& d : dims) {
-    for (DType cache : kFloats) {
+    for (DType cache : kEveryFloat) {
       const uint64_t number = cases.size();
       const bool isRing = number % 4 == 1;
       cases.push_back({.name = fmt::format("{} and {} of {}, padded", d.keys, d.values, name(cache)),
@@ -67,20 +64,20 @@ std::vector<Case> paddedDimCases() {
                        .capacity = isRing            ? 19u
                                    : number % 5 == 0 ? 37u
                                                      : 0u,  // 37: no slot follows the last key
-                       .layout = kLayouts[number / 2 % 2],
+                       .layout = kEveryLayout[number / 2 % 2],
                        .wrap = isRing ? KVWrap::ring : KVWrap::linear,
                        .pinned = isRing ? 2u : 0u,
-                       .queries = kFloats[number / 3 % 3],
+                       .queries = kEveryFloat[number / 3 % 3],
                        .group = 1 + number % 5,
                        .rows = 1 + number % 4,
                        .sequences = {{0, 37}},
-                       .into = kFloats[number / 2 % 3],
+                       .into = kEveryFloat[number / 2 % 3],
                        .givesPartials = number % 7 == 3,
                        .givesLogSumExp = number % 3 == 0,
                        .options = {.splits = static_cast<uint32_t>(number % 4), .kernel = FlashDecodeKernel::vector},
                        .hasSinks = number % 14 == 8,
                        .cacheShift = number % 3 == 2 ? byteSize(cache) * (1 + number % 7) : 0,
-                       .queryShift = number % 5 == 4 ? byteSize(kFloats[number / 3 % 3]) : 0});
+                       .queryShift = number % 5 == 4 ? byteSize(kEveryFloat[number / 3 % 3]) : 0});
     }
   }
   return cases;
@@ -99,7 +96,7 @@ std::vector<Case> groupCases() {
                        .headDim = isWide ? 128u : 32u,
                        .valueHeadDim = isWide ? 128u : 32u,
                        .kvHeads = rows == 1 ? 2u : 1u,
-                       .layout = kLayouts[rows % 2],
+                       .layout = kEveryLayout[rows % 2],
                        .group = group,
                        .rows = rows,
                        .rank = rows == 1 && group % 2 == 0 ? 2u : 0u,
@@ -117,7 +114,7 @@ std::vector<Case> lengthCases() {
                      .headDim = headDim,
                      .valueHeadDim = headDim,
                      .kvHeads = 1,
-                     .layout = kLayouts[length % 2],
+                     .layout = kEveryLayout[length % 2],
                      .group = 1 + length % 2,
                      .rows = rows,
                      .sequences = {{0, length}},
@@ -151,7 +148,7 @@ std::vector<Case> ringCases() {
                          .headDim = headDim,
                          .valueHeadDim = headDim,
                          .capacity = 6,
-                         .layout = kLayouts[number % 2],
+                         .layout = kEveryLayout[number % 2],
                          .wrap = KVWrap::ring,
                          .pinned = pinned,
                          .rows = rows,
@@ -176,7 +173,7 @@ std::vector<Case> ringCases() {
              .headDim = 32,
              .valueHeadDim = 32,
              .capacity = 12,
-             .layout = kLayouts[number % 2],
+             .layout = kEveryLayout[number % 2],
              .wrap = KVWrap::ring,
              .pinned = pinned,
              .rows = rows,
@@ -246,7 +243,7 @@ std::vector<Case> ringCases() {
            .valueHeadDim = headDim,
            .kvHeads = 1 + number % 2,
            .capacity = 45,
-           .layout = kLayouts[number % 2],
+           .layout = kEveryLayout[number % 2],
            .wrap = KVWrap::ring,
            .pinned = number % 3 == 0 ? 1u : 5u,
            .group = 1 + number % 3,
@@ -305,12 +302,12 @@ std::vector<Case> sequenceCases() {
         });
         cases.push_back({.name = fmt::format("{} rows of {} sequences from {}, {} splits", rows, list.size(),
                                              list[0].sequence, splits),
-                         .cache = kFloats[number % 3],
+                         .cache = kEveryFloat[number % 3],
                          .headDim = number % 3 == 1 ? 64u : 32u,
                          .valueHeadDim = number % 3 == 1 ? 64u : 32u,
                          .cacheSequences = 5,
                          .capacity = isRing ? 16u : 0u,
-                         .layout = kLayouts[number % 2],
+                         .layout = kEveryLayout[number % 2],
                          .wrap = isRing ? KVWrap::ring : KVWrap::linear,
                          .pinned = isRing ? 3u : 0u,
                          .rows = rows,
@@ -341,18 +338,18 @@ std::vector<Case> sequenceCases() {
 
 std::vector<Case> unalignedCases() {
   std::vector<Case> cases;
-  for (DType cache : kFloats) {
+  for (DType cache : kEveryFloat) {
     for (uint64_t elements : {1, 2, 3}) {
       for (uint64_t operand = 0; operand < 3; ++operand) {
         const auto bytes = [&](uint64_t of, DType dtype) { return of == operand ? elements * byteSize(dtype) : 0; };
         const uint64_t number = cases.size();
-        const DType other = kFloats[number % 3];
+        const DType other = kEveryFloat[number % 3];
         cases.push_back(
             {.name = fmt::format("{} of {} past an aligned address in operand {}", elements, name(cache), operand),
              .cache = cache,
              .headDim = number % 2 ? 64u : 80u,
              .valueHeadDim = number % 2 ? 64u : 80u,
-             .layout = kLayouts[number % 2],
+             .layout = kEveryLayout[number % 2],
              .queries = other,
              .into = other,
              .givesPartials = number % 7 == 2,

@@ -10,9 +10,6 @@ namespace {
 
 using Case = FlashDecodeCase;
 
-constexpr KVLayout kLayouts[] = {KVLayout::headMajor, KVLayout::tokenMajor};
-constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
-
 Case smallCase(std::string name, uint64_t headDim = 32) {
   return {.name = std::move(name), .cache = DType::f16, .headDim = headDim, .valueHeadDim = headDim};
 }
@@ -60,7 +57,7 @@ void setFloats(AttentionOptions& options, Seeded* random) {
 std::vector<Case> maskCases() {
   std::vector<Case> cases;
   for (uint32_t rank : {2u, 3u, 4u}) {
-    for (DType dtype : kFloats) {
+    for (DType dtype : kEveryFloat) {
       for (uint32_t served = 0; served < 8; ++served) {
         MaskCase mask{.dtype = dtype,
                       .rank = rank,
@@ -73,7 +70,7 @@ std::vector<Case> maskCases() {
         mask.hasEmptyRows = number % 4 == 1;
         Case attend = smallCase(fmt::format("a mask of {} with {} axes, {:#b} of them 1", name(dtype), rank, served));
         attend.cacheSequences = 2;
-        attend.layout = kLayouts[number % 2];
+        attend.layout = kEveryLayout[number % 2];
         attend.rows = 1 + number % 3;
         attend.rank = 4;
         attend.sequences = {{1, 23}, {0, 14}};
@@ -189,12 +186,12 @@ std::vector<Case> queryCases() {
         attend.rank = number % 4 == 1 ? 4 : 0;
         attend.queryPlaces = places;
         attend.queryGap = number % 5 == 2 ? 3 : 4;
-        attend.queries = kFloats[number / 2 % 3];
+        attend.queries = kEveryFloat[number / 2 % 3];
         attend.queryShift = number % 7 == 6 ? byteSize(attend.queries) : 0;
         attend.sequences = {{2, 23}, {0, 14}, {1, 11}};
         attend.sequences.resize(sequences);
         attend.resultRank = sequences == 1 ? static_cast<uint32_t>(rows == 1 ? 2 + number % 3 : 3 + number % 2) : 0;
-        attend.into = kFloats[number % 3];
+        attend.into = kEveryFloat[number % 3];
         attend.options.splits = static_cast<uint32_t>(number % 3);
         if (number % 6 == 0) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
         cases.push_back(attend);
@@ -223,10 +220,10 @@ std::vector<Case> quantizedCases() {
          .valueHeadDim = valueHeadDim,
          .kvHeads = 1 + number % 2,
          .capacity = isRing ? 9u : 0u,
-         .layout = kLayouts[number % 2],
+         .layout = kEveryLayout[number % 2],
          .wrap = isRing ? KVWrap::ring : KVWrap::linear,
          .pinned = isRing ? 2u : 0u,
-         .queries = kFloats[number % 3],
+         .queries = kEveryFloat[number % 3],
          .group = 1 + number % 3,
          .rows = 1 + number % 3,
          .sequences = {{0, 12 + number % 13}},
@@ -314,7 +311,7 @@ std::vector<Case> mixedDecodeCases() {
   for (Case attend : quantized) {
     const uint64_t number = cases.size();
     const bool hasDenseKeys = number % 2 == 0;
-    attend.cache = kFloats[number / 2 % 3];
+    attend.cache = kEveryFloat[number / 2 % 3];
     attend.cacheShift = number % 8 == 7 ? byteSize(attend.cache) : 0;
     attend.name += fmt::format(", but {} {}", hasDenseKeys ? "keys of" : "values of", name(attend.cache));
     if (hasDenseKeys) {

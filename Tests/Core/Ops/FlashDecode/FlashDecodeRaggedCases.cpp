@@ -8,9 +8,6 @@ namespace {
 
 using Case = FlashDecodeCase;
 
-constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
-constexpr KVLayout kLayouts[] = {KVLayout::headMajor, KVLayout::tokenMajor};
-
 Case raggedCase(std::string name, std::vector<AttendedSequence> sequences) {
   Case attend{.name = std::move(name), .cacheSequences = 5, .sequences = std::move(sequences)};
   for (const AttendedSequence& each : attend.sequences) attend.rows = std::max(attend.rows, each.rows);
@@ -35,10 +32,10 @@ std::vector<Case> raggedCases() {
       const uint64_t number = cases.size();
       Case attend =
           raggedCase(fmt::format("{} sequences from {} rows on, {} splits", list.size(), list[0].rows, splits), list);
-      attend.cache = kFloats[number % 3];
-      attend.queries = kFloats[number / 2 % 3];
+      attend.cache = kEveryFloat[number % 3];
+      attend.queries = kEveryFloat[number / 2 % 3];
       attend.headDim = attend.valueHeadDim = std::vector<uint64_t>{64, 128, 32, 80}[number % 4];
-      attend.layout = kLayouts[number % 2];
+      attend.layout = kEveryLayout[number % 2];
       attend.group = 1 + number % 5;
       attend.queryPlaces = static_cast<QueryPlaces>(number % 4);
       attend.givesLogSumExp = number % 2 == 0;
@@ -91,7 +88,7 @@ std::vector<Case> raggedCases() {
                               {.sequence = 2, .length = 7, .rows = 12, .position = -4},
                               {.sequence = 3, .length = 30, .highest = 31, .rows = 2, .position = 1000}});
     attend.cache = DType::f16;
-    attend.queries = kFloats[number % 3];
+    attend.queries = kEveryFloat[number % 3];
     if (isRing) {
       attend.wrap = KVWrap::ring;
       attend.capacity = 24;

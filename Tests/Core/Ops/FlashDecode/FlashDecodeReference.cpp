@@ -13,7 +13,7 @@ namespace mnk::test {
 namespace {
 
 using Vector = std::vector<double>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfiniteScore = std::numeric_limits<double>::infinity();
 constexpr double kLowestScore = -3e29;  // lower ones count as -inf
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -123,10 +123,10 @@ struct HeldVectors {
 // Weighs values by scores, and leaves out what has no weight whatever it holds.
 void weigh(AttendedRow& row, const std::vector<ScoredKey>& keys, double sink) {
   for (const ScoredKey& key : keys) {
-    if (std::isnan(key.score) || key.score == kInfinity) row.largest = kNaN;
+    if (std::isnan(key.score) || key.score == kInfiniteScore) row.largest = kNaN;
     if (!std::isnan(row.largest)) row.largest = std::max(row.largest, key.score);
   }
-  row.seesKeys = row.largest != -kInfinity;
+  row.seesKeys = row.largest != -kInfiniteScore;
   if (!row.seesKeys) {
     row.logSumExp = sink;
     return;
@@ -137,7 +137,7 @@ void weigh(AttendedRow& row, const std::vector<ScoredKey>& keys, double sink) {
     return;
   }
   for (const ScoredKey& key : keys) {
-    if (key.score == -kInfinity) continue;
+    if (key.score == -kInfiniteScore) continue;
     const double weight = std::exp(key.score - row.largest);
     if (weight > 1e-12) row.magnitude = std::max(row.magnitude, key.magnitude);
     row.largestValue = std::max(row.largestValue, key.value->largest);
@@ -289,9 +289,9 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
           };
           if (options.slopes) add(perHead("slopes", head) * static_cast<double>(held[k].position - position));
           if (options.mask) add(maskElement(*options.mask, bytes.at("mask"), {s, head, row, k}));
-          scored.push_back({score < kLowestScore ? -kInfinity : score, magnitude, &vectors[k]->value});
+          scored.push_back({score < kLowestScore ? -kInfiniteScore : score, magnitude, &vectors[k]->value});
         }
-        weigh(results[at], scored, options.sinks ? perHead("sinks", head) : -kInfinity);
+        weigh(results[at], scored, options.sinks ? perHead("sinks", head) : -kInfiniteScore);
       }
     }
   }
@@ -305,8 +305,9 @@ std::vector<AttendedRow> merged(const PartsToMerge& parts) {
     std::vector<ScoredKey> scored;
     std::vector<Value> values;
     values.reserve(parts.parts);  // whose addresses are kept
-    double top = -kInfinity;
-    const double sink = parts.sinks.empty() ? -kInfinity : static_cast<double>(parts.sinks[row % parts.sinks.size()]);
+    double top = -kInfiniteScore;
+    const double sink =
+        parts.sinks.empty() ? -kInfiniteScore : static_cast<double>(parts.sinks[row % parts.sinks.size()]);
     for (uint64_t part = 0; part < parts.parts; ++part) {
       const uint64_t at = part * parts.rows + row;
       const double largest = parts.stats[at * 2], sum = parts.stats[at * 2 + 1];

@@ -12,7 +12,7 @@ using Op = FlashDecode;
 using View = KVCacheView;
 
 // Two sequences of three rows and six heads, over a ring of five slots, two of them pinned, of two heads.
-Op soundOp() {
+Op soundAttention() {
   Op op{.queries = f16(2, 3, 6, 64),
         .over = View{.keys = f16(4, 2, 5, 64), .values = f16(4, 2, 5, 64), .wrap = KVWrap::ring, .pinned = 2}};
   op.sequences = {{3, 7}, {1, 4}};
@@ -129,7 +129,7 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.scratch = aliased(op.queries.tensor, u8(64)); },
 };
 
-constexpr GoldenText kGolden{
+constexpr GoldenText kAttentionErrors{
     "Ops/FlashDecode/Rules.inc",
 #include "Rules.inc"
 };
@@ -143,15 +143,15 @@ TEST(FlashDecodeRules, EachHasItsError) {
       broken.push_back([&option, number](Op& op) { option.set(op.options, number); });
     }
   }
-  EXPECT(bool(plan(soundOp())));
+  EXPECT(bool(plan(soundAttention())));
   ErrorLines errors;
-  expectRules<Op>(errors, textsOf(queryRules(), attentionRules()), Op::name, soundOp(), broken,
+  expectRules<Op>(errors, textsOf(queryRules(), attentionRules()), Op::name, soundAttention(), broken,
                   [](const Op& op) { return plan(op); });
-  expectGolden(kGolden, errors.lines());
+  expectGolden(kAttentionErrors, errors.lines());
 }
 
 TEST(FlashDecodeRules, SequencesMayHaveRowsOfTheirOwn) {
-  Op op = soundOp();
+  Op op = soundAttention();
   useRowsOfTheirOwn(op);
   EXPECT(bool(plan(op)));
   op.options.window = 2;  // of the two rows of the first sequence; of three it would reach a lost position
@@ -162,7 +162,7 @@ TEST(FlashDecodeRules, SequencesMayHaveRowsOfTheirOwn) {
 
 // Where attention does not depend on positions, rows need none.
 TEST(FlashDecodeRules, RowsWithoutPositionsNeedNoKeysOfTheirOwn) {
-  Op op = soundOp();
+  Op op = soundAttention();
   op.sequences[1].length = 1;
   EXPECT_ERROR(plan(op), {.op = Op::name, .what = "a sequence has fewer positions than queries"});
   op.options.slopes.reset();

@@ -32,7 +32,7 @@ Case promptCase(std::string name, uint64_t headDim, uint64_t rows, uint64_t befo
           .options = {}};
 }
 
-void setStorage(Case& attend, uint64_t number) {
+void setPrefillStorage(Case& attend, uint64_t number) {
   const bool isCoded = number % 2 == 1;
   const uint64_t drawn = number / 2;
   attend.cache = kPrefillTypes[drawn % 3];
@@ -47,19 +47,19 @@ void setStorage(Case& attend, uint64_t number) {
 }
 
 // Any options, over any storage.
-Case anyCase(uint64_t number, Seeded& random) {
+Case anyPrompt(uint64_t number, Seeded& random) {
   const uint64_t rows = 9 + random.below(24), before = random.below(3) == 0 ? 0 : random.below(50);
   Case attend = promptCase("", kHeadDims[number % std::size(kHeadDims)], rows, before);
   attend.group = std::array{1, 1, 2, 3, 4, 5, 8}[random.below(7)];
-  setStorage(attend, random.next() >> 8);
+  setPrefillStorage(attend, random.next() >> 8);
   drawOptions(attend, random);
   attend.name = fmt::format("case {}: {} rows of groups of {}, {} of {}", number, rows, attend.group, attend.headDim,
                             prefillStorageText(attend));
   return attend;
 }
 
-std::vector<Case> anyCases() {
-  std::vector<Case> cases = drawnCases(120, &anyCase);
+std::vector<Case> anyPrompts() {
+  std::vector<Case> cases = drawnCases(120, &anyPrompt);
   // Variants of mlx1, which are too rare to be drawn.
   for (const uint32_t bits : {4u, 5u, 6u, 8u}) {
     const KVCodec codec{bits == 4 ? KVCodecName::mlx1Affine4 : KVCodecName::mlx1Unrotated, bits};
@@ -103,7 +103,7 @@ TEST(FlashPrefill, UsesThreadgroupMemoryInTurns) {
 }
 
 TEST(FlashPrefill, AttendsWithAnyOptionsOverAnyStorage) {
-  expectAllAttended(anyCases());
+  expectAllAttended(anyPrompts());
 }
 
 TEST(FlashPrefill, AttendsInTurnsWithFewerSimdgroups) {
@@ -216,7 +216,7 @@ TEST(FlashPrefill, SimdgroupsThatShareRowsStayTogether) {
 
 TEST(FlashPrefill, CasesReachEveryKernelAndConstant) {
   ReachedKernels reached;
-  for (const Case& attend : anyCases()) {
+  for (const Case& attend : anyPrompts()) {
     for (const DeviceProfile& profile : {kPrefillGPU, kOtherGPU}) {
       const Context context(attend.name);
       const Plan planned = REQUIRE(plan(planOp(attend), profile));

@@ -7,8 +7,6 @@ namespace mnk::test {
 
 namespace {
 
-using Op = KVCacheDequantize;
-
 QuantizedKVPlane planeOf(const KVCodec& codec, uint64_t headDim) {
   const KVCodecSizes row = REQUIRE(sizes(codec, headDim));
   return {.codec = codec, .codes = u8(2, 3, 5, row.codeBytes), .scales = planTensor(codec.scaleType(), {2, 3, 5})};
@@ -16,47 +14,49 @@ QuantizedKVPlane planeOf(const KVCodec& codec, uint64_t headDim) {
 
 constexpr KVCodec kMlx1{.name = KVCodecName::mlx1};
 
-void setTargets(Op& op, uint64_t keyDim, uint64_t valueDim) {
+void setTargets(KVCacheDequantize& op, uint64_t keyDim, uint64_t valueDim) {
   op.keys = f16(2, 3, keyDim);
   op.values = f16(2, 3, valueDim);
 }
 
 // Two tokens of a ring of five slots, two of them pinned; keys of 128, values of 64.
-Op soundOp() {
-  Op op{.from = {.keys = planeOf({.bits = 5}, 128),
-                 .values = planeOf({.bits = 3}, 64),
-                 .wrap = KVWrap::ring,
-                 .pinned = 2},
-        .sequence = 1,
-        .position = 7};
+KVCacheDequantize soundDequantize() {
+  KVCacheDequantize op{.from = {.keys = planeOf({.bits = 5}, 128),
+                                .values = planeOf({.bits = 3}, 64),
+                                .wrap = KVWrap::ring,
+                                .pinned = 2},
+                       .sequence = 1,
+                       .position = 7};
   setTargets(op, 128, 64);
   return op;
 }
 
-const Break<Op> kBroken[] = {
-    [](Op& op) { op.keys.reset(), op.values.reset(); },
-    [](Op& op) { op.keys = Tensor(); },
-    [](Op& op) { op.values = Tensor(); },
-    [](Op& op) { op.from.values.reset(); },
-    [](Op& op) { op.domain = KVDomain(9); },
-    [](Op& op) { op.layout = KVLayout(9); },
-    [](Op& op) { op.values = u8(2, 3, 64); },
-    [](Op& op) { op.values = f32(2, 3, 64); },
-    [](Op& op) { op.keys = f16(2, 3, 64); },
-    [](Op& op) { op.values = f16(1, 2, 3, 1, 64); },
-    [](Op& op) { op.values = f16(1, 3, 64); },
-    [](Op& op) { op.values = f16(2, 1, 3, 64); },
-    [](Op& op) { op.from.keys = planeOf(kMlx1, 4), op.from.values = planeOf(kMlx1, 4096), setTargets(op, 4, 4096); },
-    [](Op& op) { op.sequence = 2; },
-    [](Op& op) { op.sequence = kOnlySequence; },
-    [](Op& op) { op.from.pinned = 5; },
-    [](Op& op) { op.values.reset(), op.keys = f16(6, 3, 128), op.position = 0; },
-    [](Op& op) { op.from.wrap = KVWrap::linear, op.from.pinned = 0, op.position = 4; },
-    [](Op& op) { op.position = UINT64_MAX; },
-    [](Op& op) { op.keys = aliased(op.from.keys.codes, f16(2, 3, 128)); },
+const Break<KVCacheDequantize> kBrokenDequantizes[] = {
+    [](KVCacheDequantize& op) { op.keys.reset(), op.values.reset(); },
+    [](KVCacheDequantize& op) { op.keys = Tensor(); },
+    [](KVCacheDequantize& op) { op.values = Tensor(); },
+    [](KVCacheDequantize& op) { op.from.values.reset(); },
+    [](KVCacheDequantize& op) { op.domain = KVDomain(9); },
+    [](KVCacheDequantize& op) { op.layout = KVLayout(9); },
+    [](KVCacheDequantize& op) { op.values = u8(2, 3, 64); },
+    [](KVCacheDequantize& op) { op.values = f32(2, 3, 64); },
+    [](KVCacheDequantize& op) { op.keys = f16(2, 3, 64); },
+    [](KVCacheDequantize& op) { op.values = f16(1, 2, 3, 1, 64); },
+    [](KVCacheDequantize& op) { op.values = f16(1, 3, 64); },
+    [](KVCacheDequantize& op) { op.values = f16(2, 1, 3, 64); },
+    [](KVCacheDequantize& op) {
+      op.from.keys = planeOf(kMlx1, 4), op.from.values = planeOf(kMlx1, 4096), setTargets(op, 4, 4096);
+    },
+    [](KVCacheDequantize& op) { op.sequence = 2; },
+    [](KVCacheDequantize& op) { op.sequence = kOnlySequence; },
+    [](KVCacheDequantize& op) { op.from.pinned = 5; },
+    [](KVCacheDequantize& op) { op.values.reset(), op.keys = f16(6, 3, 128), op.position = 0; },
+    [](KVCacheDequantize& op) { op.from.wrap = KVWrap::linear, op.from.pinned = 0, op.position = 4; },
+    [](KVCacheDequantize& op) { op.position = UINT64_MAX; },
+    [](KVCacheDequantize& op) { op.keys = aliased(op.from.keys.codes, f16(2, 3, 128)); },
 };
 
-constexpr GoldenText kGolden{
+constexpr GoldenText kDequantizeErrors{
     "Ops/KVCacheDequantize/Rules.inc",
 #include "Rules.inc"
 };
@@ -65,30 +65,30 @@ constexpr GoldenText kGolden{
 
 TEST(KVCacheDequantizeRules, EachHasItsError) {
   ErrorLines errors;
-  expectRules<Op>(errors, kvCacheDequantizeRules(), Op::name, soundOp(), kBroken,
-                  [](const Op& op) { return plan(op); });
-  expectGolden(kGolden, errors.lines());
+  expectRules<KVCacheDequantize>(errors, kvCacheDequantizeRules(), KVCacheDequantize::name, soundDequantize(),
+                                 kBrokenDequantizes, [](const KVCacheDequantize& op) { return plan(op); });
+  expectGolden(kDequantizeErrors, errors.lines());
 }
 
 // Means belong to the original domain.
 TEST(KVCacheDequantizeRules, MeansAreIgnoredInTheRotatedDomain) {
-  Op op = soundOp();
+  KVCacheDequantize op = soundDequantize();
   op.from.keys.means = aliased(*op.keys, f32(3, 128));
-  EXPECT_ERROR(plan(op), {.op = Op::name, .what = "operands share memory"});
+  EXPECT_ERROR(plan(op), {.op = KVCacheDequantize::name, .what = "operands share memory"});
   op.domain = KVDomain::rotated;
   REQUIRE(plan(op));
 }
 
 TEST(KVCacheDequantizeRules, TheCacheMustBeOne) {
-  Op op = soundOp();
+  KVCacheDequantize op = soundDequantize();
   op.from.keys.codec.bits = 6;
-  EXPECT_ERROR(plan(op), {.op = Op::name, .what = "the codec has no codes of this length"});
-  op = soundOp();
+  EXPECT_ERROR(plan(op), {.op = KVCacheDequantize::name, .what = "the codec has no codes of this length"});
+  op = soundDequantize();
   op.values.reset();
   op.from.values.reset();
   op.from.keys.codes = u8(2, 3, k2To31, 80);
   op.from.keys.scales = f16(2, 3, k2To31);
-  EXPECT_ERROR(plan(op), {.op = Op::name, .what = "an extent is too large for the kernel"});
+  EXPECT_ERROR(plan(op), {.op = KVCacheDequantize::name, .what = "an extent is too large for the kernel"});
 }
 
 }  // namespace mnk::test

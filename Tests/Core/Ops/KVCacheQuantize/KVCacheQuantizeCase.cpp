@@ -16,8 +16,8 @@ Shape slotsShape(const KVCacheWriteCase& write, uint64_t each) {
   return REQUIRE(Shape::make(extents));
 }
 
-QuantizedKVPlane makePlane(const KVCacheQuantizeCase& quantize, std::string_view name, const KVCodec& codec,
-                           uint64_t headDim, const MakeNamedTensor& makeTensor) {
+QuantizedKVPlane emptyPlane(const KVCacheQuantizeCase& quantize, std::string_view name, const KVCodec& codec,
+                            uint64_t headDim, const MakeNamedTensor& makeTensor) {
   const KVCacheWriteCase& write = quantize.write;
   if (name == "key" ? quantize.hasDenseKeys : quantize.hasDenseValues) {
     return {.codes =
@@ -47,9 +47,9 @@ KVCacheQuantize makeOp(const KVCacheQuantizeCase& quantize, const MakeNamedTenso
   });
   op.keys = sources.keys;
   op.values = sources.values;
-  op.into.keys = makePlane(quantize, "key", quantize.keyCodec, write.headDim, makeTensor);
+  op.into.keys = emptyPlane(quantize, "key", quantize.keyCodec, write.headDim, makeTensor);
   if (write.valueHeadDim) {
-    op.into.values = makePlane(quantize, "value", quantize.valueCodec, write.valueHeadDim, makeTensor);
+    op.into.values = emptyPlane(quantize, "value", quantize.valueCodec, write.valueHeadDim, makeTensor);
   }
   op.into.layout = write.cacheLayout;
   op.into.wrap = write.wrap;

@@ -8,8 +8,6 @@ namespace mnk::test {
 
 namespace {
 
-using Case = KVCacheQuantizeCase;
-
 DrawnCoding drawnCoding(Seeded& random, KVCodecName name) {
   if (name == KVCodecName::turbo) {
     return {{.bits = static_cast<uint32_t>(2 + random.below(7))},
@@ -65,8 +63,8 @@ std::pair<DrawnCoding, DrawnCoding> drawnCodings(Seeded& random) {
   }
 }
 
-Case drawnQuantize(Seeded& random) {
-  Case quantize{.name = "drawn", .write = drawnWrite(random)};
+KVCacheQuantizeCase drawnQuantize(Seeded& random) {
+  KVCacheQuantizeCase quantize{.name = "drawn", .write = drawnWrite(random)};
   const auto [keys, values] = drawnCodings(random);
   KVCacheWriteCase& write = quantize.write;
   const bool isTurbo = keys.codec.name == KVCodecName::turbo;
@@ -100,11 +98,11 @@ Case drawnQuantize(Seeded& random) {
   return quantize;
 }
 
-std::vector<Case> drawnQuantizes(uint64_t count) {
+std::vector<KVCacheQuantizeCase> drawnQuantizes(uint64_t count) {
   Seeded random(3, 3);  // the same every time: together they reach every kernel
-  std::vector<Case> cases;
+  std::vector<KVCacheQuantizeCase> cases;
   while (cases.size() < count) {
-    Case quantize = drawnQuantize(random);
+    KVCacheQuantizeCase quantize = drawnQuantize(random);
     KVCacheWriteCase& write = quantize.write;
     // The reference takes most of the time, so that few of these are long.
     const uint64_t tokens = write.sourceTokens * std::max<uint64_t>(write.sourceSequences, 1);
@@ -117,22 +115,22 @@ std::vector<Case> drawnQuantizes(uint64_t count) {
   return cases;
 }
 
-std::vector<Case> codecCases() {
+std::vector<KVCacheQuantizeCase> codecCases() {
   Seeded random(1);
-  std::vector<Case> cases;
+  std::vector<KVCacheQuantizeCase> cases;
   for (const auto& [codec, headDim] : everyCoding()) {
     for (DType source : {DType::f32, DType::f16, DType::bf16}) {
-      Case made{.name = fmt::format("{} {} at {}", name(source), codec.text(), headDim),
-                .write = {.source = source,
-                          .heads = headDim > 512 ? 1u : 3u,
-                          .headDim = headDim,
-                          .valueHeadDim = headDim > 512 ? 0 : headDim,
-                          .capacity = 3,
-                          .sourceTokens = 2,
-                          .position = 2},
-                .keyCodec = codec,
-                .valueCodec = codec,
-                .options = drawnOptions(random)};
+      KVCacheQuantizeCase made{.name = fmt::format("{} {} at {}", name(source), codec.text(), headDim),
+                               .write = {.source = source,
+                                         .heads = headDim > 512 ? 1u : 3u,
+                                         .headDim = headDim,
+                                         .valueHeadDim = headDim > 512 ? 0 : headDim,
+                                         .capacity = 3,
+                                         .sourceTokens = 2,
+                                         .position = 2},
+                               .keyCodec = codec,
+                               .valueCodec = codec,
+                               .options = drawnOptions(random)};
       // The codes of the first dtype are compared byte for byte.
       if (source == DType::f32) made.options.candidates = 1;
       cases.push_back(made);
@@ -141,8 +139,8 @@ std::vector<Case> codecCases() {
   return cases;
 }
 
-std::vector<Case> probeCases() {
-  std::vector<Case> cases;
+std::vector<KVCacheQuantizeCase> probeCases() {
+  std::vector<KVCacheQuantizeCase> cases;
   for (const auto& [codec, headDim] : everyCoding()) {
     if (codec.name != KVCodecName::mlx1) continue;
     for (bool isRank2 : {false, true}) {
@@ -164,8 +162,8 @@ std::vector<Case> probeCases() {
 }
 
 // Many vectors are shared by fewer lanes each.
-std::vector<Case> manyVectorsCases() {
-  std::vector<Case> cases;
+std::vector<KVCacheQuantizeCase> manyVectorsCases() {
+  std::vector<KVCacheQuantizeCase> cases;
   for (int dense = 0; dense < 3; ++dense) {
     cases.push_back({.name = dense == 0   ? "many vectors"
                              : dense == 1 ? "many beside dense keys"

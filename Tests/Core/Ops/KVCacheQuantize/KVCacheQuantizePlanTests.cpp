@@ -17,10 +17,8 @@ namespace mnk::test {
 
 namespace {
 
-using Case = KVCacheQuantizeCase;
-
-std::vector<Case> allCases() {
-  std::vector<Case> all = drawnQuantizes(kDrawnQuantizes);
+std::vector<KVCacheQuantizeCase> allCases() {
+  std::vector<KVCacheQuantizeCase> all = drawnQuantizes(kDrawnQuantizes);
   for (auto make : {codecCases, probeCases, manyVectorsCases}) {
     const auto cases = make();
     all.insert(all.end(), cases.begin(), cases.end());
@@ -28,13 +26,13 @@ std::vector<Case> allCases() {
   return all;
 }
 
-KVCacheQuantize planOp(const Case& quantize) {
+KVCacheQuantize planOp(const KVCacheQuantizeCase& quantize) {
   return makeOp(quantize, [](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
     return planTensor(dtype, shape, shift);
   });
 }
 
-std::map<Place, uint64_t> winnersOf(const Case& quantize, const KVCacheQuantize& op) {
+std::map<Place, uint64_t> winnersOf(const KVCacheQuantizeCase& quantize, const KVCacheQuantize& op) {
   std::vector<uint32_t> sequences, positions;
   if (quantize.write.rows) {
     for (const auto& row : *quantize.write.rows) sequences.push_back(row.sequence), positions.push_back(row.position);
@@ -101,7 +99,7 @@ constexpr GoldenText kPlans{
 
 TEST(KVCacheQuantizePlan, IsOneDispatchThatDeclaresItsBytes) {
   uint32_t empty = 0, exact = 0;
-  for (const Case& quantize : allCases()) {
+  for (const KVCacheQuantizeCase& quantize : allCases()) {
     const Context context(quantize.name);
     const KVCacheQuantize op = planOp(quantize);
     const Plan planned = REQUIRE(plan(op));
@@ -132,7 +130,7 @@ TEST(KVCacheQuantizePlan, IsOneDispatchThatDeclaresItsBytes) {
 TEST(KVCacheQuantizePlan, CasesReachEveryKernel) {
   std::set<std::string> functions;
   std::map<uint32_t, std::set<uint32_t>> values;
-  for (const Case& quantize : allCases()) {
+  for (const KVCacheQuantizeCase& quantize : allCases()) {
     for (const Dispatch& dispatch : REQUIRE(plan(planOp(quantize))).dispatches) {
       functions.insert(dispatch.kernel.function);
       for (const FunctionConstant& constant : dispatch.kernel.constants) {

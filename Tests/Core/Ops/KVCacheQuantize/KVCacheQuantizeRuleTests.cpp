@@ -10,11 +10,10 @@ namespace mnk::test {
 
 namespace {
 
-using Op = KVCacheQuantize;
 using View = QuantizedKVCacheView;
 using List = std::vector<uint32_t>;
 
-QuantizedKVPlane planeOf(const KVCodec& codec, uint64_t headDim, uint64_t capacity = 5) {
+QuantizedKVPlane fakePlane(const KVCodec& codec, uint64_t headDim, uint64_t capacity = 5) {
   const KVCodecSizes row = REQUIRE(sizes(codec, headDim));
   QuantizedKVPlane plane{.codec = codec};
   plane.codes = u8(2, 3, capacity, row.codeBytes);
@@ -35,20 +34,20 @@ View keysAlone(const QuantizedKVPlane& keys) {
 
 // Two sequences, three heads and five slots; keys of 128 in 5 bits, values of 64 in 3.
 View soundView() {
-  return {.keys = planeOf({.bits = 5}, 128), .values = planeOf({.bits = 3}, 64)};
+  return {.keys = fakePlane({.bits = 5}, 128), .values = fakePlane({.bits = 3}, 64)};
 }
 
-Op soundOp() {
-  Op op{.keys = f16(2, 3, 128), .values = f16(2, 3, 64), .into = soundView()};
+KVCacheQuantize soundQuantize() {
+  KVCacheQuantize op{.keys = f16(2, 3, 128), .values = f16(2, 3, 64), .into = soundView()};
   op.sequence = 1;
   op.position = 2;
   return op;
 }
 
-void useMlx1(Op& op, uint64_t tokens = 1, uint64_t headDim = 512) {
+void useMlx1(KVCacheQuantize& op, uint64_t tokens = 1, uint64_t headDim = 512) {
   op.keys = f16(tokens, 3, headDim);
   op.values.reset();
-  op.into = keysAlone(planeOf(mlx1(), headDim));
+  op.into = keysAlone(fakePlane(mlx1(), headDim));
 }
 
 const Break<View> kBrokenViews[] = {
@@ -70,71 +69,73 @@ const Break<View> kBrokenViews[] = {
     [](View& v) { v.keys.codec.bits = 0; },
     [](View& v) { v.values.reset(), v.keys.codec = mlx1(1, 5), v.keys.codes = u8(2, 3, 5, 128); },
     [](View& v) { v.keys.codec.scaleFactor = 2; },
-    [](View& v) { v = keysAlone(planeOf(mlx1(0), 512)); },
-    [](View& v) { v = keysAlone(planeOf(mlx1(INFINITY), 512)); },
-    [](View& v) { v = keysAlone(planeOf(mlx1(2e6f), 512)); },
-    [](View& v) { v = keysAlone(planeOf(mlx1(16), 256)); },
+    [](View& v) { v = keysAlone(fakePlane(mlx1(0), 512)); },
+    [](View& v) { v = keysAlone(fakePlane(mlx1(INFINITY), 512)); },
+    [](View& v) { v = keysAlone(fakePlane(mlx1(2e6f), 512)); },
+    [](View& v) { v = keysAlone(fakePlane(mlx1(16), 256)); },
     [](View& v) { v.keys.codes = u8(2, 3, 0, 80); },
     [](View& v) { v.values->codes = u8(2, 3, 6, 24); },
     [](View& v) { v.values->scales = f32(2, 3, 5); },
     [](View& v) { v.keys.scales = f16(2, 3, 5, 1); },
-    [](View& v) { v = keysAlone(planeOf(mlx1(), 512)), v.keys.scales = f32(2, 3, 5); },
+    [](View& v) { v = keysAlone(fakePlane(mlx1(), 512)), v.keys.scales = f32(2, 3, 5); },
     [](View& v) { v.values->channelScales = f32(3, 64); },
-    [](View& v) { v = keysAlone(planeOf(mlx1(), 512)), v.keys.means = f32(3, 512); },
+    [](View& v) { v = keysAlone(fakePlane(mlx1(), 512)), v.keys.means = f32(3, 512); },
     [](View& v) { v.keys.means = f32(3, 64); },
     [](View& v) { v.values->means = f16(3, 64); },
     [](View& v) { v.keys.channelScales = Tensor(); },
 };
 
-const Break<Op> kBroken[] = {
-    [](Op& op) { op.into.values.reset(); },
-    [](Op& op) { op.keys = u16(2, 3, 128); },
-    [](Op& op) { op.values = f32(2, 3, 64); },
-    [](Op& op) { op.keys = f16(2, 3, 64); },
-    [](Op& op) { op.values = f16(2, 2, 64); },
-    [](Op& op) { useMlx1(op, 2, 4096), op.values = f16(2, 3, 64), op.into.values = planeOf(mlx1(), 64); },
-    [](Op& op) { op.options.candidates = 9; },
-    [](Op& op) { op.options.keyScale = static_cast<KVScaleRule>(2); },
-    [](Op& op) { op.options.valueScale = static_cast<KVScaleRule>(2); },
-    [](Op& op) { op.options.nonFinite = static_cast<KVNonFinite>(2); },
-    [](Op& op) { op.counts = u32(3); },
-    [](Op& op) { op.counts = i32(2); },
-    [](Op& op) { op.probe = f32(3, 128); },
-    [](Op& op) { useMlx1(op, 2), op.probe = f32(3, 512); },
-    [](Op& op) { useMlx1(op), op.probe = f32(3, 256); },
+const Break<KVCacheQuantize> kBrokenQuantizes[] = {
+    [](KVCacheQuantize& op) { op.into.values.reset(); },
+    [](KVCacheQuantize& op) { op.keys = u16(2, 3, 128); },
+    [](KVCacheQuantize& op) { op.values = f32(2, 3, 64); },
+    [](KVCacheQuantize& op) { op.keys = f16(2, 3, 64); },
+    [](KVCacheQuantize& op) { op.values = f16(2, 2, 64); },
+    [](KVCacheQuantize& op) {
+      useMlx1(op, 2, 4096), op.values = f16(2, 3, 64), op.into.values = fakePlane(mlx1(), 64);
+    },
+    [](KVCacheQuantize& op) { op.options.candidates = 9; },
+    [](KVCacheQuantize& op) { op.options.keyScale = static_cast<KVScaleRule>(2); },
+    [](KVCacheQuantize& op) { op.options.valueScale = static_cast<KVScaleRule>(2); },
+    [](KVCacheQuantize& op) { op.options.nonFinite = static_cast<KVNonFinite>(2); },
+    [](KVCacheQuantize& op) { op.counts = u32(3); },
+    [](KVCacheQuantize& op) { op.counts = i32(2); },
+    [](KVCacheQuantize& op) { op.probe = f32(3, 128); },
+    [](KVCacheQuantize& op) { useMlx1(op, 2), op.probe = f32(3, 512); },
+    [](KVCacheQuantize& op) { useMlx1(op), op.probe = f32(3, 256); },
 };
 
-const Break<Op> kOverlaps[] = {
-    [](Op& op) { op.keys = aliased(op.into.keys.codes, f16(2, 3, 128)); },
-    [](Op& op) { op.into.values->scales = op.into.keys.scales; },
-    [](Op& op) {
+const Break<KVCacheQuantize> kOverlaps[] = {
+    [](KVCacheQuantize& op) { op.keys = aliased(op.into.keys.codes, f16(2, 3, 128)); },
+    [](KVCacheQuantize& op) { op.into.values->scales = op.into.keys.scales; },
+    [](KVCacheQuantize& op) {
       op.into.values->codes = u8(2, 300, 5, 24), op.into.keys.means = aliased(op.into.values->codes, f32(3));
     },
 };
 
 // Sources and addresses follow the rules of cache writes, and plans report what overlaps.
-const Break<Op> kOfCacheWrites[] = {
-    [](Op& op) { op.keys = {}; },
-    [](Op& op) { op.keys = f16(1, 1, 2, 3, 128); },
-    [](Op& op) { op.values = f16(64); },
-    [](Op& op) { op.keys.strides = op.keys.resolved(), op.keys.strides->offset = 1; },
-    [](Op& op) { op.keys = f16(3, 2, 128); },
-    [](Op& op) { op.values->layout = KVLayout::headMajor; },
-    [](Op& op) { op.values = f16(1, 3, 64); },
-    [](Op& op) { op.values.reset(), op.into = keysAlone(planeOf({.bits = 5}, 128, k2To31)); },
-    [](Op& op) { op.sourceOffset = 3; },
-    [](Op& op) { op.into.pinned = 1; },
-    [](Op& op) { op.sequence = 2; },
-    [](Op& op) { op.sequence = kOnlySequence; },
-    [](Op& op) { op.position = UINT64_MAX; },
-    [](Op& op) { op.position = 4; },
-    [](Op& op) {
+const Break<KVCacheQuantize> kOfCacheWrites[] = {
+    [](KVCacheQuantize& op) { op.keys = {}; },
+    [](KVCacheQuantize& op) { op.keys = f16(1, 1, 2, 3, 128); },
+    [](KVCacheQuantize& op) { op.values = f16(64); },
+    [](KVCacheQuantize& op) { op.keys.strides = op.keys.resolved(), op.keys.strides->offset = 1; },
+    [](KVCacheQuantize& op) { op.keys = f16(3, 2, 128); },
+    [](KVCacheQuantize& op) { op.values->layout = KVLayout::headMajor; },
+    [](KVCacheQuantize& op) { op.values = f16(1, 3, 64); },
+    [](KVCacheQuantize& op) { op.values.reset(), op.into = keysAlone(fakePlane({.bits = 5}, 128, k2To31)); },
+    [](KVCacheQuantize& op) { op.sourceOffset = 3; },
+    [](KVCacheQuantize& op) { op.into.pinned = 1; },
+    [](KVCacheQuantize& op) { op.sequence = 2; },
+    [](KVCacheQuantize& op) { op.sequence = kOnlySequence; },
+    [](KVCacheQuantize& op) { op.position = UINT64_MAX; },
+    [](KVCacheQuantize& op) { op.position = 4; },
+    [](KVCacheQuantize& op) {
       op.rows = KVCacheWrite::Rows{List(1), List(1)};
     },
-    [](Op& op) { op.into.values->scales = op.into.keys.scales; },
+    [](KVCacheQuantize& op) { op.into.values->scales = op.into.keys.scales; },
 };
 
-constexpr GoldenText kGolden{
+constexpr GoldenText kQuantizeErrors{
     "Ops/KVCacheQuantize/Rules.inc",
 #include "Rules.inc"
 };
@@ -144,23 +145,25 @@ constexpr GoldenText kGolden{
 TEST(KVCacheQuantizeRules, EachHasItsError) {
   ErrorLines errors;
   const auto planOf = [](const View& view) {
-    Op op = soundOp();
+    KVCacheQuantize op = soundQuantize();
     op.into = view;
     return plan(op);
   };
-  expectRules<View>(errors, quantizedKVCacheRules(), Op::name, soundView(), kBrokenViews, planOf);
-  expectRules<Op>(errors, kvCacheQuantizeRules(), Op::name, soundOp(), kBroken, [](const Op& op) { return plan(op); });
-  expectRules<Op>(errors, kvCacheQuantizeOverlapRules(), Op::name, soundOp(), kOverlaps,
-                  [](const Op& op) { return checkRules(kvCacheQuantizeOverlapRules(), op, Op::name); });
-  for (const Break<Op>& breakIn : kOfCacheWrites) {
-    Op op = soundOp();
+  expectRules<View>(errors, quantizedKVCacheRules(), KVCacheQuantize::name, soundView(), kBrokenViews, planOf);
+  expectRules<KVCacheQuantize>(errors, kvCacheQuantizeRules(), KVCacheQuantize::name, soundQuantize(), kBrokenQuantizes,
+                               [](const KVCacheQuantize& op) { return plan(op); });
+  expectRules<KVCacheQuantize>(
+      errors, kvCacheQuantizeOverlapRules(), KVCacheQuantize::name, soundQuantize(), kOverlaps,
+      [](const KVCacheQuantize& op) { return checkRules(kvCacheQuantizeOverlapRules(), op, KVCacheQuantize::name); });
+  for (const Break<KVCacheQuantize>& breakIn : kOfCacheWrites) {
+    KVCacheQuantize op = soundQuantize();
     breakIn(op);
     const auto planned = plan(op);
     if (planned) return fail(__FILE__, __LINE__, "a rule of cache writes is not checked");
-    EXPECT_EQ(planned.error().op, Op::name);
+    EXPECT_EQ(planned.error().op, KVCacheQuantize::name);
     errors.add(planned.error());
   }
-  expectGolden(kGolden, errors.lines());
+  expectGolden(kQuantizeErrors, errors.lines());
 }
 
 }  // namespace mnk::test

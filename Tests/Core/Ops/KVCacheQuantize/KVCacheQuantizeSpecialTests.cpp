@@ -104,7 +104,7 @@ std::vector<uint32_t> codesOf(const Codec& codec, const StoredVector& vector) {
   return unpacked(codec.coding.codec, codec.headDim, vector.bytes);
 }
 
-double relativeError(const Codec& codec, const std::vector<float>& vector, const StoredVector& got) {
+double storedError(const Codec& codec, const std::vector<float>& vector, const StoredVector& got) {
   const auto read = decoded(codec.coding, codesOf(codec, got), got.scales);
   double error = 0, size = 0;
   for (size_t j = 0; j < vector.size(); ++j) {
@@ -232,7 +232,7 @@ TEST(KVCacheQuantizeSpecial, OneHotVectorsAreExact) {
     const StoredVectors got = expectAsReference(device, codec, vectors);
     if (!codec.isTurbo()) return;
     for (size_t v = 0; v < vectors.size(); ++v) {
-      const double error = relativeError(codec, vectors[v], got.vectors[v]);
+      const double error = storedError(codec, vectors[v], got.vectors[v]);
       if (!(error <= 0x1p-22)) fail(__FILE__, __LINE__, fmt::format("vector {}: error {}", v, error));
     }
   });
@@ -274,7 +274,7 @@ TEST(KVCacheQuantizeSpecial, RowsThatTheRotationMeets) {
     const StoredVectors got = expectAsReference(device, codec, vectors);
     if (codec.coding.rule != KVScaleRule::leastSquares) return;
     const double limit = codec.coding.codec.bits == 8 ? 3e-3 : codec.coding.codec.bits == 5 ? 0.2 : 1;
-    const double error = relativeError(codec, vectors[0], got.vectors[0]);
+    const double error = storedError(codec, vectors[0], got.vectors[0]);
     if (!(error <= limit)) fail(__FILE__, __LINE__, fmt::format("error {} of the row of signs", error));
   });
 }

@@ -47,7 +47,7 @@ std::vector<float> vectorsOfEverySize(Seeded& random, uint64_t headDim) {
   return numbers;
 }
 
-QuantizedKVPlane planeOf(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t headDim) {
+QuantizedKVPlane emptyPlane(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t headDim) {
   return REQUIRE(QuantizedKVPlane::zeros(device, codec, 1, headDim, kTokens));
 }
 
@@ -123,10 +123,10 @@ TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
       std::vector<float> numbers(kTokens * headDim);
       for (float& number : numbers) number = static_cast<float>(static_cast<int32_t>(random.next())) * 0x1p-30f;
       KVCacheQuantize op{.keys = tensorOf(device, numbers, {kTokens, 1, headDim}),
-                         .into = {.keys = planeOf(device, codec, headDim)}};
+                         .into = {.keys = emptyPlane(device, codec, headDim)}};
       const auto alone = storedKeys(device, op);
       op.values = tensorOf(device, std::vector<float>(kTokens * valueHeadDim, 1.5f), {kTokens, 1, valueHeadDim});
-      op.into = {.keys = planeOf(device, codec, headDim), .values = planeOf(device, codec, valueHeadDim)};
+      op.into = {.keys = emptyPlane(device, codec, headDim), .values = emptyPlane(device, codec, valueHeadDim)};
       EXPECT(storedKeys(device, op) == alone);
     }
   });
@@ -146,7 +146,7 @@ TEST(KVCacheQuantizeStability, FlushingDoesNotShow) {
           // Workers are started with the device and do as this thread does.
           const auto device = REQUIRE(host::makeDevice({.workers = 2}));
           Seeded random(headDim);
-          KVCacheQuantize op{.into = {.keys = planeOf(device, codec, headDim)}};
+          KVCacheQuantize op{.into = {.keys = emptyPlane(device, codec, headDim)}};
           op.keys = tensorOf(device, vectorsOfEverySize(random, headDim), {kTokens, 1, headDim});
           if (hasFactors) {
             std::vector<float> means(headDim), factors(headDim);

@@ -8,9 +8,7 @@ namespace mnk::test {
 
 namespace {
 
-using Case = KVCacheWriteCase;
-
-void drawExtents(Case& write, Seeded& random) {
+void drawExtents(KVCacheWriteCase& write, Seeded& random) {
   const auto headDim = [&] { return oneOf<uint64_t>(random, {1, 2, 3, 4, 4, 5, 8, 16}); };
   write.heads = 1 + random.below(3);
   write.headDim = headDim();
@@ -33,7 +31,7 @@ void drawExtents(Case& write, Seeded& random) {
   }
 }
 
-void drawPlaces(Case& write, Seeded& random, uint64_t tokens) {
+void drawPlaces(KVCacheWriteCase& write, Seeded& random, uint64_t tokens) {
   const bool isRing = write.wrap == KVWrap::ring;
   const uint64_t sequences = std::max<uint64_t>(write.sequences, 1);
   write.sequence = random.below(sequences);
@@ -60,7 +58,7 @@ void drawPlaces(Case& write, Seeded& random, uint64_t tokens) {
 }
 
 // Tokens that exist, and no more of them than a linear cache holds. Returns how many there are.
-uint64_t drawTokens(Case& write, Seeded& random) {
+uint64_t drawTokens(KVCacheWriteCase& write, Seeded& random) {
   const bool isBounded = write.wrap == KVWrap::linear && !write.rows;
   const uint64_t all = write.sourceTokens * std::max<uint64_t>(write.sourceSequences, 1);
   write.isSourceRing = coin(random, 1, 4);
@@ -74,10 +72,10 @@ uint64_t drawTokens(Case& write, Seeded& random) {
 
 }  // namespace
 
-Case drawnWrite(Seeded& random) {
-  using Fused = Case::Fused;
+KVCacheWriteCase drawnWrite(Seeded& random) {
+  using Fused = KVCacheWriteCase::Fused;
   const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
-  Case write{.name = "drawn", .sourceLayout = layout(), .cacheLayout = layout()};
+  KVCacheWriteCase write{.name = "drawn", .sourceLayout = layout(), .cacheLayout = layout()};
   drawExtents(write, random);
   write.wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear;
   if (write.wrap == KVWrap::ring && coin(random, 1, 2)) {
@@ -106,11 +104,11 @@ Case drawnWrite(Seeded& random) {
   return write;
 }
 
-std::vector<Case> drawnWrites(uint64_t count) {
+std::vector<KVCacheWriteCase> drawnWrites(uint64_t count) {
   Seeded random(2, 2);  // the same every time: together they reach every kernel
-  std::vector<Case> cases;
+  std::vector<KVCacheWriteCase> cases;
   for (uint64_t i = 0; i < count; ++i) {
-    Case& write = cases.emplace_back(drawnWrite(random));
+    KVCacheWriteCase& write = cases.emplace_back(drawnWrite(random));
     write.name = fmt::format("case {}: {} x {} tokens of {}, {} heads of {} and {}, to {}, {} slots at {}", i,
                              write.sourceSequences, write.sourceTokens, name(write.source), write.heads, write.headDim,
                              write.valueHeadDim, name(write.cache), write.capacity, write.position);
@@ -118,8 +116,8 @@ std::vector<Case> drawnWrites(uint64_t count) {
   return cases;
 }
 
-std::vector<Case> writeEdges() {
-  std::vector<Case> cases;
+std::vector<KVCacheWriteCase> writeEdges() {
+  std::vector<KVCacheWriteCase> cases;
   for (uint64_t headDim : {64, 80, 96, 128, 256, 512}) {
     for (KVLayout layout : {KVLayout::headMajor, KVLayout::tokenMajor}) {
       cases.push_back({.name = fmt::format("8 heads of {}", headDim),
@@ -131,13 +129,13 @@ std::vector<Case> writeEdges() {
                        .position = 2});
     }
   }
-  Case longest{.name = "as many rows as a list holds",
-               .heads = 1,
-               .valueHeadDim = 0,
-               .capacity = 100,
-               .sequences = 2,
-               .sourceTokens = 1024,
-               .rows = std::vector<Case::Row>{}};
+  KVCacheWriteCase longest{.name = "as many rows as a list holds",
+                           .heads = 1,
+                           .valueHeadDim = 0,
+                           .capacity = 100,
+                           .sequences = 2,
+                           .sourceTokens = 1024,
+                           .rows = std::vector<KVCacheWriteCase::Row>{}};
   for (uint32_t row = 0; row < 1024; ++row) longest.rows->push_back({row % 3 % 2, row * 7});
   cases.push_back(longest);
   // Every phase of a small ring, without and with pinned slots, by every number of tokens to three times its length.

@@ -13,8 +13,6 @@ namespace mnk::test {
 
 namespace {
 
-using Case = KVCacheWriteCase;
-
 constexpr uint64_t H = 3;   // heads
 constexpr uint64_t D = 8;   // head dim
 constexpr uint64_t C = 5;   // capacity
@@ -44,7 +42,7 @@ void expectFormula(std::string_view plane, const OperandMemory& memory, const Te
 }
 
 // Runs one write on every device, in one dispatch, and checks the formula for all tokens, heads and elements.
-void expectCovered(const Case& write, const std::array<uint64_t, 3>& extents, const Formula& formula) {
+void expectCovered(const KVCacheWriteCase& write, const std::array<uint64_t, 3>& extents, const Formula& formula) {
   const Context context(fmt::format("{} to {}{}", name(write.source), name(write.cache),
                                     write.valueHeadDim == 0 ? "" : ", keys and values"));
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
@@ -62,7 +60,7 @@ void expectCovered(const Case& write, const std::array<uint64_t, 3>& extents, co
 }
 
 // 4 of 7 tokens from source token 2, at positions 8 … 11 of a ring.
-Case sequenceCase(DType source, DType cache, bool isDual) {
+KVCacheWriteCase sequenceCase(DType source, DType cache, bool isDual) {
   return {.source = source,
           .cache = cache,
           .wrap = KVWrap::ring,
@@ -130,7 +128,7 @@ TEST(KVCacheWriteCoverage, Seq) {
 }
 
 TEST(KVCacheWriteCoverage, SeqHeadMajor) {
-  Case write = sequenceCase(DType::bf16, DType::bf16, false);
+  KVCacheWriteCase write = sequenceCase(DType::bf16, DType::bf16, false);
   write.sourceLayout = KVLayout::headMajor;
   expectCovered(write, {4, H, D}, [](uint64_t t, uint64_t h, uint64_t e) {
     return Move{(h * C + (8 + t) % C) * D + e, (h * 7 + 2 + t) * D + e};
@@ -138,7 +136,7 @@ TEST(KVCacheWriteCoverage, SeqHeadMajor) {
 }
 
 TEST(KVCacheWriteCoverage, Batched) {
-  using Rows = std::vector<Case::Row>;
+  using Rows = std::vector<KVCacheWriteCase::Row>;
   const std::pair<KVWrap, Rows> forms[] = {{KVWrap::linear, {{2, 1}, {0, 4}, {3, 0}, {2, 2}}},
                                            {KVWrap::ring, {{2, 11}, {0, 4}, {3, 5}, {2, 7}}}};
   for (const auto& form : forms) {
@@ -181,7 +179,7 @@ TEST(KVCacheWriteCoverage, LinearizeRingBytes) {
 
 // A prompt longer than a window: the caller there passes the last tokens; here the whole prompt may be passed.
 TEST(KVCacheWriteCoverage, SlidingPrefillKeepsTheNewest) {
-  Case write = sequenceCase(DType::f32, DType::f16, true);
+  KVCacheWriteCase write = sequenceCase(DType::f32, DType::f16, true);
   write.sourceOffset = write.position = 7 - C;
   write.tokens = C;
   const Formula newest = [](uint64_t t, uint64_t h, uint64_t e) {

@@ -15,26 +15,24 @@ namespace mnk::test {
 
 namespace {
 
-using Case = KVCacheWriteCase;
-
 constexpr std::pair<DType, DType> kConversions[] = {{DType::f32, DType::f16},  {DType::f32, DType::bf16},
                                                     {DType::f16, DType::f32},  {DType::f16, DType::bf16},
                                                     {DType::bf16, DType::f32}, {DType::bf16, DType::f16}};
 
-KVCacheWrite planOp(const Case& write) {
+KVCacheWrite planWrite(const KVCacheWriteCase& write) {
   return makeOp(write, [](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
     return planTensor(dtype, shape, shift);
   });
 }
 
-Dispatch onlyDispatch(const Case& write) {
-  const Plan planned = REQUIRE(plan(planOp(write)));
+Dispatch onlyDispatch(const KVCacheWriteCase& write) {
+  const Plan planned = REQUIRE(plan(planWrite(write)));
   EXPECT_EQ(planned.dispatches.size(), 1u);
   if (planned.dispatches.size() != 1) throw Stop{};
   return planned.dispatches[0];
 }
 
-KVCacheWriteOutcome outcomeOf(const Case& write, const KVCacheWrite& op) {
+KVCacheWriteOutcome outcomeOf(const KVCacheWriteCase& write, const KVCacheWrite& op) {
   const auto bytes = [](const Tensor& tensor) { return std::vector<std::byte>(tensor.byteCount()); };
   KVCacheWriteBytes before{.keys = bytes(op.keys.tensor), .keyCache = bytes(op.into.keys)};
   if (op.values) before.values = bytes(op.values->tensor), before.valueCache = bytes(*op.into.values);
@@ -51,8 +49,9 @@ uint64_t countOf(const std::vector<bool>& bytes) {
   return static_cast<uint64_t>(std::count(bytes.begin(), bytes.end(), true));
 }
 
-void expectPlane(std::string_view name, const Dispatch& dispatch, const Case& write, const HeadsView& source,
-                 const Tensor& cache, const std::vector<bool>& read, const ExpectedPlane& written) {
+void expectWrittenPlane(std::string_view name, const Dispatch& dispatch, const KVCacheWriteCase& write,
+                        const HeadsView& source, const Tensor& cache, const std::vector<bool>& read,
+                        const ExpectedPlane& written) {
   if (cache.byteCount() == 0) return;  // vectors without elements lie anywhere
   const Binding* from = sourceBindingOf(dispatch, name == "keys" ? kKVCacheWriteKeys : kKVCacheWriteValues, source);
   const Binding* to = bindingOf(dispatch, cache);
@@ -65,7 +64,7 @@ void expectPlane(std::string_view name, const Dispatch& dispatch, const Case& wr
   expectCovers(fmt::format("{} written", name), to->writes, written.isWritten);
 }
 
-constexpr GoldenText kPlans{
+constexpr GoldenText kWritePlans{
     "Ops/KVCacheWrite/Plans.inc",
 #include "Plans.inc"
 };
@@ -73,11 +72,11 @@ constexpr GoldenText kPlans{
 }  // namespace
 
 TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
-  for (const Case& write : drawnWrites(kDrawnWrites)) {
+  for (const KVCacheWriteCase& write : drawnWrites(kDrawnWrites)) {
     // Where rows of tensors go is known to the kernel alone.
     if (write.areSequencesTensor || write.arePositionsTensor) continue;
     const Context context(write.name);
-    const KVCacheWrite op = planOp(write);
+    const KVCacheWrite op = planWrite(write);
     const Plan planned = REQUIRE(plan(op));
     const KVCacheWriteOutcome expected = outcomeOf(write, op);
     const uint64_t written = countOf(expected.keyCache.isWritten) + countOf(expected.valueCache.isWritten);
@@ -85,9 +84,10 @@ TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
     for (const Dispatch& dispatch : planned.dispatches) {
       EXPECT_EQ(dispatch.countedBytesWritten(), written);
       EXPECT_EQ(dispatch.grid.extent[1], write.heads);
-      expectPlane("keys", dispatch, write, op.keys, op.into.keys, expected.keysRead, expected.keyCache);
+      expectWrittenPlane("keys", dispatch, write, op.keys, op.into.keys, expected.keysRead, expected.keyCache);
       if (op.values) {
-        expectPlane("values", dispatch, write, *op.values, *op.into.values, expected.valuesRead, expected.valueCache);
+        expectWrittenPlane("values", dispatch, write, *op.values, *op.into.values, expected.valuesRead,
+                           expected.valueCache);
       } else {
         EXPECT_EQ(dispatch.buffers.size(), 2u);
       }
@@ -100,9 +100,9 @@ TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
 
 // Tensors may name rows for it, which the kernel would skip.
 TEST(KVCacheWritePlan, ACacheOfNoSequencesNeedsNoDispatch) {
-  Case write{.sequences = 1, .sourceTokens = 2, .rows = {{{0, 0}, {0, 1}}}};
+  KVCacheWriteCase write{.sequences = 1, .sourceTokens = 2, .rows = {{{0, 0}, {0, 1}}}};
   write.areSequencesTensor = write.arePositionsTensor = true;
-  KVCacheWrite op = planOp(write);
+  KVCacheWrite op = planWrite(write);
   EXPECT_EQ(REQUIRE(plan(op)).dispatches.size(), 1u);
   for (Tensor* plane : {&op.into.keys, &*op.into.values}) {
     const Shape& shape = plane->shape();
@@ -114,8 +114,8 @@ TEST(KVCacheWritePlan, ACacheOfNoSequencesNeedsNoDispatch) {
 // A kernel that only some of the cases reach could be wrong unseen: together they reach all of them.
 TEST(KVCacheWritePlan, CasesReachEveryKernel) {
   std::map<std::string, int> reached;
-  for (const Case& write : drawnWrites(kDrawnWrites)) {
-    for (const Dispatch& dispatch : REQUIRE(plan(planOp(write))).dispatches) ++reached[dispatch.kernel.text()];
+  for (const KVCacheWriteCase& write : drawnWrites(kDrawnWrites)) {
+    for (const Dispatch& dispatch : REQUIRE(plan(planWrite(write))).dispatches) ++reached[dispatch.kernel.text()];
   }
   const auto expect = [&](const std::string& kernel) {
     if (reached[kernel] == 0) fail(__FILE__, __LINE__, "no case reaches " + kernel);
@@ -141,32 +141,38 @@ TEST(KVCacheWritePlan, CasesReachEveryKernel) {
 TEST(KVCacheWritePlan, MovesAreAsWideAsAlignmentAllows) {
   const struct {
     const char* name;
-    void (*change)(Case& c);
+    void (*change)(KVCacheWriteCase& c);
     const char* function;
     uint32_t threads;
   } cases[] = {
-      {"aligned", [](Case&) {}, "kvCacheMove_16", 8},
-      {"a source 8 bytes off", [](Case& c) { c.sourceShift = 8; }, "kvCacheMove_4", 32},
-      {"a cache 8 bytes off", [](Case& c) { c.cacheShift = 8; }, "kvCacheMove_4", 32},
-      {"a source 4 bytes off", [](Case& c) { c.sourceShift = 4; }, "kvCacheMove_4", 32},
-      {"a cache 2 bytes off", [](Case& c) { c.cacheShift = 2; }, "kvCacheMove_2", 64},
-      {"both 16 bytes off", [](Case& c) { c.sourceShift = c.cacheShift = 16; }, "kvCacheMove_16", 8},
-      {"rows of 12 bytes", [](Case& c) { c.headDim = 6; }, "kvCacheMove_4", 3},
-      {"rows of 10 bytes", [](Case& c) { c.headDim = 5; }, "kvCacheMove_2", 5},
-      {"narrow values hold wide keys back", [](Case& c) { c.valueHeadDim = 3; }, "kvCacheMove_2", 67},
-      {"wide values", [](Case& c) { c.valueHeadDim = 128; }, "kvCacheMove_16", 24},
-      {"no keys", [](Case& c) { c.headDim = 0, c.valueHeadDim = 16; }, "kvCacheMove_16", 2},
-      {"an odd byte", [](Case& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }, "kvCacheMove_1", 64},
-      {"f32", [](Case& c) { c.source = c.cache = DType::f32; }, "kvCacheMove_16", 16},
-      {"columns", [](Case& c) { c.fused = Case::Fused{.lead = 128, .tail = 64}; }, "kvCacheMove_16", 8},
-      {"columns 4 bytes off", [](Case& c) { c.fused = Case::Fused{.lead = 2}; }, "kvCacheMove_4", 32},
-      {"odd columns, one token", [](Case& c) { c.fused = Case::Fused{.tail = 1}; }, "kvCacheMove_16", 8},
-      {"odd columns", [](Case& c) { c.fused = Case::Fused{.tail = 1}, c.sourceTokens = 2; }, "kvCacheMove_2", 64},
-      {"odd values", [](Case& c) { c.fused = Case::Fused{.between = 1}, c.valueHeadDim = 64; }, "kvCacheMove_2", 128},
+      {"aligned", [](KVCacheWriteCase&) {}, "kvCacheMove_16", 8},
+      {"a source 8 bytes off", [](KVCacheWriteCase& c) { c.sourceShift = 8; }, "kvCacheMove_4", 32},
+      {"a cache 8 bytes off", [](KVCacheWriteCase& c) { c.cacheShift = 8; }, "kvCacheMove_4", 32},
+      {"a source 4 bytes off", [](KVCacheWriteCase& c) { c.sourceShift = 4; }, "kvCacheMove_4", 32},
+      {"a cache 2 bytes off", [](KVCacheWriteCase& c) { c.cacheShift = 2; }, "kvCacheMove_2", 64},
+      {"both 16 bytes off", [](KVCacheWriteCase& c) { c.sourceShift = c.cacheShift = 16; }, "kvCacheMove_16", 8},
+      {"rows of 12 bytes", [](KVCacheWriteCase& c) { c.headDim = 6; }, "kvCacheMove_4", 3},
+      {"rows of 10 bytes", [](KVCacheWriteCase& c) { c.headDim = 5; }, "kvCacheMove_2", 5},
+      {"narrow values hold wide keys back", [](KVCacheWriteCase& c) { c.valueHeadDim = 3; }, "kvCacheMove_2", 67},
+      {"wide values", [](KVCacheWriteCase& c) { c.valueHeadDim = 128; }, "kvCacheMove_16", 24},
+      {"no keys", [](KVCacheWriteCase& c) { c.headDim = 0, c.valueHeadDim = 16; }, "kvCacheMove_16", 2},
+      {"an odd byte", [](KVCacheWriteCase& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }, "kvCacheMove_1",
+       64},
+      {"f32", [](KVCacheWriteCase& c) { c.source = c.cache = DType::f32; }, "kvCacheMove_16", 16},
+      {"columns", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.lead = 128, .tail = 64}; },
+       "kvCacheMove_16", 8},
+      {"columns 4 bytes off", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.lead = 2}; },
+       "kvCacheMove_4", 32},
+      {"odd columns, one token", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.tail = 1}; },
+       "kvCacheMove_16", 8},
+      {"odd columns", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.tail = 1}, c.sourceTokens = 2; },
+       "kvCacheMove_2", 64},
+      {"odd values", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.between = 1}, c.valueHeadDim = 64; },
+       "kvCacheMove_2", 128},
   };
   for (const auto& [name, change, function, threads] : cases) {
     const Context context(name);
-    Case write{.source = DType::f16, .cache = DType::f16, .headDim = 64, .valueHeadDim = 0};
+    KVCacheWriteCase write{.source = DType::f16, .cache = DType::f16, .headDim = 64, .valueHeadDim = 0};
     change(write);
     const Dispatch dispatch = onlyDispatch(write);
     EXPECT_EQ(dispatch.kernel.function, function);
@@ -200,8 +206,8 @@ TEST(KVCacheWritePlan, ConversionsTakeFourElementsWhereAlignmentAllows) {
 
 // The kernel divides by the tokens of a sequence where they are fewer than those of the source.
 TEST(KVCacheWritePlan, OnlySequencesApartNeedADivision) {
-  const auto lengthOf = [](Case write) {
-    write.rows = std::vector<Case::Row>(6);
+  const auto lengthOf = [](KVCacheWriteCase write) {
+    write.rows = std::vector<KVCacheWriteCase::Row>(6);
     write.source = write.cache = DType::f32;
     const Dispatch dispatch = onlyDispatch(write);
     KVCacheWriteParams params;
@@ -209,52 +215,56 @@ TEST(KVCacheWritePlan, OnlySequencesApartNeedADivision) {
     EXPECT_EQ(params.address.sourceLength, 6u);
     return params.address.sourceSequenceLength;
   };
-  using Form = Case::Fused::Form;
+  using Form = KVCacheWriteCase::Fused::Form;
   const KVLayout headMajor = KVLayout::headMajor;
   EXPECT_EQ(lengthOf({.sourceTokens = 6}), 6u);
   EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 6}), 6u);
   EXPECT_EQ(lengthOf({.sourceTokens = 2, .sourceSequences = 3}), 6u);
   EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 2, .sourceSequences = 3}), 2u);
   EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 1, .sourceSequences = 6}), 6u);
-  EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = Case::Fused{Form::columns, 4, 0, 0}}), 6u);
-  EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = Case::Fused{Form::apart, 4, 0, 0}}), 3u);
+  EXPECT_EQ(
+      lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = KVCacheWriteCase::Fused{Form::columns, 4, 0, 0}}),
+      6u);
+  EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = KVCacheWriteCase::Fused{Form::apart, 4, 0, 0}}),
+            3u);
 }
 
 // Nothing in a plan needs the memory, so sizes may be those of the largest models.
 TEST(KVCacheWritePlan, PlansMatchTheGoldenOnes) {
-  KVCacheWrite slice = planOp({.headDim = 64, .valueHeadDim = 0, .sourceTokens = 4});
+  KVCacheWrite slice = planWrite({.headDim = 64, .valueHeadDim = 0, .sourceTokens = 4});
   slice.keys = REQUIRE(slice.keys.tensor.slice(1, 2));
   std::vector<std::string> lines{planLine("slice", REQUIRE(plan(slice)))};
-  Case rows{.name = "listed rows", .sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}};
-  Case positions = rows;
+  KVCacheWriteCase rows{.name = "listed rows", .sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}};
+  KVCacheWriteCase positions = rows;
   positions.name = "rows with a tensor of positions";
   positions.arePositionsTensor = true;
-  Case tensors = positions;
+  KVCacheWriteCase tensors = positions;
   tensors.name = "rows of tensors";
   tensors.areSequencesTensor = true;
-  const Case cases[] = {rows,
-                        positions,
-                        tensors,
-                        {.name = "plain"},
-                        {.name = "no tokens", .sourceTokens = 0},
-                        {.name = "a model", .heads = 8, .headDim = 128, .valueHeadDim = 128, .capacity = 4096},
-                        {.name = "the largest cache",
-                         .source = DType::bf16,
-                         .cache = DType::bf16,
-                         .heads = 1024,
-                         .headDim = 512,
-                         .valueHeadDim = 0,
-                         .capacity = (uint64_t{1} << 31) - 1,
-                         .sequences = 64,
-                         .sequence = 63,
-                         .position = (uint64_t{1} << 31) - 2}};
-  for (const Case& each : cases) lines.push_back(planLine(each.name, REQUIRE(plan(planOp(each)))));
-  expectGolden(kPlans, lines);
-  EXPECT_EQ(REQUIRE(plan(planOp(cases[5]))).text(),
+  const KVCacheWriteCase cases[] = {
+      rows,
+      positions,
+      tensors,
+      {.name = "plain"},
+      {.name = "no tokens", .sourceTokens = 0},
+      {.name = "a model", .heads = 8, .headDim = 128, .valueHeadDim = 128, .capacity = 4096},
+      {.name = "the largest cache",
+       .source = DType::bf16,
+       .cache = DType::bf16,
+       .heads = 1024,
+       .headDim = 512,
+       .valueHeadDim = 0,
+       .capacity = (uint64_t{1} << 31) - 1,
+       .sequences = 64,
+       .sequence = 63,
+       .position = (uint64_t{1} << 31) - 2}};
+  for (const KVCacheWriteCase& each : cases) lines.push_back(planLine(each.name, REQUIRE(plan(planWrite(each)))));
+  expectGolden(kWritePlans, lines);
+  EXPECT_EQ(REQUIRE(plan(planWrite(cases[5]))).text(),
             "KVCacheWrite: 1 dispatch\n"
             "  kvCacheConvert_f32_f16 {hasValues, isVectorized}: 64 x 8 x 1 threads, 8.2 KB read, "
             "4.1 KB written");
-  EXPECT_EQ(REQUIRE(plan(planOp({.sourceTokens = 0}))).text(), "KVCacheWrite: 0 dispatches");
+  EXPECT_EQ(REQUIRE(plan(planWrite({.sourceTokens = 0}))).text(), "KVCacheWrite: 0 dispatches");
 }
 
 }  // namespace mnk::test

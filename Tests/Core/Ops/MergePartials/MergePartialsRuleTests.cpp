@@ -7,54 +7,54 @@ namespace mnk::test {
 
 namespace {
 
-using Op = MergePartials;
-
 // Five parts of three rows and four heads.
-Op soundOp() {
+MergePartials soundMerge() {
   return {.partials = {.sums = f32(5, 3, 4, 64), .stats = f32(5, 3, 4, 2)},
           .sinks = f32(4),
           .results = {.into = f16(3, 4, 64)}};
 }
 
-void usePartials(Op& op) {
+void mergeIntoPartials(MergePartials& op) {
   op.sinks.reset();
   op.results = {.partials = AttentionPartials{.sums = f32(3, 4, 64), .stats = f32(3, 4, 2)}};
 }
 
-void useParts(Op& op, uint64_t parts) {
+void useParts(MergePartials& op, uint64_t parts) {
   op.partials = {.sums = f32(parts, 3, 4, 64), .stats = f32(parts, 3, 4, 2)};
 }
 
-void useHeadDim(Op& op, uint64_t headDim) {
+void useHeadDim(MergePartials& op, uint64_t headDim) {
   op.partials.sums = f32(5, 3, 4, headDim);
   op.results.into = f16(3, 4, headDim);
 }
 
-const Break<Op> kBroken[] = {
-    [](Op& op) { op.partials.sums = {}; },
-    [](Op& op) { op.partials.stats = {}; },
-    [](Op& op) { op.partials.sums = f32(4, 64); },
-    [](Op& op) { op.partials.sums = f16(5, 3, 4, 64); },
-    [](Op& op) { op.partials.stats = f32(4, 3, 4, 2); },
-    [](Op& op) { useParts(op, 0); },
-    [](Op& op) { useParts(op, 1025); },
-    [](Op& op) { useHeadDim(op, 44); },
-    [](Op& op) { useHeadDim(op, 528); },
-    [](Op& op) { useHeadDim(op, 0); },
-    [](Op& op) { op.partials.sums = f32(1, k2To31, 4, 64), op.partials.stats = f32(1, k2To31, 4, 2); },
-    [](Op& op) { op.results.into.reset(); },
-    [](Op& op) { usePartials(op), op.results.into = f16(3, 4, 64); },
-    [](Op& op) { op.results.into = Tensor(); },
-    [](Op& op) { op.results.into = f16(3, 4, 32); },
-    [](Op& op) { usePartials(op), op.results.partials->stats = f32(5, 3, 4, 2); },
-    [](Op& op) { op.results.logSumExp = f16(3, 4); },
-    [](Op& op) { op.sinks = f32(3); },
-    [](Op& op) { usePartials(op), op.sinks = f32(4); },
-    [](Op& op) { op.results.logSumExp = aliased(op.partials.stats, f32(3, 4)); },
-    [](Op& op) { usePartials(op), op.results.partials->sums = aliased(op.partials.sums, f32(3, 4, 64)); },
+const Break<MergePartials> kBrokenMerges[] = {
+    [](MergePartials& op) { op.partials.sums = {}; },
+    [](MergePartials& op) { op.partials.stats = {}; },
+    [](MergePartials& op) { op.partials.sums = f32(4, 64); },
+    [](MergePartials& op) { op.partials.sums = f16(5, 3, 4, 64); },
+    [](MergePartials& op) { op.partials.stats = f32(4, 3, 4, 2); },
+    [](MergePartials& op) { useParts(op, 0); },
+    [](MergePartials& op) { useParts(op, 1025); },
+    [](MergePartials& op) { useHeadDim(op, 44); },
+    [](MergePartials& op) { useHeadDim(op, 528); },
+    [](MergePartials& op) { useHeadDim(op, 0); },
+    [](MergePartials& op) { op.partials.sums = f32(1, k2To31, 4, 64), op.partials.stats = f32(1, k2To31, 4, 2); },
+    [](MergePartials& op) { op.results.into.reset(); },
+    [](MergePartials& op) { mergeIntoPartials(op), op.results.into = f16(3, 4, 64); },
+    [](MergePartials& op) { op.results.into = Tensor(); },
+    [](MergePartials& op) { op.results.into = f16(3, 4, 32); },
+    [](MergePartials& op) { mergeIntoPartials(op), op.results.partials->stats = f32(5, 3, 4, 2); },
+    [](MergePartials& op) { op.results.logSumExp = f16(3, 4); },
+    [](MergePartials& op) { op.sinks = f32(3); },
+    [](MergePartials& op) { mergeIntoPartials(op), op.sinks = f32(4); },
+    [](MergePartials& op) { op.results.logSumExp = aliased(op.partials.stats, f32(3, 4)); },
+    [](MergePartials& op) {
+      mergeIntoPartials(op), op.results.partials->sums = aliased(op.partials.sums, f32(3, 4, 64));
+    },
 };
 
-constexpr GoldenText kGolden{
+constexpr GoldenText kMergeErrors{
     "Ops/MergePartials/Rules.inc",
 #include "Rules.inc"
 };
@@ -63,12 +63,14 @@ constexpr GoldenText kGolden{
 
 TEST(MergePartialsRules, EachHasItsError) {
   ErrorLines errors;
-  expectRules<Op>(errors, mergePartialsRules(), Op::name, soundOp(), kBroken, [](const Op& op) { return plan(op); });
-  expectGolden(kGolden, errors.lines());
+  expectRules<MergePartials>(errors, mergePartialsRules(), MergePartials::name, soundMerge(), kBrokenMerges,
+                             [](const MergePartials& op) { return plan(op); });
+  expectGolden(kMergeErrors, errors.lines());
 }
 
 TEST(MergePartialsRules, NothingToMergeIsNoDispatch) {
-  const Op op{.partials = {.sums = f32(5, 0, 4, 64), .stats = f32(5, 0, 4, 2)}, .results = {.into = f16(0, 4, 64)}};
+  const MergePartials op{.partials = {.sums = f32(5, 0, 4, 64), .stats = f32(5, 0, 4, 2)},
+                         .results = {.into = f16(0, 4, 64)}};
   EXPECT(REQUIRE(plan(op)).dispatches.empty());
 }
 

@@ -9,14 +9,12 @@ namespace mnk::test {
 
 namespace {
 
-using Case = MultiRoPECase;
-
-uint64_t sequencesOf(const Case& rope) {
+uint64_t sequencesOf(const MultiRoPECase& rope) {
   return std::max<uint64_t>(rope.sequences, 1);
 }
 
 // Strides of one operand, its axes from the outermost to the innermost, each followed by a gap.
-HeadsView::Strides gapped(const Case& rope, RopeMemory memory, uint64_t heads, uint64_t gap) {
+HeadsView::Strides gapped(const MultiRoPECase& rope, RopeMemory memory, uint64_t heads, uint64_t gap) {
   HeadsView::Strides strides{
       .sequences = sequencesOf(rope), .tokens = rope.tokens, .heads = heads, .headDim = rope.headDim, .offset = gap};
   struct Axis {
@@ -42,7 +40,7 @@ uint64_t lengthOf(const HeadsView::Strides& strides) {
                                     strides.heads * strides.headStride});
 }
 
-Shape shapeOf(const Case& rope, RopeMemory memory, uint64_t heads) {
+Shape rotaryShape(const MultiRoPECase& rope, RopeMemory memory, uint64_t heads) {
   if (memory == RopeMemory::oneToken) return REQUIRE(Shape::make({heads, rope.headDim}));
   const bool isHeadMajor = memory == RopeMemory::headMajor;
   const uint64_t outer = isHeadMajor ? heads : rope.tokens;
@@ -66,22 +64,22 @@ struct Side {
   std::string_view keysName;
 };
 
-HeadsView viewOn(const Case& rope, const Side& side, std::string_view name, uint64_t heads,
+HeadsView viewOn(const MultiRoPECase& rope, const Side& side, std::string_view name, uint64_t heads,
                  const MakeRopeTensor& makeTensor) {
   if (side.memory == RopeMemory::tokenMajor || side.memory == RopeMemory::headMajor ||
       side.memory == RopeMemory::oneToken) {
     const KVLayout layout = side.memory == RopeMemory::headMajor ? KVLayout::headMajor : KVLayout::tokenMajor;
-    return {makeTensor(name, side.dtype, shapeOf(rope, side.memory, heads), side.shift), layout};
+    return {makeTensor(name, side.dtype, rotaryShape(rope, side.memory, heads), side.shift), layout};
   }
   const auto strides = gapped(rope, side.memory, heads, side.gap);
   return {makeTensor(name, side.dtype, REQUIRE(Shape::make({lengthOf(strides)})), side.shift), strides};
 }
 
 // gap | queries | gap | keys | gap, as often as there are copies.
-uint64_t copyWidth(const Case& rope, uint64_t gap) {
+uint64_t copyWidth(const MultiRoPECase& rope, uint64_t gap) {
   return 3 * gap + (rope.heads + rope.keyHeads) * rope.headDim;
 }
-Operands columnsOf(const Case& rope, const Tensor& tensor, uint64_t gap, uint64_t copy) {
+Operands columnsOf(const MultiRoPECase& rope, const Tensor& tensor, uint64_t gap, uint64_t copy) {
   const uint64_t first = copy * copyWidth(rope, gap) + gap;
   Operands operands{.queries = REQUIRE(HeadsView::columns(tensor, first, rope.heads, rope.headDim)), .keys = {}};
   const uint64_t second = first + rope.heads * rope.headDim + gap;
@@ -89,7 +87,7 @@ Operands columnsOf(const Case& rope, const Tensor& tensor, uint64_t gap, uint64_
   return operands;
 }
 
-Operands operandsOn(const Case& rope, const Side& side, const MakeRopeTensor& makeTensor) {
+Operands operandsOn(const MultiRoPECase& rope, const Side& side, const MakeRopeTensor& makeTensor) {
   if (side.memory == RopeMemory::columns) {
     const uint64_t copies = rope.placing == RopePlacing::beside ? 2 : 1;
     const Shape shape = REQUIRE(Shape::make({rope.tokens, copies * copyWidth(rope, side.gap)}));
@@ -101,7 +99,7 @@ Operands operandsOn(const Case& rope, const Side& side, const MakeRopeTensor& ma
 }
 
 // The results of a case, in the tensors of its sources or in others.
-Operands resultsOf(const Case& rope, const Operands& from, const MakeRopeTensor& makeTensor) {
+Operands resultsOf(const MultiRoPECase& rope, const Operands& from, const MakeRopeTensor& makeTensor) {
   const Side side{rope.intoMemory, rope.into, rope.intoGap, rope.intoShift, "rotated queries", "rotated keys"};
   switch (rope.placing) {
     case RopePlacing::inPlace:
@@ -201,8 +199,8 @@ RotaryEmbedding rotaryOf(RotaryLayout layout, uint64_t pairs) {
   return rotary;
 }
 
-Case rotated(std::string name, uint64_t headDim, RotaryEmbedding rotary) {
-  Case rope{.name = std::move(name), .headDim = headDim, .rotary = std::move(rotary)};
+MultiRoPECase rotated(std::string name, uint64_t headDim, RotaryEmbedding rotary) {
+  MultiRoPECase rope{.name = std::move(name), .headDim = headDim, .rotary = std::move(rotary)};
   if (isSectioned(rope.rotary.layout)) {
     rope.positions = RopeNumbers::list;
     rope.axes = 4;

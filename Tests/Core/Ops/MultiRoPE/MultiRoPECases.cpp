@@ -9,7 +9,6 @@ namespace mnk::test::rope {
 
 namespace {
 
-using Case = MultiRoPECase;
 using Layout = RotaryLayout;
 
 constexpr int64_t kFirstPosition = std::numeric_limits<int32_t>::min();
@@ -19,7 +18,7 @@ double between(Seeded& random, double least, double most) {
   return least + (most - least) * static_cast<double>(random.below(1 << 20)) / (1 << 20);
 }
 
-void drawExtents(Case& rope, Seeded& random) {
+void drawRotaryExtents(MultiRoPECase& rope, Seeded& random) {
   rope.sequences = oneOf<uint64_t>(random, {0, 0, 1, 2, 3});
   rope.tokens = coin(random, 1, 4) ? 1 : 1 + random.below(6);
   rope.heads = 1 + random.below(4);
@@ -41,7 +40,7 @@ void drawExtents(Case& rope, Seeded& random) {
   if (coin(random, 1, 60)) rope.sequences = rope.heads = 9, rope.tokens = 9 + random.below(3), rope.headDim = 2;
 }
 
-void drawMemory(Case& rope, Seeded& random) {
+void drawMemory(MultiRoPECase& rope, Seeded& random) {
   const auto real = [&] { return oneOf(random, {DType::f32, DType::f16, DType::bf16}); };
   const auto memory = [&] {
     using enum RopeMemory;
@@ -121,7 +120,7 @@ void drawRotary(RotaryEmbedding& rotary, Seeded& random, uint64_t headDim) {
 }
 
 // Positions that can be counted, with their offsets and without.
-void drawNumbers(Case& rope, Seeded& random) {
+void drawNumbers(MultiRoPECase& rope, Seeded& random) {
   using enum RopeNumbers;
   rope.positions = oneOf(random, {first, list, i32, u32});
   if (4 * rope.totalTokens() > MultiRoPE::kMaxListed && rope.positions == list) rope.positions = i32;
@@ -143,7 +142,7 @@ void drawNumbers(Case& rope, Seeded& random) {
 }
 
 // Sections that models use.
-void addModels(std::vector<Case>& cases) {
+void addModels(std::vector<MultiRoPECase>& cases) {
   struct Model {
     const char* name;
     uint64_t headDim;
@@ -168,7 +167,7 @@ void addModels(std::vector<Case>& cases) {
 }
 
 // Positions and offsets in tensors are taken modulo 2^32.
-void addFar(std::vector<Case>& cases) {
+void addFar(std::vector<MultiRoPECase>& cases) {
   constexpr int64_t kTop = int64_t{1} << 31;
   const auto add = [&](const char* name, RopeNumbers numbers, int64_t position, int64_t offset) {
     cases.push_back({.name = name,
@@ -203,20 +202,20 @@ int64_t drawPosition(Seeded& random) {
   }
 }
 
-Case drawnCase(Seeded& random) {
-  Case rope{.name = "drawn"};
-  drawExtents(rope, random);
+MultiRoPECase drawnCase(Seeded& random) {
+  MultiRoPECase rope{.name = "drawn"};
+  drawRotaryExtents(rope, random);
   drawMemory(rope, random);
   drawRotary(rope.rotary, random, rope.headDim);
   drawNumbers(rope, random);
   return rope;
 }
 
-std::vector<Case> drawnCases(uint64_t count) {
+std::vector<MultiRoPECase> drawnCases(uint64_t count) {
   Seeded random(1, 1);  // the same every time: together they reach every kernel
-  std::vector<Case> cases;
+  std::vector<MultiRoPECase> cases;
   for (uint64_t i = 0; i < count; ++i) {
-    Case& rope = cases.emplace_back(drawnCase(random));
+    MultiRoPECase& rope = cases.emplace_back(drawnCase(random));
     rope.name = fmt::format("case {}: mode {}, {} to {}, {} x {} tokens, {} and {} heads of {}", i,
                             static_cast<int>(rope.rotary.layout), name(rope.from), name(rope.into), rope.sequences,
                             rope.tokens, rope.heads, rope.keyHeads, rope.headDim);
@@ -224,8 +223,8 @@ std::vector<Case> drawnCases(uint64_t count) {
   return cases;
 }
 
-std::vector<Case> edgeCases() {
-  std::vector<Case> cases;
+std::vector<MultiRoPECase> edgeCases() {
+  std::vector<MultiRoPECase> cases;
   addModels(cases);
   addFar(cases);
   for (Layout layout : kLayouts) {

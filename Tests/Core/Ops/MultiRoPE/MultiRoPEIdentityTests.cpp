@@ -9,8 +9,6 @@ namespace mnk::test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-using Case = MultiRoPECase;
-
 // Rotates, and gives back what became of the queries, with everything as it was before.
 Bytes rotatedQueries(const std::shared_ptr<Device>& device, const MultiRoPERun& opRun, const MultiRoPE& op) {
   run(device, op);
@@ -19,7 +17,7 @@ Bytes rotatedQueries(const std::shared_ptr<Device>& device, const MultiRoPERun& 
   return result;
 }
 
-void expectSame(const std::shared_ptr<Device>& device, const Case& rope, void (*change)(MultiRoPE& op)) {
+void expectSame(const std::shared_ptr<Device>& device, const MultiRoPECase& rope, void (*change)(MultiRoPE& op)) {
   const Context context(rope.name);
   Seeded random;
   const MultiRoPERun opRun(device, rope, random);
@@ -42,12 +40,12 @@ void useSections(MultiRoPE& op) {
 TEST(MultiRoPEIdentity, TextMakesSectionsEqualToHalfSplit) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (uint64_t axes : {1, 4}) {
-      const Case rope{.name = fmt::format("{} axes", axes),
-                      .headDim = 32,
-                      .positions = RopeNumbers::list,
-                      .axes = axes,
-                      .firstPosition = 1234,
-                      .spread = 1};
+      const MultiRoPECase rope{.name = fmt::format("{} axes", axes),
+                               .headDim = 32,
+                               .positions = RopeNumbers::list,
+                               .axes = axes,
+                               .firstPosition = 1234,
+                               .spread = 1};
       expectSame(device, rope, useSections<RotaryLayout::mrope, RotaryOtherAxis::axis0>);
       expectSame(device, rope, useSections<RotaryLayout::imrope, RotaryOtherAxis::axis0>);
       expectSame(device, rope, useSections<RotaryLayout::imrope, RotaryOtherAxis::axis3>);
@@ -59,7 +57,7 @@ TEST(MultiRoPEIdentity, InPlaceEqualsOutOfPlace) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       for (uint64_t ropeDim : {32, 24, 14}) {
-        Case rope{.name = "apart", .from = dtype, .into = dtype, .placing = RopePlacing::apart, .headDim = 32};
+        MultiRoPECase rope{.name = "apart", .from = dtype, .into = dtype, .placing = RopePlacing::apart, .headDim = 32};
         rope.rotary.ropeDim = ropeDim;
         expectSame(device, rope, [](MultiRoPE& op) { op.rotatedQueries.reset(), op.rotatedKeys.reset(); });
       }
@@ -69,7 +67,7 @@ TEST(MultiRoPEIdentity, InPlaceEqualsOutOfPlace) {
 
 TEST(MultiRoPEIdentity, SameInputSameBytes) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    Case rope = rope::rotated("many heads", 128, {.layout = RotaryLayout::imrope, .sections = {24, 20, 20}});
+    MultiRoPECase rope = rope::rotated("many heads", 128, {.layout = RotaryLayout::imrope, .sections = {24, 20, 20}});
     rope.tokens = 65;
     rope.heads = 5;
     for (int repeat = 0; repeat < 4; ++repeat) expectSame(device, rope, [](MultiRoPE&) {});
@@ -83,7 +81,7 @@ TEST(MultiRoPEIdentity, PositionZeroChangesNothing) {
         for (uint64_t shift : {0, 1}) {
           Seeded random;
           const Context context(fmt::format("mode {}, {} shifted by {}", static_cast<int>(layout), name(dtype), shift));
-          Case rope = rope::rotated("position 0", 32, rope::rotaryOf(layout, 16));
+          MultiRoPECase rope = rope::rotated("position 0", 32, rope::rotaryOf(layout, 16));
           rope.from = rope.into = dtype;
           rope.fromShift = shift;
           rope.positions = RopeNumbers::list;

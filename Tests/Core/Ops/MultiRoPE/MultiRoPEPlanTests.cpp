@@ -16,22 +16,20 @@ namespace mnk::test {
 
 namespace {
 
-using Case = MultiRoPECase;
-
-MultiRoPE planOp(const Case& rope) {
+MultiRoPE planRotation(const MultiRoPECase& rope) {
   return makeOp(rope, [](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
     return planTensor(dtype, shape, shift * byteSize(dtype));
   });
 }
 
-Dispatch onlyDispatch(const MultiRoPE& op) {
+Dispatch rotaryDispatch(const MultiRoPE& op) {
   const Plan planned = REQUIRE(plan(op));
   EXPECT_EQ(planned.dispatches.size(), 1u);
   if (planned.dispatches.size() != 1) throw Stop{};
   return planned.dispatches[0];
 }
 
-bool staysInPlace(const Case& rope, RopePlacing alone) {
+bool staysInPlace(const MultiRoPECase& rope, RopePlacing alone) {
   return rope.placing == RopePlacing::inPlace || rope.placing == RopePlacing::inPlaceByName || rope.placing == alone;
 }
 
@@ -70,7 +68,7 @@ std::vector<RotaryFrequency> boundFrequencies(const Dispatch& dispatch) {
   return {};
 }
 
-constexpr GoldenText kPlans{
+constexpr GoldenText kRotaryPlans{
     "Ops/MultiRoPE/Plans.inc",
 #include "Plans.inc"
 };
@@ -79,9 +77,9 @@ constexpr GoldenText kPlans{
 
 TEST(MultiRoPEPlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
   uint32_t wholes = 0;
-  for (const Case& rope : rope::drawnCases(rope::kDraws)) {
+  for (const MultiRoPECase& rope : rope::drawnCases(rope::kDraws)) {
     const Context context(rope.name);
-    const MultiRoPE op = planOp(rope);
+    const MultiRoPE op = planRotation(rope);
     const auto bytes = [](const Tensor& tensor) { return std::vector<std::byte>(tensor.byteCount()); };
     MultiRoPEContents before{.queries = bytes(op.queries.tensor)};
     if (op.keys) before.keys = bytes(op.keys->tensor);
@@ -113,8 +111,8 @@ TEST(MultiRoPEPlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
 // constants both ways.
 TEST(MultiRoPEPlan, CasesReachEveryKernel) {
   std::map<std::string, int> reached;
-  for (const Case& rope : rope::drawnCases(rope::kDraws)) {
-    for (const Dispatch& dispatch : REQUIRE(plan(planOp(rope))).dispatches) {
+  for (const MultiRoPECase& rope : rope::drawnCases(rope::kDraws)) {
+    for (const Dispatch& dispatch : REQUIRE(plan(planRotation(rope))).dispatches) {
       for (const FunctionConstant& constant : dispatch.kernel.constants) {
         ++reached[fmt::format("{} {}: {}", dispatch.kernel.function, constant.index, constant.bits)];
       }
@@ -151,21 +149,21 @@ TEST(MultiRoPEPlan, CasesReachEveryKernel) {
 // One radian is 0.159154943091895335768... turns.
 TEST(MultiRoPEPlan, FrequenciesAreFractionsOfATurnWithTheirAxis) {
   MultiRoPE op{.queries = f16(1, 6), .rotary = {.base = 1}};
-  EXPECT_EQ(boundFrequencies(onlyDispatch(op)).size(), 3u);
-  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[2].high, 0x28be60dbu);
+  EXPECT_EQ(boundFrequencies(rotaryDispatch(op)).size(), 3u);
+  EXPECT_EQ(boundFrequencies(rotaryDispatch(op))[2].high, 0x28be60dbu);
   // Double has 53 bits, of which the last 11 or so are not there.
-  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[2].low >> 12, 0x9391054au >> 12);
+  EXPECT_EQ(boundFrequencies(rotaryDispatch(op))[2].low >> 12, 0x9391054au >> 12);
   op.rotary = {.layout = RotaryLayout::mrope, .sections = {0, 1, 1, 1}, .base = 1};
-  const auto axes = boundFrequencies(onlyDispatch(op));
+  const auto axes = boundFrequencies(rotaryDispatch(op));
   EXPECT_EQ(axes[0].low & 3, 1u);
   EXPECT_EQ(axes[1].low & 3, 2u);
   EXPECT_EQ(axes[2].low & 3, 3u);
   // Whole turns do not matter: seven radians are 1.114 turns.
   op.rotary = {.base = 1, .scale = 7};
-  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[0].high, static_cast<uint32_t>((7 / 6.283185307179586 - 1) * 0x1p32));
+  EXPECT_EQ(boundFrequencies(rotaryDispatch(op))[0].high, static_cast<uint32_t>((7 / 6.283185307179586 - 1) * 0x1p32));
   op.rotary = {.base = 1, .frequencyFactors = {INFINITY, 1, 1}};
-  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[0].high, 0u);
-  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[0].low, 0u);
+  EXPECT_EQ(boundFrequencies(rotaryDispatch(op))[0].high, 0u);
+  EXPECT_EQ(boundFrequencies(rotaryDispatch(op))[0].low, 0u);
 }
 
 // Four pairs a thread where alignment allows; heads share a thread where there are many tokens; keys that are unlike
@@ -214,7 +212,7 @@ TEST(MultiRoPEPlan, PlansMatchTheGoldenOnes) {
   };
   std::vector<std::string> lines;
   for (const auto& [name, op] : cases) lines.push_back(planLine(name, REQUIRE(plan(op))));
-  expectGolden(kPlans, lines);
+  expectGolden(kRotaryPlans, lines);
   EXPECT_EQ(REQUIRE(plan(MultiRoPE{.queries = f16(32, 128), .keys = f16(8, 128)})).text(),
             "MultiRoPE: 1 dispatch\n"
             "  multiRoPE_f16_f16 {hasKeys, isVectorized}: 16 x 40 x 1 threads, "

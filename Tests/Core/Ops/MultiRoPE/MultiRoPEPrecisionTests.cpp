@@ -55,8 +55,8 @@ std::vector<float> floatsOf(const std::vector<std::byte>& bytes) {
 }
 
 // One head and one token for each position, given as a u32 tensor.
-MultiRoPERun turned(const std::shared_ptr<Device>& device, const RotaryEmbedding& rotary, uint64_t headDim,
-                    const std::vector<uint32_t>& positions, const std::vector<float>& queries) {
+MultiRoPERun rotatedBy(const std::shared_ptr<Device>& device, const RotaryEmbedding& rotary, uint64_t headDim,
+                       const std::vector<uint32_t>& positions, const std::vector<float>& queries) {
   Seeded random;
   MultiRoPERun opRun(device,
                      {.name = "precision",
@@ -79,7 +79,7 @@ void expectRotations(std::string_view name, const std::shared_ptr<Device>& devic
                      const std::vector<uint32_t>& positions) {
   std::vector<float> queries(2 * positions.size());
   for (size_t token = 0; token < positions.size(); ++token) queries[2 * token] = 1;
-  const MultiRoPERun opRun = turned(device, rotary, 2, positions, queries);
+  const MultiRoPERun opRun = rotatedBy(device, rotary, 2, positions, queries);
   const double largest = errorsOf(floatsOf(opRun.now("rotated queries")), opRun.expected().queries).largest;
   if (largest <= 0x1p-23) return;
   fail(__FILE__, __LINE__, fmt::format("{}: largest error {:.3g}, allowed {:.3g}", name, largest, 0x1p-23));
@@ -105,7 +105,7 @@ void expectPrecision(const std::shared_ptr<Device>& device, double base, Table& 
       queries.push_back(static_cast<float>(random.below(1 << 24)) * 0x1p-23f - 1);
     }
   }
-  const MultiRoPERun opRun = turned(device, {.base = base}, kHeadDim, positions, queries);
+  const MultiRoPERun opRun = rotatedBy(device, {.base = base}, kHeadDim, positions, queries);
   const auto got = floatsOf(opRun.now("rotated queries"));
   const auto exact = opRun.expected().queries;
   for (size_t token = 0; token < positions.size(); ++token) {

@@ -11,8 +11,6 @@ namespace mnk::test {
 
 namespace {
 
-using Case = MultiRoPECase;
-
 // Every pattern of a 16-bit float that is not a normal number, some of those that are, and the like in f32.
 std::vector<uint64_t> unusualPatterns(DType dtype) {
   std::vector<uint64_t> patterns;
@@ -42,15 +40,15 @@ TEST(MultiRoPE, KeptElementsKeepTheirBits) {
       for (uint64_t shift : {0, 1}) {
         auto patterns = unusualPatterns(dtype);
         while (patterns.size() % 8 != 0) patterns.push_back(0);
-        Case rope{.name = fmt::format("{} shifted by {}", name(dtype), shift),
-                  .from = dtype,
-                  .into = dtype,
-                  .placing = RopePlacing::apart,
-                  .fromShift = shift,
-                  .tokens = 1,
-                  .heads = 1,
-                  .keyHeads = 0,
-                  .headDim = patterns.size()};
+        MultiRoPECase rope{.name = fmt::format("{} shifted by {}", name(dtype), shift),
+                           .from = dtype,
+                           .into = dtype,
+                           .placing = RopePlacing::apart,
+                           .fromShift = shift,
+                           .tokens = 1,
+                           .heads = 1,
+                           .keyHeads = 0,
+                           .headDim = patterns.size()};
         rope.rotary.ropeDim = 8;
         Seeded random;
         MultiRoPERun opRun(device, rope, random);

@@ -10,66 +10,68 @@ namespace mnk::test {
 
 namespace {
 
-using Op = RotaryCheck;
-
 template <typename... Sections>
-void setSections(Op& op, RotaryLayout layout, Sections... sections) {
+void setSections(RotaryCheck& op, RotaryLayout layout, Sections... sections) {
   op.rotary.layout = layout;
   op.rotary.sections = {static_cast<uint32_t>(sections)...};
 }
 
-void useAxis3(Op& op) {
+void useAxis3(RotaryCheck& op) {
   op.rotary.otherAxis = RotaryOtherAxis::axis3;
 }
 
-const Break<Op> kBroken[] = {
-    [](Op& op) { op.rotary.layout = static_cast<RotaryLayout>(3); },
-    [](Op& op) { op.rotary.pairing = static_cast<RotaryPairing>(3); },
-    [](Op& op) { op.rotary.otherAxis = static_cast<RotaryOtherAxis>(2); },
-    [](Op& op) { op.rotary.ropeDim = 0; },
-    [](Op& op) { op.rotary.ropeDim = 7; },
-    [](Op& op) { op.rotary.ropeDim = 18; },
-    [](Op& op) { op.headDim = 2048; },
-    [](Op& op) { op.rotary.base = 0; },
-    [](Op& op) { op.rotary.base = -2; },
-    [](Op& op) { op.rotary.base = INFINITY; },
-    [](Op& op) { op.rotary.base = NAN; },
-    [](Op& op) { op.rotary.scale = 0; },
-    [](Op& op) { op.rotary.scale = NAN; },
-    [](Op& op) { setSections(op, {}, 0, 0, 8, 0); },
-    [](Op& op) { op.rotary.layout = RotaryLayout::mrope; },
-    [](Op& op) { setSections(op, RotaryLayout::vision, 0, 0, 4, 4); },
-    [](Op& op) { setSections(op, RotaryLayout::vision, 2, 2, 0, 0), op.rotary.ropeDim = 8; },
-    [](Op& op) { setSections(op, RotaryLayout::vision, 4, 3, 1, 0); },
-    [](Op& op) { setSections(op, RotaryLayout::vision, UINT32_MAX, 9, 0, 0); },
-    [](Op& op) { op.rotary.frequencyFactors.assign(16, 1); },
-    [](Op& op) { op.rotary.frequencyFactors = {1, 1, 1, 1, 1, 1, 1, 0}; },
-    [](Op& op) { op.rotary.frequencyFactors = {1, NAN, 1, 1, 1, 1, 1, 1}; },
-    [](Op& op) { setSections(op, RotaryLayout::vision, 4, 4, 0, 0), op.rotary.yarn = YaRN{.originalContext = 4096}; },
-    [](Op& op) { op.rotary.yarn = YaRN{}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = NAN}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = -1}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = 1.5f}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 0}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = INFINITY}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaSlow = -1}; },
-    [](Op& op) { op.rotary.base = 1, op.rotary.yarn = YaRN{.originalContext = 9}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 1, .betaSlow = 32}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 2, .betaSlow = 2}; },
-    [](Op& op) { op.rotary.scale = 4, op.rotary.yarn = YaRN{.originalContext = 9}; },
-    [](Op& op) { op.rotary.scale = 1.5, op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = 0.25f}; },
-    [](Op& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 1e-45f}; },
-    [](Op& op) {
+const Break<RotaryCheck> kBrokenEmbeddings[] = {
+    [](RotaryCheck& op) { op.rotary.layout = static_cast<RotaryLayout>(3); },
+    [](RotaryCheck& op) { op.rotary.pairing = static_cast<RotaryPairing>(3); },
+    [](RotaryCheck& op) { op.rotary.otherAxis = static_cast<RotaryOtherAxis>(2); },
+    [](RotaryCheck& op) { op.rotary.ropeDim = 0; },
+    [](RotaryCheck& op) { op.rotary.ropeDim = 7; },
+    [](RotaryCheck& op) { op.rotary.ropeDim = 18; },
+    [](RotaryCheck& op) { op.headDim = 2048; },
+    [](RotaryCheck& op) { op.rotary.base = 0; },
+    [](RotaryCheck& op) { op.rotary.base = -2; },
+    [](RotaryCheck& op) { op.rotary.base = INFINITY; },
+    [](RotaryCheck& op) { op.rotary.base = NAN; },
+    [](RotaryCheck& op) { op.rotary.scale = 0; },
+    [](RotaryCheck& op) { op.rotary.scale = NAN; },
+    [](RotaryCheck& op) { setSections(op, {}, 0, 0, 8, 0); },
+    [](RotaryCheck& op) { op.rotary.layout = RotaryLayout::mrope; },
+    [](RotaryCheck& op) { setSections(op, RotaryLayout::vision, 0, 0, 4, 4); },
+    [](RotaryCheck& op) { setSections(op, RotaryLayout::vision, 2, 2, 0, 0), op.rotary.ropeDim = 8; },
+    [](RotaryCheck& op) { setSections(op, RotaryLayout::vision, 4, 3, 1, 0); },
+    [](RotaryCheck& op) { setSections(op, RotaryLayout::vision, UINT32_MAX, 9, 0, 0); },
+    [](RotaryCheck& op) { op.rotary.frequencyFactors.assign(16, 1); },
+    [](RotaryCheck& op) { op.rotary.frequencyFactors = {1, 1, 1, 1, 1, 1, 1, 0}; },
+    [](RotaryCheck& op) { op.rotary.frequencyFactors = {1, NAN, 1, 1, 1, 1, 1, 1}; },
+    [](RotaryCheck& op) {
+      setSections(op, RotaryLayout::vision, 4, 4, 0, 0), op.rotary.yarn = YaRN{.originalContext = 4096};
+    },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = NAN}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = -1}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = 1.5f}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 0}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = INFINITY}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaSlow = -1}; },
+    [](RotaryCheck& op) { op.rotary.base = 1, op.rotary.yarn = YaRN{.originalContext = 9}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 1, .betaSlow = 32}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 2, .betaSlow = 2}; },
+    [](RotaryCheck& op) { op.rotary.scale = 4, op.rotary.yarn = YaRN{.originalContext = 9}; },
+    [](RotaryCheck& op) {
+      op.rotary.scale = 1.5, op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = 0.25f};
+    },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 1e-45f}; },
+    [](RotaryCheck& op) {
       op.rotary.scale = std::exp(-10.0), op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 2e38f};
     },
-    [](Op& op) { op.rotary.scale = 100000; },
-    [](Op& op) { op.rotary.scale = 1e300, op.rotary.frequencyFactors.assign(8, 1e-30f); },
-    [](Op& op) { op.axes = 3, op.axesDiffer = true; },
-    [](Op& op) { setSections(op, RotaryLayout::mrope, 2, 3, 3, 0), op.axes = 2; },
-    [](Op& op) { setSections(op, RotaryLayout::imrope, 4, 2, 2, 0), useAxis3(op), op.axes = 3; },
+    [](RotaryCheck& op) { op.rotary.scale = 100000; },
+    [](RotaryCheck& op) { op.rotary.scale = 1e300, op.rotary.frequencyFactors.assign(8, 1e-30f); },
+    [](RotaryCheck& op) { op.axes = 3, op.axesDiffer = true; },
+    [](RotaryCheck& op) { setSections(op, RotaryLayout::mrope, 2, 3, 3, 0), op.axes = 2; },
+    [](RotaryCheck& op) { setSections(op, RotaryLayout::imrope, 4, 2, 2, 0), useAxis3(op), op.axes = 3; },
 };
 
-constexpr GoldenText kGolden{
+constexpr GoldenText kEmbeddingErrors{
     "Ops/MultiRoPE/RotaryRules.inc",
 #include "RotaryRules.inc"
 };
@@ -78,9 +80,9 @@ constexpr GoldenText kGolden{
 
 TEST(RotaryRules, EachHasItsError) {
   ErrorLines errors;
-  expectRules<Op>(errors, rotaryRules(), "Rotary", {.rotary = {}, .headDim = 16, .axes = 1}, kBroken,
-                  [](const Op& op) { return checkRules(rotaryRules(), op, "Rotary"); });
-  expectGolden(kGolden, errors.lines());
+  expectRules<RotaryCheck>(errors, rotaryRules(), "Rotary", {.rotary = {}, .headDim = 16, .axes = 1}, kBrokenEmbeddings,
+                           [](const RotaryCheck& op) { return checkRules(rotaryRules(), op, "Rotary"); });
+  expectGolden(kEmbeddingErrors, errors.lines());
 }
 
 TEST(RotaryRules, WhatModelsShipIsSound) {

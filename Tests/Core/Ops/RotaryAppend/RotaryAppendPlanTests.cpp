@@ -12,18 +12,18 @@ namespace mnk::test {
 
 namespace {
 
-constexpr uint64_t kTokens = 3, kQueryHeads = 4, kHeads = 2, kDim = 64;
+constexpr uint64_t kAppended = 3, kQueryHeads = 4, kHeads = 2, kDim = 64;
 
 MultiRoPE rotation(RotaryPositions positions = 5) {
-  return {.queries = f16(kTokens, kQueryHeads, kDim),
-          .keys = HeadsView(f16(kTokens, kHeads, kDim)),
+  return {.queries = f16(kAppended, kQueryHeads, kDim),
+          .keys = HeadsView(f16(kAppended, kHeads, kDim)),
           .positions = std::move(positions)};
 }
 
-RotaryAppend dense(const MultiRoPE& rotation) {
+RotaryAppend denseAppend(const MultiRoPE& rotation) {
   return {.rotation = rotation,
           .append = KVCacheWrite{.keys = *rotation.keys,
-                                 .values = HeadsView(f16(kTokens, kHeads, kDim)),
+                                 .values = HeadsView(f16(kAppended, kHeads, kDim)),
                                  .into = {.keys = f32(kHeads, 8, kDim), .values = f32(kHeads, 8, kDim)}}};
 }
 
@@ -34,13 +34,13 @@ QuantizedKVPlane plane() {
 }
 
 RotaryAppend quantized(const MultiRoPE& rotation) {
-  RotaryAppend op = dense(rotation);
+  RotaryAppend op = denseAppend(rotation);
   const auto& write = std::get<KVCacheWrite>(op.append);
   op.append = KVCacheQuantize{.keys = write.keys, .values = write.values, .into = {.keys = plane(), .values = plane()}};
   return op;
 }
 
-constexpr GoldenText kPlans{
+constexpr GoldenText kRotaryAppendPlans{
     "Ops/RotaryAppend/Plans.inc",
 #include "Plans.inc"
 };
@@ -52,22 +52,23 @@ constexpr GoldenText kPlans{
 TEST(RotaryAppendPlan, PlansMatchTheGoldenOnes) {
   MultiRoPE chunk = rotation(RotaryPositions(i32(2, 10)));
   chunk.rotary = {.layout = RotaryLayout::mrope, .sections = {16, 16, 0, 0}};
-  RotaryAppend denseChunk = dense(chunk), quantizedChunk = quantized(chunk);
+  RotaryAppend denseChunk = denseAppend(chunk), quantizedChunk = quantized(chunk);
   denseChunk.firstToken = quantizedChunk.firstToken = 6;
-  const Tensor queries = f16(kTokens, kQueryHeads, kDim);
+  const Tensor queries = f16(kAppended, kQueryHeads, kDim);
   FlashDecode attend{.queries = queries,
                      .over = KVCacheView{.keys = f16(kHeads, 8, kDim), .values = f16(kHeads, 8, kDim)},
                      .sequences = {{.sequence = 0, .length = 8}},
-                     .results = {.into = f16(kTokens, kQueryHeads, kDim)},
+                     .results = {.into = f16(kAppended, kQueryHeads, kDim)},
                      .options = {.splits = 2, .merge = FlashDecodeMerge::separate}};
   const uint64_t bytes = rotatedQueryBytes(queries);
-  std::vector<std::string> lines{
-      planLine("dense", REQUIRE(plan(dense(rotation())))), planLine("quantized", REQUIRE(plan(quantized(rotation())))),
-      planLine("dense chunk", REQUIRE(plan(denseChunk))), planLine("quantized chunk", REQUIRE(plan(quantizedChunk))),
-      planLine("splits", REQUIRE(plan(attend, ScratchQueries{.bytes = bytes}, nullptr)))};
+  std::vector<std::string> lines{planLine("dense", REQUIRE(plan(denseAppend(rotation())))),
+                                 planLine("quantized", REQUIRE(plan(quantized(rotation())))),
+                                 planLine("dense chunk", REQUIRE(plan(denseChunk))),
+                                 planLine("quantized chunk", REQUIRE(plan(quantizedChunk))),
+                                 planLine("splits", REQUIRE(plan(attend, ScratchQueries{.bytes = bytes}, nullptr)))};
   attend.options.splits = 1;
   lines.push_back(planLine("whole", REQUIRE(plan(attend, ScratchQueries{.offset = 512, .bytes = 2 * bytes}, nullptr))));
-  expectGolden(kPlans, lines);
+  expectGolden(kRotaryAppendPlans, lines);
 }
 
 // A plain KVCacheQuantize is made of the same kernel, with as many constants, all of a rotation's false.
