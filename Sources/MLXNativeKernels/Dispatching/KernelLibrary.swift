@@ -6,7 +6,7 @@
 ///
 /// The source is Metal Shading Language with five macros for what only a Metal compiler parses; they need no include:
 /// `export_kernel(f)` or `instantiate_kernel("name", f, type…)` for each kernel that can be dispatched,
-/// `pipeline_constant(type, name, index)` for a function constant, `threadgroup_array(type, name, count)` for storage
+/// `pipeline_constant(type, name, index);` for a function constant, `threadgroup_array(type, name, count)` for storage
 /// in a kernel and `[[threadgroup_memory(n)]]` for a parameter.
 ///
 /// A device compiles a source or a file once and keeps it until ``KernelDevice/clearKernels()``.

@@ -133,9 +133,9 @@ public struct AttentionOptions: Sendable {
     private func splitCount(op: String) throws(KernelError) -> UInt32 {
         guard case .exactly(let count) = splits else { return 0 }
         // The C API reads 0 as a missing number.
-        guard count != 0 else {
+        guard count > 0 else {
             throw .invalid(
-                op: op, what: "the number of splits is out of range", got: "exactly 0", expected: "1 to 1024",
+                op: op, what: "the number of splits is out of range", got: "exactly \(count)", expected: "1 to 1024",
                 fix: "Use .automatic, or .exactly(1) for one dispatch.")
         }
         return try UInt32(count, "the number of splits", op: op)
