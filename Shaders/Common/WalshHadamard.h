@@ -100,7 +100,7 @@ inline float withoutPowerOfTwo(float x) {
 // sqrt(length). The power of two in `inverseRoot` is applied first, so that no intermediate sum exceeds the norm of the
 // vector. The rest is applied last.
 template <ushort Chunks>
-inline void turned(thread float4* x, uint length, uint lanes, uint lane, float inverseRoot) {
+inline void hadamardRotate(thread float4* x, uint length, uint lanes, uint lane, float inverseRoot) {
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= powerOfTwoIn(inverseRoot);

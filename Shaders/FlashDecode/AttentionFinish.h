@@ -91,7 +91,7 @@ MNK_SHARED void finishRow(
     row.x[i] *= factor;
   }
   if (kvHasQuantizedValues && !kvIsUnrotated) {
-    turned<Chunks>(row.x, kvValueDim, lanesOf(kvValueDim, Chunks), lane, p.inverseRoot);
+    hadamardRotate<Chunks>(row.x, kvValueDim, lanesOf(kvValueDim, Chunks), lane, p.inverseRoot);
     if (first < p.headDim) {
       const uint head = uint(index % p.heads);
       const ulong headBase = ulong(head / (p.heads / p.kvHeads)) * p.headDim + first;

@@ -270,7 +270,7 @@ MNK_SHARED float rotatePart(
       x[i] = flipped(x[i], codecSigns(headDim, first + 4u * i));
     }
   }
-  turned<Chunks>(x, headDim, lanes, lane, inverseRoot);
+  hadamardRotate<Chunks>(x, headDim, lanes, lane, inverseRoot);
   return bias;
 }
 

@@ -48,7 +48,7 @@ kernel void hadamard(
       x[i] = hadamardSigned(x[i], p, first + 4u * i);
     }
   }
-  turned<Chunks>(x, p.length, p.lanes, lane, p.inverseRoot);
+  hadamardRotate<Chunks>(x, p.length, p.lanes, lane, p.inverseRoot);
   if (p.isInverse != 0u && hasElements) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {

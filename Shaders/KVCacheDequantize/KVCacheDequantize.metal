@@ -97,7 +97,7 @@ kernel void kvCacheDequantize(
   }
   const bool isRestored = vector.isCoded && p.isOriginal != 0u && !kvIsUnrotated;
   if (isRestored) {
-    turned<Chunks>(x, plane.headDim, plane.lanes, lane, plane.inverseRoot);
+    hadamardRotate<Chunks>(x, plane.headDim, plane.lanes, lane, plane.inverseRoot);
   }
   if (isRead && isRestored) {
     restoreElements<Chunks>(x, vector, keyMeans, valueMeans, channelScales);

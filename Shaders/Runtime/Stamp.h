@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_454bc5bc45e14fb3"
+#define MNK_SHADER_STAMP "mnkStamp_0438a7bf5ca8cb3b"

@@ -320,6 +320,7 @@ final class FlashDecodeTests: AttentionTestCase {
         refused(op: "AttentionCache", got: "-1", sequence: -1)
         refused(op: "AttentionCache", what: "window is out of range", AttentionOptions(window: -3))
         refused(op: "AttentionCache", what: "splits", got: "exactly 0", AttentionOptions(splits: .exactly(0)))
+        refused(op: "AttentionCache", what: "splits", got: "exactly -1", AttentionOptions(splits: .exactly(-1)))
         refused(what: "splits", got: "2000", AttentionOptions(splits: .exactly(2000)))
         refused(what: "scale", got: "-1", AttentionOptions(scale: -1))
         refused(what: "softcap", got: "-2", AttentionOptions(softcap: -2))

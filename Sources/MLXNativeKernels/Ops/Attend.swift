@@ -22,7 +22,7 @@ extension KernelEncoder {
     /// what the ring holds up to its own position. Several rows in one step then see less than the same rows one at a
     /// time, because all of their keys are stored before the first attends;
     /// ``appendAndAttend(queries:keys:values:rotary:over:into:_:sequence:logSumExp:)`` gives the results of one at a
-    /// time.
+    /// time. Attention that is not causal sees all that the ring still holds, with any number of rows.
     ///
     /// - Parameters:
     ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.

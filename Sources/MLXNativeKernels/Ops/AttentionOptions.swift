@@ -132,7 +132,7 @@ public struct AttentionOptions: Sendable {
 
     private func splitCount(op: String) throws(KernelError) -> UInt32 {
         guard case .exactly(let count) = splits else { return 0 }
-        // The C API reads 0 as a missing number.
+        // The C API reads 0 as a missing number and takes no negative ones.
         guard count > 0 else {
             throw .invalid(
                 op: op, what: "the number of splits is out of range", got: "exactly \(count)", expected: "1 to 1024",

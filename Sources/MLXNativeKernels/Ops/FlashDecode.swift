@@ -41,7 +41,7 @@ public struct AttendedSequence: Sendable, Hashable {
 ///     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
 ///
 /// ``AttentionOptions`` says what scores are. A row that sees no key is zero. What is not visible to a row is not read
-/// for it. Caches may be dense or quantized; queries are turned to the domain of codes, and results back, inside.
+/// for it. Caches may be dense or quantized; queries are rotated into the domain of codes, and results back, inside.
 ///
 /// ```swift
 /// let attend = FlashDecode(q, over: view, length: 13, into: out, .init(scale: 0.125, window: 1024))

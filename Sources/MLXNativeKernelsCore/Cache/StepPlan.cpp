@@ -97,13 +97,13 @@ struct MadeBy {
 // The append, the attention, or both, as one repeated op.
 class RepeatedStep final : public RepeatedOp {
  public:
-  // `fresh` plans all of it, and checks every rule.
+  // `planWhole` plans all of it, and checks every rule.
   RepeatedStep(const ResolvedStep& step, RepeatedOp* stored, RepeatedOp* attention,
-               const std::function<Result<Plan>()>& fresh)
-      : step_(step), stored_(stored), attention_(attention), fresh_(fresh) {}
+               const std::function<Result<Plan>()>& planWhole)
+      : step_(step), stored_(stored), attention_(attention), planWhole_(planWhole) {}
 
   std::string_view name() const override { return step_.call(); }
-  Result<Plan> plan(Device*) const override { return fresh_(); }
+  Result<Plan> plan(Device*) const override { return planWhole_(); }
   bool describe(OpForm& form) const override {
     form.add(step_.call());
     // The attention of a list has no entries without rows, and results of another shape.
@@ -136,7 +136,7 @@ class RepeatedStep final : public RepeatedOp {
   const ResolvedStep& step_;
   RepeatedOp* stored_;
   RepeatedOp* attention_;
-  const std::function<Result<Plan>()>& fresh_;
+  const std::function<Result<Plan>()>& planWhole_;
 };
 
 // The positions of a step whose rows are stored at once, in the order in which RepeatedStep adds them.
@@ -196,13 +196,13 @@ struct AttentionCache::State::StepOps {
     return whole;
   }
 
-  // Patches the plan of an earlier step, or else encodes what `fresh` plans.
+  // Patches the plan of an earlier step, or else encodes what `planWhole` plans.
   Result<void> encode(CommandEncoder& encoder, const ResolvedStep& step,
-                      const std::function<Result<Plan>()>& fresh) const {
+                      const std::function<Result<Plan>()>& planWhole) const {
     std::optional<RepeatedAttention> attending;
     if (attention) attending.emplace(*attention, rotatedQueries());
     const auto repeat = [&](RepeatedOp* stored) {
-      RepeatedStep repeated(step, stored, attending ? &*attending : nullptr, fresh);
+      RepeatedStep repeated(step, stored, attending ? &*attending : nullptr, planWhole);
       return encoder.repeat(repeated);
     };
     if (!append) return repeat(nullptr);
@@ -369,14 +369,14 @@ Result<Plan> AttentionCache::State::plan(const std::shared_ptr<Device>& device, 
 
 Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const ResolvedStep& step) const {
   if (step.entries.empty()) return encoder.encode(Plan{.op = std::string(step.call()), .dispatches = {}});
-  const auto fresh = [&] { return plan(encoder.device(), step); };
+  const auto planWhole = [&] { return plan(encoder.device(), step); };
   if (const auto lost = lostRows(step)) {
-    MNK_TRY(fresh());  // its rules come first
+    MNK_TRY(planWhole());  // its rules come first
     return *lost;
   }
   const bool isInRange =
       std::ranges::all_of(step.entries, [](const auto& each) { return each.after.next < kMaxKVExtent; });
-  if (!isInRange || !isAtOnce(step)) return encoder.encode(fresh());
+  if (!isInRange || !isAtOnce(step)) return encoder.encode(planWhole());
   if (encoder.isRepeating()) {
     MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step, storage.view())));
     if (isRecorded) return {};
@@ -385,7 +385,7 @@ Result<void> AttentionCache::State::encode(CommandEncoder& encoder, const Resolv
   StepOps ops;
   const bool isRepeatable =
       makeOps(ops, step, step.whole()) && ops.furtherAppends.empty() && ops.attention.has_value() == step.attends();
-  return isRepeatable ? ops.encode(encoder, step, std::cref(fresh)) : encoder.encode(fresh());
+  return isRepeatable ? ops.encode(encoder, step, std::cref(planWhole)) : encoder.encode(planWhole());
 }
 
 }  // namespace mnk

@@ -57,9 +57,9 @@ struct CommandEncoder::Impl {
   };
   std::vector<Ready> ready;
   std::vector<BoundMemory> memory;
-  std::vector<PatchedPlan> placed;  // recent plans of repeated ops
-  size_t nextPlaced = 0;            // index of the next one to replace
-  uint64_t timesCleared = 0;        // value of PlanCache::timesCleared when `placed` was filled
+  std::vector<PatchedPlan> patched;  // recent plans of repeated ops
+  size_t nextPatched = 0;            // index of the next one to replace
+  uint64_t timesCleared = 0;         // value of PlanCache::timesCleared when `patched` was filled
   bool isCommitted = false;
   bool hasFixedPositions = false;
   bool hasAppend = false;
@@ -90,11 +90,11 @@ struct CommandEncoder::Impl {
   Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
   template <typename IsForm>
-  const PatchedPlan* placedAt(const OpPositions& positions, IsForm isForm);
-  const PatchedPlan& place(const RepeatedOp& op, std::shared_ptr<const CachedPlan> form,
+  const PatchedPlan* patchedAt(const OpPositions& positions, IsForm isForm);
+  const PatchedPlan& patch(const RepeatedOp& op, std::shared_ptr<const CachedPlan> form,
                            std::shared_ptr<const CachedPlan> plan, const OpPositions& positions);
   template <typename MemoryOf>
-  Result<void> recordPlaced(const PatchedPlan& placed, MemoryOf memoryOf);
+  Result<void> recordPatched(const PatchedPlan& patched, MemoryOf memoryOf);
   void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
             std::vector<std::shared_ptr<const CountedDispatch>> encoded, uint64_t timesCleared);
   Result<void> recordReady();

@@ -7,7 +7,7 @@ namespace mnk {
 namespace {
 
 // Whether any row of `rows` overlaps [begin, end).
-bool meetsRange(const Region& rows, uint64_t begin, uint64_t end) {
+bool overlapsRange(const Region& rows, uint64_t begin, uint64_t end) {
   if (rows.rowStride == 0 || end <= rows.offset) return begin < rows.offset + rows.rowBytes && rows.offset < end;
   // Rows before this index end at or before `begin`.
   const uint64_t first =
@@ -16,10 +16,10 @@ bool meetsRange(const Region& rows, uint64_t begin, uint64_t end) {
 }
 
 // Both regions have the same stride, so only the distance between their rows matters.
-bool sameStrideMeets(const Region& a, const Region& b) {
+bool overlapAtSameStride(const Region& a, const Region& b) {
   const auto stride = static_cast<__int128>(a.rowStride);
   const __int128 distance = static_cast<__int128>(b.offset) - static_cast<__int128>(a.offset);
-  // Row i of a meets row j of b when distance - a.rowBytes < (i - j) * stride < distance + b.rowBytes.
+  // Row i of a overlaps row j of b when distance - a.rowBytes < (i - j) * stride < distance + b.rowBytes.
   const auto floorDivide = [](__int128 x, __int128 y) { return x / y - (x % y < 0 ? 1 : 0); };
   const __int128 low = floorDivide(distance - static_cast<__int128>(a.rowBytes), stride) + 1;
   const __int128 high = -floorDivide(-(distance + static_cast<__int128>(b.rowBytes)), stride) - 1;
@@ -31,9 +31,9 @@ bool sameStrideMeets(const Region& a, const Region& b) {
 bool overlap(const Region& a, const Region& b) {
   if (isEmpty(a) || isEmpty(b)) return false;
   if (a.end() <= b.offset || b.end() <= a.offset) return false;
-  if (a.rows == 1) return meetsRange(b, a.offset, a.offset + a.rowBytes);
-  if (b.rows == 1) return meetsRange(a, b.offset, b.offset + b.rowBytes);
-  if (a.rowStride == b.rowStride && a.rowStride != 0) return sameStrideMeets(a, b);
+  if (a.rows == 1) return overlapsRange(b, a.offset, a.offset + a.rowBytes);
+  if (b.rows == 1) return overlapsRange(a, b.offset, b.offset + b.rowBytes);
+  if (a.rowStride == b.rowStride && a.rowStride != 0) return overlapAtSameStride(a, b);
   return true;
 }
 
@@ -82,28 +82,28 @@ void TouchedIndex::add(const Touched& touched) {
     (touched.isWrite ? fewWrites_ : fewReads_).push_back({region.offset, region.end(), touched.space, region});
     return;
   }
-  for (const Few& each : fewReads_) spaces_[each.space].reads.add(each.region);
-  for (const Few& each : fewWrites_) spaces_[each.space].writes.add(each.region);
+  for (const IndexedTouch& each : fewReads_) spaces_[each.space].reads.add(each.region);
+  for (const IndexedTouch& each : fewWrites_) spaces_[each.space].writes.add(each.region);
   Space& space = spaces_[touched.space];
   (touched.isWrite ? space.writes : space.reads).add(region);
   fewReads_.clear();
   fewWrites_.clear();
 }
 
-bool TouchedIndex::meetsAny(const std::vector<Few>& few, const Few& next) {
-  return std::any_of(few.begin(), few.end(), [&](const Few& each) {
+bool TouchedIndex::overlapsAny(const std::vector<IndexedTouch>& few, const IndexedTouch& next) {
+  return std::any_of(few.begin(), few.end(), [&](const IndexedTouch& each) {
     return each.begin < next.end && next.begin < each.end && each.space == next.space &&
            overlap(each.region, next.region);
   });
 }
 
 bool TouchedIndex::conflicts(const Touched& next) const {
-  const Few few{next.region.offset, next.region.end(), next.space, next.region};
-  if (meetsAny(fewWrites_, few) || (next.isWrite && meetsAny(fewReads_, few))) return true;
+  const IndexedTouch touch{next.region.offset, next.region.end(), next.space, next.region};
+  if (overlapsAny(fewWrites_, touch) || (next.isWrite && overlapsAny(fewReads_, touch))) return true;
   if (spaces_.empty()) return false;
   const auto space = spaces_.find(next.space);
   if (space == spaces_.end()) return false;
-  return space->second.writes.meets(next.region) || (next.isWrite && space->second.reads.meets(next.region));
+  return space->second.writes.overlaps(next.region) || (next.isWrite && space->second.reads.overlaps(next.region));
 }
 
 bool TouchedIndex::conflicts(std::span<const Touched> accesses) const {

@@ -64,14 +64,14 @@ class TouchedIndex {
   struct Space {
     RegionSet reads, writes;
   };
-  struct Few {
+  struct IndexedTouch {
     uint64_t begin, end;  // of the region
     const void* space;
     Region region;
   };
-  static bool meetsAny(const std::vector<Few>& few, const Few& next);
+  static bool overlapsAny(const std::vector<IndexedTouch>& few, const IndexedTouch& next);
 
-  std::vector<Few> fewReads_, fewWrites_;
+  std::vector<IndexedTouch> fewReads_, fewWrites_;
   std::map<const void*, Space> spaces_;
 };
 

@@ -20,7 +20,7 @@ Touched plain(const MemoryRange& range) {
           .isWhole = true};
 }
 
-bool meet(const Touched& a, const Touched& b) {
+bool shareBytes(const Touched& a, const Touched& b) {
   return a.space == b.space && overlap(a.region, b.region);
 }
 
@@ -38,7 +38,7 @@ Touched asRead(Touched touched) {
 void removeWritten(std::map<const void*, IntervalSet>& missing, const Touched& written) {
   const auto space = missing.find(written.space);
   if (space == missing.end() || !written.isWhole || hasManyRows(written)) return;
-  if (!meetsAny(space->second, written.region)) return;
+  if (!overlapsAny(space->second, written.region)) return;
   forEachRange(written.region, 0, UINT64_MAX, [&](uint64_t begin, uint64_t end) { space->second.remove(begin, end); });
 }
 
@@ -56,7 +56,7 @@ bool MemoryTracker::isInOpenStep(const Touched& bytes) const {
   for (const OpenStep* step = open_; step; step = step->next_) {
     const std::span recorded(step->first_, step->count_.load(std::memory_order_acquire));
     const bool isUsed = std::any_of(recorded.begin(), recorded.end(), [&](const Touched& each) {
-      return !each.isScratch && (each.isWrite || bytes.isWrite) && meet(each, bytes);
+      return !each.isScratch && (each.isWrite || bytes.isWrite) && shareBytes(each, bytes);
     });
     if (isUsed) return true;
   }
@@ -70,7 +70,7 @@ Result<void> MemoryTracker::checkOrder(std::span<const Touched> touched, const O
     for (const Touched& open : std::span(step->first_, step->count_.load(std::memory_order_acquire))) {
       if (open.isScratch || open.isOrdered) continue;
       const bool isShared = std::any_of(touched.begin(), touched.end(), [&](const Touched& each) {
-        return !each.isScratch && (each.isWrite || open.isWrite) && meet(each, open);
+        return !each.isScratch && (each.isWrite || open.isWrite) && shareBytes(each, open);
       });
       if (isShared) return runsBeforeOpenStep();
     }
@@ -141,11 +141,11 @@ bool MemoryTracker::Work::mayConflict(const Touched& bytes) const {
   }
   if (index) return index->conflicts(bytes);
   return std::any_of(touched.begin(), touched.end(),
-                     [&](const Touched& each) { return (each.isWrite || bytes.isWrite) && meet(each, bytes); });
+                     [&](const Touched& each) { return (each.isWrite || bytes.isWrite) && shareBytes(each, bytes); });
 }
 
 bool MemoryTracker::Work::isMarked(const Touched& bytes) const {
-  return std::any_of(touched.begin(), touched.end(), [&](const Touched& marked) { return meet(marked, bytes); });
+  return std::any_of(touched.begin(), touched.end(), [&](const Touched& marked) { return shareBytes(marked, bytes); });
 }
 
 // Whether accesses read bytes that this work failed to write, and that no earlier access has written.
@@ -173,7 +173,7 @@ bool MemoryTracker::Work::failsReads(std::span<const Touched> before, std::span<
   for (const Touched& access : accesses) {
     removeWritten(missing, access);
     const auto space = missing.find(access.space);
-    if (!access.isWrite && space != missing.end() && meetsAny(space->second, access.region)) return true;
+    if (!access.isWrite && space != missing.end() && overlapsAny(space->second, access.region)) return true;
   }
   return false;
 }

@@ -26,22 +26,22 @@ bool StridedRows::anyRectangle(const Region& rows, Visit visit) const {
          visit(Rectangle{first + 1, last + 1, 0, rows.rowBytes - left});
 }
 
-bool StridedRows::meetsRows(const Region& rows) const {
+bool StridedRows::overlapsRows(const Region& rows) const {
   return enclosesAny(rows.offset, rows.end()) &&
-         anyRectangle(rows, [&](const Rectangle& rectangle) { return meets(rectangle); });
+         anyRectangle(rows, [&](const Rectangle& rectangle) { return overlaps(rectangle); });
 }
 
-bool StridedRows::meetsRange(uint64_t begin, uint64_t end) const {
+bool StridedRows::overlapsRange(uint64_t begin, uint64_t end) const {
   if (!enclosesAny(begin, end)) return false;
   // Repeated rows have no gaps.
-  return stride_ == 0 || anyRectangle(begin, end, [&](const Rectangle& rectangle) { return meets(rectangle); });
+  return stride_ == 0 || anyRectangle(begin, end, [&](const Rectangle& rectangle) { return overlaps(rectangle); });
 }
 
-bool StridedRows::meets(const Rectangle& rectangle) const {
+bool StridedRows::overlaps(const Rectangle& rectangle) const {
   auto next = lines_.upper_bound(rectangle.firstLine);
   if (next != lines_.begin() && std::prev(next)->second.last >= rectangle.firstLine) --next;
   for (; next != lines_.end() && next->first <= rectangle.lastLine; ++next) {
-    if (next->second.bytes.meets(rectangle.begin, rectangle.end)) return true;
+    if (next->second.bytes.overlaps(rectangle.begin, rectangle.end)) return true;
   }
   return false;
 }
@@ -112,8 +112,8 @@ void RegionSet::add(const Region& region) {
 
 // Alternates between skipping to the next row and to the next range, so that it takes at most as many steps as there
 // are rows, or ranges between the first row and the last.
-bool meetsAny(const IntervalSet& ranges, const Region& rows) {
-  if (rows.rowStride <= rows.rowBytes) return ranges.meets(rows.offset, rows.end());
+bool overlapsAny(const IntervalSet& ranges, const Region& rows) {
+  if (rows.rowStride <= rows.rowBytes) return ranges.overlaps(rows.offset, rows.end());
   for (uint64_t row = 0; row < rows.rows;) {
     const uint64_t begin = rows.offset + row * rows.rowStride;
     const auto next = ranges.firstBehind(begin);
@@ -124,13 +124,13 @@ bool meetsAny(const IntervalSet& ranges, const Region& rows) {
   return false;
 }
 
-bool RegionSet::meets(const Region& region) const {
+bool RegionSet::overlaps(const Region& region) const {
   if (isEmpty(region)) return false;
-  if (meetsAny(ranges_, region)) return true;
+  if (overlapsAny(ranges_, region)) return true;
   return std::any_of(strided_.begin(), strided_.end(), [&](const auto& entry) {
     const auto& [stride, rows] = entry;
-    if (region.rows == 1) return rows.meetsRange(region.offset, region.end());
-    if (stride == region.rowStride && stride != 0) return rows.meetsRows(region);
+    if (region.rows == 1) return rows.overlapsRange(region.offset, region.end());
+    if (stride == region.rowStride && stride != 0) return rows.overlapsRows(region);
     return rows.enclosesAny(region.offset, region.end());
   });
 }

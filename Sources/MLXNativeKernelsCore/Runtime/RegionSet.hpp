@@ -10,7 +10,7 @@
 namespace mnk {
 
 // Whether a row of a non-empty region overlaps one of the ranges.
-bool meetsAny(const IntervalSet& ranges, const Region& rows);
+bool overlapsAny(const IntervalSet& ranges, const Region& rows);
 
 // Regions with the same stride. Memory is viewed as a table whose lines are one stride long. The rows of a region then
 // form a rectangle, or two if they cross the end of a line. Tokens appended to one sequence of a cache are adjacent in
@@ -21,11 +21,11 @@ class StridedRows {
 
   // Adds a region with this stride.
   void add(const Region& rows);
-  bool meetsRows(const Region& rows) const;
-  // Whether a row meets the range.
-  bool meetsRange(uint64_t begin, uint64_t end) const;
+  bool overlapsRows(const Region& rows) const;
+  // Whether a row overlaps the range.
+  bool overlapsRange(uint64_t begin, uint64_t end) const;
   // Whether the range overlaps the extent, gaps included, of a region.
-  bool enclosesAny(uint64_t begin, uint64_t end) const { return enclosing_.meets(begin, end); }
+  bool enclosesAny(uint64_t begin, uint64_t end) const { return enclosing_.overlaps(begin, end); }
   // The number of stored ranges, for tests of memory use.
   size_t count() const;
 
@@ -42,7 +42,7 @@ class StridedRows {
   bool anyRectangle(const Region& rows, Visit visit) const;
   template <typename Visit>
   bool anyRectangle(uint64_t begin, uint64_t end, Visit visit) const;
-  bool meets(const Rectangle& rectangle) const;
+  bool overlaps(const Rectangle& rectangle) const;
   void add(const Rectangle& rectangle);
   void splitBefore(uint64_t line);
   void joinBefore(uint64_t line);
@@ -57,7 +57,7 @@ class RegionSet {
   // Without memory for all of it, a part may have been added.
   void add(const Region& region);
   // Whether `overlap` holds for the region and one that was added.
-  bool meets(const Region& region) const;
+  bool overlaps(const Region& region) const;
   size_t count() const;
 
  private:

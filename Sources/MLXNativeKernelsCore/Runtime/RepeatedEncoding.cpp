@@ -32,18 +32,18 @@ Error fixedPositions() {
 
 // The plan that an earlier op of this encoder patched for the same positions, or null.
 template <typename IsForm>
-const PatchedPlan* CommandEncoder::Impl::placedAt(const OpPositions& positions, IsForm isForm) {
+const PatchedPlan* CommandEncoder::Impl::patchedAt(const OpPositions& positions, IsForm isForm) {
   const uint64_t cleared = device->planCache().timesCleared();
-  if (std::exchange(timesCleared, cleared) != cleared) placed.clear();
-  const auto found = std::find_if(placed.begin(), placed.end(), [&](const PatchedPlan& each) {
+  if (std::exchange(timesCleared, cleared) != cleared) patched.clear();
+  const auto found = std::find_if(patched.begin(), patched.end(), [&](const PatchedPlan& each) {
     return each.form && std::ranges::equal(each.positions, positions.words()) && isForm(each.form);
   });
-  return found == placed.end() ? nullptr : &*found;
+  return found == patched.end() ? nullptr : &*found;
 }
 
-const PatchedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_ptr<const CachedPlan> form,
+const PatchedPlan& CommandEncoder::Impl::patch(const RepeatedOp& op, std::shared_ptr<const CachedPlan> form,
                                                std::shared_ptr<const CachedPlan> plan, const OpPositions& positions) {
-  constexpr size_t kMaxPlaced = 16;  // enough for the ops of a model's layer types
+  constexpr size_t kMaxPatched = 16;  // enough for the ops of a model's layer types
   PatchedPlan entry;
   entry.plan = std::move(plan);
   for (size_t i = 0; i < entry.plan->steps.size(); ++i) {
@@ -55,19 +55,19 @@ const PatchedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared
   }
   entry.positions.assign(positions.words().begin(), positions.words().end());
   if (!positions.isTooLarge()) entry.form = std::move(form);  // an entry without a form is never found
-  if (placed.size() < kMaxPlaced) return placed.emplace_back(std::move(entry));
-  PatchedPlan& oldest = placed[nextPlaced++ % kMaxPlaced];
+  if (patched.size() < kMaxPatched) return patched.emplace_back(std::move(entry));
+  PatchedPlan& oldest = patched[nextPatched++ % kMaxPatched];
   std::swap(oldest, entry);
   return oldest;
 }
 
 // `memoryOf` returns the memory of an operand.
 template <typename MemoryOf>
-Result<void> CommandEncoder::Impl::recordPlaced(const PatchedPlan& placed, MemoryOf memoryOf) {
+Result<void> CommandEncoder::Impl::recordPatched(const PatchedPlan& patched, MemoryOf memoryOf) {
   MNK_TRY(open());
-  MNK_TRY(auto acquired, acquireFor(placed.plan->scratchBytes, placed.plan->zeroedBytes));
-  for (size_t i = 0; i < placed.dispatches.size(); ++i) {
-    for (const auto& [operand, offset] : placed.plan->steps[i].bound) {
+  MNK_TRY(auto acquired, acquireFor(patched.plan->scratchBytes, patched.plan->zeroedBytes));
+  for (size_t i = 0; i < patched.dispatches.size(); ++i) {
+    for (const auto& [operand, offset] : patched.plan->steps[i].bound) {
       if (operand >= CachedPlan::Bound::kZeroed) {
         const ScratchRange& range = operand == CachedPlan::Bound::kZeroed ? acquired.zeroed : acquired.scratch;
         memory.push_back({*range.buffer, range.start + offset});
@@ -76,7 +76,7 @@ Result<void> CommandEncoder::Impl::recordPlaced(const PatchedPlan& placed, Memor
         memory.back().offset += offset;
       }
     }
-    addReady(placed.dispatches[i]);
+    addReady(patched.dispatches[i]);
   }
   return recordReady();
 }
@@ -113,11 +113,11 @@ void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const 
 Result<bool> CommandEncoder::repeatAt(const OpPositions& positions) {
   return guarded("CommandEncoder", [&]() -> Result<bool> {
     if (!memo_ || !memo_->known() || impl_->isCommitted || positions.isTooLarge()) return false;
-    const PatchedPlan* const placed =
-        impl_->placedAt(positions, [&](const auto& form) { return form.get() == memo_->known(); });
-    if (!placed) return false;
+    const PatchedPlan* const patched =
+        impl_->patchedAt(positions, [&](const auto& form) { return form.get() == memo_->known(); });
+    if (!patched) return false;
     const Impl::ReadyScope scope{*impl_};
-    MNK_TRY(impl_->recordPlaced(*placed, memoryOf(*std::exchange(memo_, nullptr))));
+    MNK_TRY(impl_->recordPatched(*patched, memoryOf(*std::exchange(memo_, nullptr))));
     return true;
   });
 }
@@ -133,19 +133,19 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     CallMemo* const memo = std::exchange(memo_, nullptr);
     OpForm form;
     const bool canRepeat = target && !impl_->isCommitted && op.describe(form) && form.isRepeatable(*target);
-    const PatchedPlan* placed = nullptr;
+    const PatchedPlan* patched = nullptr;
     if (canRepeat) {
-      placed =
-          impl_->placedAt(positions, [&](const auto& known) { return std::ranges::equal(known->words, form.words()); });
+      patched = impl_->patchedAt(positions,
+                                 [&](const auto& known) { return std::ranges::equal(known->words, form.words()); });
     }
-    const auto formPlan = placed ? placed->form : canRepeat ? target->planCache().find(form) : nullptr;
+    const auto formPlan = patched ? patched->form : canRepeat ? target->planCache().find(form) : nullptr;
     const size_t firstChoice = form.words().size();
-    if (formPlan && !placed) {
+    if (formPlan && !patched) {
       MNK_TRY(op.refine(*target, form));
       auto known = form.words().size() == firstChoice ? formPlan : target->planCache().find(form);
-      if (known) placed = &impl_->place(op, formPlan, std::move(known), positions);
+      if (known) patched = &impl_->patch(op, formPlan, std::move(known), positions);
     }
-    if (placed) {
+    if (patched) {
       if (memo) {
         // If memory runs out, the next run searches for the plan again.
         (void)guarded(op.name(), [&]() -> Result<void> {
@@ -153,7 +153,7 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
           return {};
         });
       }
-      return impl_->recordPlaced(*placed, memoryOf(form));
+      return impl_->recordPatched(*patched, memoryOf(form));
     }
     // Read before planning: if the device's tuning changes in the meantime, the plan may not match the choices in the
     // form.

@@ -35,7 +35,7 @@ void IntervalSet::remove(uint64_t begin, uint64_t end) {
   }
 }
 
-bool IntervalSet::meets(uint64_t begin, uint64_t end) const {
+bool IntervalSet::overlaps(uint64_t begin, uint64_t end) const {
   if (begin >= end) return false;
   const auto next = firstBehind(begin);
   return next != ranges_.end() && next->first < end;

@@ -13,7 +13,7 @@ class IntervalSet {
   void add(uint64_t begin, uint64_t end);
   void remove(uint64_t begin, uint64_t end);
 
-  bool meets(uint64_t begin, uint64_t end) const;
+  bool overlaps(uint64_t begin, uint64_t end) const;
   // The first range that ends after a byte, or end().
   auto firstBehind(uint64_t byte) const {
     auto next = ranges_.upper_bound(byte);

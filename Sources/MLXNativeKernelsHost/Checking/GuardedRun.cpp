@@ -52,13 +52,16 @@ std::optional<uint64_t> firstChanged(const std::vector<Kept>& kept) {
   return std::nullopt;
 }
 
+// Restores the canaries of all buffers, so that no later dispatch is blamed.
 std::optional<uint64_t> firstBrokenCanary(const Dispatch& dispatch) {
+  std::optional<uint64_t> first;
   for (const Binding& binding : dispatch.buffers) {
     const auto* buffer = dynamic_cast<const HostBuffer*>(binding.buffer.get());
     const auto broken = buffer ? buffer->brokenCanary() : std::nullopt;
-    if (broken) return reinterpret_cast<uintptr_t>(binding.buffer->contents()) + static_cast<uint64_t>(*broken);
+    if (!broken || first) continue;
+    first = reinterpret_cast<uintptr_t>(binding.buffer->contents()) + static_cast<uint64_t>(*broken);
   }
-  return std::nullopt;
+  return first;
 }
 
 }  // namespace
@@ -68,9 +71,11 @@ Result<void> runGuarded(const DispatchJob& job) {
   const DeclaredBytes declared(dispatch);
   poison(declared.outputs(dispatch));
   const auto kept = keepUndeclared(dispatch, declared);
-  MNK_TRY(runDispatch(job));
+  const auto ran = runDispatch(job);
+  const auto broken = firstBrokenCanary(dispatch);
+  if (!ran) return ran;
   auto changed = firstChanged(kept);
-  if (!changed) changed = firstBrokenCanary(dispatch);
+  if (!changed) changed = broken;
   if (!changed) return {};
   return Error{.code = ErrorCode::deviceFault,
                .op = job.op(),

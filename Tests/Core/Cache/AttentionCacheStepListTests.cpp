@@ -11,13 +11,13 @@ namespace {
 
 constexpr uint64_t kSequences = 3;
 
-enum class Offsets { none, first, list, tensor };
+enum class PositionForm { none, first, list, tensor };
 
 struct List {
   std::vector<uint32_t> sequences;
   std::optional<std::vector<uint32_t>> rowCounts = {};
   uint64_t rowsOfEach = 0;  // for views with a sequence axis
-  Offsets positions = Offsets::none;
+  PositionForm positions = PositionForm::none;
   bool hasOffsets = false;
   uint64_t dispatches = 2;
   AttentionOptions options = {};
@@ -117,19 +117,20 @@ class ListStep {
     for (size_t i = 0; i < list_.sequences.size(); ++i) {
       const uint32_t sequence = list_.sequences[i];
       if (!next.contains(sequence)) next[sequence] = static_cast<int32_t>(*together.cache.nextPosition(sequence));
-      int32_t first = list_.positions == Offsets::first ? 40 : next[sequence];
+      int32_t first = list_.positions == PositionForm::first ? 40 : next[sequence];
       for (uint64_t row = 0; row < list_.rowsOf(i); ++row) {
-        const bool isGiven = list_.positions == Offsets::list || list_.positions == Offsets::tensor;
+        const bool isGiven = list_.positions == PositionForm::list || list_.positions == PositionForm::tensor;
         positions.push_back(isGiven ? static_cast<int32_t>(together.random.below(5000)) : first++);
       }
       next[sequence] += static_cast<int32_t>(list_.rowsOf(i));
       offsets.push_back(static_cast<int32_t>(together.random.below(90)));
     }
-    if (list_.positions == Offsets::first) rotary.positions = RotaryPositions(40);
-    if (list_.positions == Offsets::list) rotary.positions = RotaryPositions(positions);
-    if (list_.positions == Offsets::tensor) rotary.positions = RotaryPositions(tensorOf(positions));
+    if (list_.positions == PositionForm::first) rotary.positions = RotaryPositions(40);
+    if (list_.positions == PositionForm::list) rotary.positions = RotaryPositions(positions);
+    if (list_.positions == PositionForm::tensor) rotary.positions = RotaryPositions(tensorOf(positions));
     if (!list_.hasOffsets) return positions;
-    rotary.offsets = list_.positions == Offsets::tensor ? RotaryOffsets(tensorOf(offsets)) : RotaryOffsets(offsets);
+    rotary.offsets =
+        list_.positions == PositionForm::tensor ? RotaryOffsets(tensorOf(offsets)) : RotaryOffsets(offsets);
     for (size_t i = 0, row = 0; i < offsets.size(); ++i) {
       for (uint64_t end = row + list_.rowsOf(i); row < end; ++row) positions[row] += offsets[i];
     }
@@ -153,7 +154,7 @@ AttentionCacheDescriptor quantized(AttentionCacheDescriptor descriptor) {
 }  // namespace
 
 TEST(AttentionCacheStepList, ListsMatchSeparateCalls) {
-  using enum Offsets;
+  using enum PositionForm;
   const List lists[] = {
       {.sequences = {0, 1, 2}},
       {.sequences = {2, 0}, .rowsOfEach = 3},
@@ -184,7 +185,8 @@ TEST(AttentionCacheStepList, ListsMatchSeparateCalls) {
 // A list with more rows than one dispatch holds takes two dispatches, or one for each sequence.
 TEST(AttentionCacheStepList, ListsWithManyRowsAreSplit) {
   const auto device = devicesUnderTest().front().device;
-  for (const auto& [positions, dispatches] : {std::pair(Offsets::tensor, 2 + 65), std::pair(Offsets::none, 2 * 66)}) {
+  for (const auto& [positions, dispatches] :
+       {std::pair(PositionForm::tensor, 2 + 65), std::pair(PositionForm::none, 2 * 66)}) {
     const List list{.sequences = {2, 0},
                     .rowsOfEach = 515,
                     .positions = positions,

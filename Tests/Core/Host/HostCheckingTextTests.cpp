@@ -174,7 +174,7 @@ export_kernel(writesThenReadsItsOutput)
 )";
 
 // Declares buffer 0 as read and buffer 1 as written; `writesFirst` also declares buffer 0 as written.
-Result<void> runFaulty(const std::string& function, uint32_t threads = 32, bool writesFirst = false) {
+Result<void> runChecked(const std::string& function, uint32_t threads = 32, bool writesFirst = false) {
   // Never destroyed: at exit, a device would wait for threads that the process has already stopped.
   static const auto& device = *new auto(hostDevice({.checking = host::Checking::full}));
   const auto library =
@@ -193,7 +193,7 @@ Result<void> runFaulty(const std::string& function, uint32_t threads = 32, bool 
 
 void expectText(const std::string& function, std::string_view text, bool writesFirst = false) {
   const Context context(function);
-  EXPECT_ERROR(runFaulty(function, 32, writesFirst), {.code = ErrorCode::deviceFault, .what = function, .got = text});
+  EXPECT_ERROR(runChecked(function, 32, writesFirst), {.code = ErrorCode::deviceFault, .what = function, .got = text});
 }
 
 }  // namespace
@@ -230,19 +230,19 @@ TEST(HostCheckingText, FindsFaultsInVectorsAndConversions) {
 
 TEST(HostCheckingText, FindsAnOutputReadBeforeItIsWritten) {
   expectText("readsItsOutput", "reads buffer 1 + 0, which is uninitialized");
-  EXPECT(runFaulty("writesThenReadsItsOutput"));
+  EXPECT(runChecked("writesThenReadsItsOutput"));
 }
 
 TEST(HostCheckingText, ReportsLinesForLabelsWithSpaces) {
-  const auto outcome = runFaulty("readsItsOutput");
+  const auto outcome = runChecked("readsItsOutput");
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "two words:"});
 }
 
 TEST(HostCheckingText, FindsNothingInCorrectKernels) {
   for (const char* function : {"padding", "atomicLoads"}) {
-    const auto outcome = runFaulty(function);
+    const auto outcome = runChecked(function);
     if (!outcome) fail(__FILE__, __LINE__, fmt::format("{}: {}", function, outcome.error().message()));
   }
-  const auto outcome = runFaulty("treeOfPartialSimdgroup", 20);
+  const auto outcome = runChecked("treeOfPartialSimdgroup", 20);
   if (!outcome) fail(__FILE__, __LINE__, outcome.error().message());
 }

@@ -168,12 +168,14 @@ TEST(HostDispatchChecking, GuardsTheNeighborsOfASlice) {
 TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
   const auto device = deviceWith(host::Checking::guarded);
   const auto from = filled(device, 64, 3), to = filled(device, 48, 5);
-  const auto outcome = submitTogether(
-      device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 0, 48, {}, {{0, 48}}}, 4)}, false);
-  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 48 changed"});
-  // A dispatch after it is not blamed.
-  REQUIRE(submitTogether(device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 0, 48, {}, {{0, 48}}}, 3)},
-                         false));
+  const auto copied = [&](uint64_t declared, uint32_t threads) {
+    const Part written{to, 0, 48, {}, {{0, declared}}};
+    return submitTogether(device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, written, threads)}, false);
+  };
+  EXPECT_ERROR(copied(48, 4), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 48 changed"});
+  REQUIRE(copied(48, 3));  // a dispatch after it is not blamed
+  EXPECT_ERROR(copied(32, 4), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 32 changed"});
+  REQUIRE(copied(48, 3));
 }
 #endif
 

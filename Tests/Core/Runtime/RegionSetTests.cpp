@@ -140,9 +140,9 @@ TEST(RegionSet, CombinesTokensOfOneSequence) {
         const uint64_t token = isBackward ? kTokens - 1 - i : i;
         const Region rows{
             .offset = base + token * kRowBytes, .rowBytes = kRowBytes, .rowStride = kTokens * kRowBytes, .rows = 32};
-        EXPECT(!set.meets(rows));
+        EXPECT(!set.overlaps(rows));
         set.add(rows);
-        EXPECT(set.meets(rows));
+        EXPECT(set.overlaps(rows));
       }
       EXPECT(set.count() <= 8);
     }
@@ -159,9 +159,9 @@ TEST(RegionSet, CombinesTokensOfManySequences) {
                           .rowBytes = kRowBytes,
                           .rowStride = kStride,
                           .rows = kHeads};
-        EXPECT(!set.meets(rows));
+        EXPECT(!set.overlaps(rows));
         set.add(rows);
-        EXPECT(set.meets(rows));
+        EXPECT(set.overlaps(rows));
       }
       EXPECT(set.count() <= kSequences + 8);  // the bounds of each have gaps in between
     }
@@ -183,7 +183,8 @@ TEST(RegionSet, IntervalSetAgreesWithASetOfBytes) {
     const uint64_t begin = random.below(kBytes), end = std::min<uint64_t>(begin + random.below(20), kBytes);
     bool expected = false;
     for (uint64_t byte = begin; byte < end; ++byte) expected = expected || bytes[byte];
-    if (set.meets(begin, end) != expected) fail(__FILE__, __LINE__, fmt::format("[{}, {}) in step {}", begin, end, i));
+    if (set.overlaps(begin, end) != expected)
+      fail(__FILE__, __LINE__, fmt::format("[{}, {}) in step {}", begin, end, i));
     const bool adds = random.below(2) == 0;
     adds ? set.add(begin, end) : set.remove(begin, end);
     for (uint64_t byte = begin; byte < end; ++byte) bytes[byte] = adds;

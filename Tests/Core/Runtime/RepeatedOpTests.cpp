@@ -380,16 +380,29 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
     CacheStep other = call;
     other.results.into = memory.make(DType::f16, {4, 16, 32});
     EXPECT_ERROR(encode(other, 1), (misfit));
-    // All have rows, or one has none.
-    other = call;
-    for (HeadsView* view : {&other.queries, &other.keys, &other.values})
-      view->tensor = REQUIRE(view->tensor.slice(0, 15));
-    other.results.into = memory.make(DType::f16, {15, 1, 4, 32});
+    // All entries have rows, or one has none.
+    const auto withTokens = [&](std::initializer_list<uint64_t> resultAxes) {
+      CacheStep step = call;
+      step.rotary.reset();
+      for (HeadsView* view : {&step.queries, &step.keys, &step.values}) {
+        view->tensor = REQUIRE(view->tensor.slice(0, 15));
+      }
+      step.results.into = memory.make(DType::f16, resultAxes);
+      return step;
+    };
+    other = withTokens({15, 1, 4, 32});
     other.sequences.pop_back();
     REQUIRE(encode(other, 2));
     other.sequences.push_back(0);
     other.rowCounts = std::vector<uint32_t>(15, 1);
     other.rowCounts->push_back(0);
+    EXPECT_ERROR(encode(other, 1), (misfit));
+    // Results of all rows, or with an axis of those entries that have rows.
+    other = withTokens({15, 4, 32});
+    other.rowCounts = std::vector<uint32_t>(16, 0);
+    for (size_t entry = 0; entry < 5; ++entry) (*other.rowCounts)[entry] = 3;
+    REQUIRE(encode(other, 2));
+    other.results = withTokens({5, 3, 4, 32}).results;
     EXPECT_ERROR(encode(other, 1), (misfit));
     other = call;
     other.options.isCausal = false;

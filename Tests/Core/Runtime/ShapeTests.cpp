@@ -12,7 +12,7 @@ namespace mnk::test {
 
 namespace {
 
-constexpr uint64_t kMaxExtent = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMaxNumber = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kMaxElements = (uint64_t{1} << 61) - 1;
 
 }  // namespace
@@ -23,7 +23,7 @@ TEST(Shape, ReportsRankExtentsAndElements) {
   EXPECT_EQ(shape[0], 6u);
   EXPECT_EQ(shape[2], 8u);
   EXPECT_EQ(shape[3], 0u);
-  EXPECT_EQ(shape[kMaxExtent & 0xffffffff], 0u);
+  EXPECT_EQ(shape[kMaxNumber & 0xffffffff], 0u);
   EXPECT_EQ(shape.elementCount(), 96u);
   EXPECT_EQ(shape.text(), "[6, 2, 8]");
   EXPECT_EQ(shape.extents().size(), 3u);
@@ -63,15 +63,15 @@ TEST(Shape, RefusesMoreElementsThanSizesCanHold) {
   EXPECT_EQ(REQUIRE(Shape::make({kMaxElements})).elementCount(), kMaxElements);
   const std::vector<uint64_t> tooMany[] = {
       {kMaxElements + 1},
-      {kMaxExtent},
-      {kMaxExtent, kMaxExtent},
+      {kMaxNumber},
+      {kMaxNumber, kMaxNumber},
       {uint64_t{1} << 32, uint64_t{1} << 32},
       {uint64_t{1} << 31, 1 << 30},
-      {2, kMaxExtent / 2},
-      {3, kMaxExtent / 3 + 1},
+      {2, kMaxNumber / 2},
+      {3, kMaxNumber / 3 + 1},
       // A zero must not hide extents that overflow in another order.
-      {0, kMaxExtent},
-      {kMaxExtent, 0},
+      {0, kMaxNumber},
+      {kMaxNumber, 0},
       {uint64_t{1} << 40, uint64_t{1} << 40, 0},
   };
   for (const auto& extents : tooMany) {
@@ -85,17 +85,17 @@ TEST(Shape, RefusesMoreElementsThanSizesCanHold) {
 }
 
 TEST(Shape, CheckedMathStopsAt64Bits) {
-  EXPECT(checkedAdd(kMaxExtent - 1, 1) == kMaxExtent);
-  EXPECT(!checkedAdd(kMaxExtent, 1));
-  EXPECT(checkedMultiply(kMaxExtent / 3, 3) == kMaxExtent / 3 * 3);
-  EXPECT(!checkedMultiply(kMaxExtent / 2 + 1, 2));
+  EXPECT(checkedAdd(kMaxNumber - 1, 1) == kMaxNumber);
+  EXPECT(!checkedAdd(kMaxNumber, 1));
+  EXPECT(checkedMultiply(kMaxNumber / 3, 3) == kMaxNumber / 3 * 3);
+  EXPECT(!checkedMultiply(kMaxNumber / 2 + 1, 2));
   EXPECT(fits(0, 0, 0));
   EXPECT(fits(3, 2, 5));
   EXPECT(!fits(3, 3, 5));
   EXPECT(!fits(6, 0, 5));
-  EXPECT(!fits(kMaxExtent, 2, 5));
-  EXPECT(!fits(2, kMaxExtent, 5));
-  EXPECT(fits(1, kMaxExtent - 1, kMaxExtent));
+  EXPECT(!fits(kMaxNumber, 2, 5));
+  EXPECT(!fits(2, kMaxNumber, 5));
+  EXPECT(fits(1, kMaxNumber - 1, kMaxNumber));
 }
 
 }  // namespace mnk::test

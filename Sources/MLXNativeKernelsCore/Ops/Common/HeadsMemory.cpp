@@ -120,7 +120,7 @@ bool liesInside(const HeadsView& view) {
   return span && fits(strides.offset, *span, view.tensor.shape().elementCount());
 }
 
-bool meetsItself(const Strides& strides) {
+bool overlapsItself(const Strides& strides) {
   if (isEmpty(strides)) return false;
   uint64_t extent = strides.headDim;
   for (const Axis& axis : axesOf(strides)) {

@@ -21,7 +21,7 @@ bool isLayoutKnown(const HeadsView& view);
 // Whether all vectors are within the tensor. The functions below require this.
 bool liesInside(const HeadsView& view);
 // Whether two vectors may overlap. Interleaved axes count as overlapping.
-bool meetsItself(const HeadsView::Strides& strides);
+bool overlapsItself(const HeadsView::Strides& strides);
 // The largest power of two up to `most` that divides the address and all distances of vectors, in elements.
 uint64_t elementAlignment(const HeadsView& view, uint64_t most);
 

@@ -102,8 +102,7 @@ bool wantsPrefill(const AttentionShape& shape, const FlashDecodeTuning& tuning, 
   const uint64_t group = shape.isLatent() ? shape.group() : 1;
   const uint32_t least = shape.isLatent() ? tuning.minLatentRows : tuning.minPrefillRows;
   const bool isLong = shape.longestRows * group >= least;
-  if (!(measured ? measured->usesPrefill : isLong)) return false;
-  return prefillOf(shape, measured ? measured->rowsPerTile / 8 : UINT32_MAX).parts != 0;
+  return (measured ? measured->usesPrefill : isLong) && prefillOf(shape).parts != 0;
 }
 
 bool wantsMatrices(const AttentionShape& shape, const FlashDecodeTuning& tuning, const MeasuredChoice& measured) {
@@ -198,9 +197,11 @@ Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, const DevicePro
 
 Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, Device& device) {
   auto profile = device.sharedProfile();
-  const bool isUnknown = profile->matrixLayout == MatrixLayout::unknown;
-  if (isUnknown && wantedKernel(shape, *profile, measuredFor(shape, *profile)) != AttentionKernel::vector) {
-    profile = device.sharedProbe();
+  if (profile->matrixLayout == MatrixLayout::unknown) {
+    // Prompts have measured choices of their own once the layout is known.
+    const bool needsLayout = wantedKernel(shape, *profile) == AttentionKernel::prefill ||
+                             wantedKernel(shape, *profile, measuredFor(shape, *profile)) != AttentionKernel::vector;
+    if (needsLayout) profile = device.sharedProbe();
   }
   return layoutFor(shape, *profile);
 }

@@ -106,6 +106,8 @@ Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, const DevicePro
                                     MeasuredChoice choice = {});
 // The same, after a probe of the device if the kernel depends on its matrix layout.
 Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, Device& device);
+Result<FlashDecodeLayout> layoutFor(AttentionShape&&, const DeviceProfile&, MeasuredChoice = {}) = delete;
+Result<FlashDecodeLayout> layoutFor(AttentionShape&&, Device&) = delete;
 // Plans with queries in scratch memory, for any device if `device` is null. Only the dtype and the extents of the op's
 // queries are used, not their memory.
 Result<Plan> plan(const FlashDecode& op, const std::optional<ScratchQueries>& queries, Device* device);

@@ -101,13 +101,13 @@ constexpr Rule<Op> kSequenceRowRules[] = {
                countText(op.sequences.size(), "sequence"), fmt::format("{}, as in the queries", op.queries.sequences),
                "Name one sequence of the cache, and its length, for each of the queries."),
 
-    INVALID_IF(op.isRagged&& sequencesWithRows(op) != op.sequences.size(),
+    INVALID_IF(sequencesWithRows(op) != op.sequences.size() && op.isRagged,
                "some sequences have a number of rows, and some have none",
                fmt::format("{} of {} with one", sequencesWithRows(op), countText(op.sequences.size(), "sequence")),
                "a number of rows for each sequence, or for none",
                "Leave out sequences without queries, and say how many rows each other one has."),
 
-    INVALID_IF(op.isRagged && !shareOneList(op), "the rows of sequences do not match the queries",
+    INVALID_IF(!shareOneList(op) && op.isRagged, "the rows of sequences do not match the queries",
                fmt::format("{} x {} of queries", op.queries.sequences, countText(op.queries.tokens, "row")),
                fmt::format("1 x {}, the sum of the sequences' rows", countText(sumOfRows(op), "row")),
                "Pass the rows of all sequences one after another, without an axis of sequences."),

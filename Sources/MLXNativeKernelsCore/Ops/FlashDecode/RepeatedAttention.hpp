@@ -17,6 +17,8 @@ class RepeatedAttention final : public RepeatedOp {
   // Uses `queries`, which an earlier dispatch of the plan stores in scratch memory, or else the op's queries.
   explicit RepeatedAttention(const FlashDecode& op, const std::optional<ScratchQueries>& queries = {})
       : op_(op), queries_(queries) {}
+  RepeatedAttention(const RepeatedAttention&) = delete;  // the layout refers to the shape
+  RepeatedAttention& operator=(const RepeatedAttention&) = delete;
 
   std::string_view name() const override { return FlashDecode::name; }
   Result<Plan> plan(Device* device) const override { return mnk::plan(op_, queries_, device); }

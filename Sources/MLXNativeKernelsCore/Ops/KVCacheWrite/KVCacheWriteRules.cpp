@@ -15,7 +15,7 @@ bool isPair(DType source, DType cache) {
   return source == cache || (isFloat(source) && isFloat(cache));
 }
 
-bool isRankOfCache(const Tensor& tensor) {
+bool hasRankOfCaches(const Tensor& tensor) {
   return tensor.shape().rank() == 3 || tensor.shape().rank() == 4;
 }
 
@@ -43,7 +43,7 @@ constexpr Rule<Op> kCacheRules[] = {
                "Give the cache a tensor for values, or write keys alone."),
 
     INVALID_IF(
-        !isRankOfCache(op.into.keys) || (op.values && op.into.values->shape().rank() != op.into.keys.shape().rank()),
+        !hasRankOfCaches(op.into.keys) || (op.values && op.into.values->shape().rank() != op.into.keys.shape().rank()),
         "the cache has the wrong rank",
         op.values ? fmt::format("keys {}, values {}", op.into.keys.shape().text(), op.into.values->shape().text())
                   : op.into.keys.shape().text(),

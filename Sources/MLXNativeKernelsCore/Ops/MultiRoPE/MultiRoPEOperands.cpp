@@ -19,7 +19,7 @@ std::vector<Region> vectorRegions(const HeadsView& view) {
 
 // Disjoint ranges, the usual case, need no further check. A moderate number of vectors is compared one by one. More are
 // compared as regions, where interleaved rows with different strides count as overlapping.
-bool meet(const HeadsView& a, const HeadsView& b) {
+bool shareBytes(const HeadsView& a, const HeadsView& b) {
   if (!rangeOf(a).overlaps(rangeOf(b))) return false;
   constexpr uint64_t kMaxVectors = 16384;
   if (vectorCount(a) <= kMaxVectors && vectorCount(b) <= kMaxVectors) return vectorsOverlap(a, b);
@@ -108,12 +108,12 @@ std::optional<std::pair<std::string_view, std::string_view>> firstOverlap(const 
   for (const RotaryOperand& operand : operands) {
     const bool isInPlace = operand.isInPlace();
     const std::string_view name = isInPlace ? operand.name : operand.rotatedName;
-    if (positions && meet(operand.into, vectorOf(*positions))) return {{name, "positions"}};
-    if (offsets && meet(operand.into, vectorOf(*offsets))) return {{name, "offsets"}};
+    if (positions && shareBytes(operand.into, vectorOf(*positions))) return {{name, "positions"}};
+    if (offsets && shareBytes(operand.into, vectorOf(*offsets))) return {{name, "offsets"}};
     for (const RotaryOperand& other : operands) {
       const bool isOwn = &other == &operand;
-      if (!(isOwn && isInPlace) && meet(operand.into, other.from)) return {{name, other.name}};
-      if (!isOwn && meet(operand.into, other.into)) return {{name, other.rotatedName}};
+      if (!(isOwn && isInPlace) && shareBytes(operand.into, other.from)) return {{name, other.name}};
+      if (!isOwn && shareBytes(operand.into, other.into)) return {{name, other.rotatedName}};
     }
   }
   return std::nullopt;

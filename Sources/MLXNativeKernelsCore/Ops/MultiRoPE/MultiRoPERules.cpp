@@ -83,7 +83,7 @@ std::string mismatchText(const RotaryOperand& operand) {
 
 const RotaryOperand* firstSelfOverlap(const std::vector<RotaryOperand>& operands) {
   const auto found = std::find_if(operands.begin(), operands.end(),
-                                  [](const RotaryOperand& operand) { return meetsItself(operand.into.resolved()); });
+                                  [](const RotaryOperand& operand) { return overlapsItself(operand.into.resolved()); });
   return found == operands.end() ? nullptr : &*found;
 }
 

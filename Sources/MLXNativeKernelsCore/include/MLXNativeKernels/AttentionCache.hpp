@@ -136,7 +136,8 @@ class AttentionCache {
   // counts. Results may not overlap queries, and cannot be partials: for keys in several caches, pass prefixes. With
   // a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees what the
   // ring holds up to its own position, which it must hold; several rows in one step then see less than the same rows
-  // one at a time, because all of their keys are stored before the first attends.
+  // one at a time, because all of their keys are stored before the first attends. Attention that is not causal sees all
+  // that the ring still holds, with any number of rows.
   Result<void> attend(CommandEncoder& encoder, const CacheStep& step) const;
   Result<void> attend(CommandEncoder& encoder, HeadsView queries, AttentionResults results,
                       AttentionOptions options = {}, uint32_t sequence = kOnlySequence) const;

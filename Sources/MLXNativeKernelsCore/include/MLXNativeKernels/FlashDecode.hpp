@@ -32,7 +32,8 @@ namespace mnk {
 
 class CommandEncoder;
 
-// A sequence of the cache, and how many positions it has, including those of the queries. A length of 0 gives zeros.
+// A sequence of the cache, and how many positions it has, less than 2^31 and including those of the queries. A length
+// of 0 gives zeros.
 struct AttendedSequence {
   uint64_t sequence = kOnlySequence;
   uint64_t length = 0;

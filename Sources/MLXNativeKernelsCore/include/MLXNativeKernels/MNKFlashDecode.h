@@ -6,7 +6,8 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// A sequence of a cache, and how many positions it has, including those of the queries. A length of 0 gives zeros.
+/// A sequence of a cache, and how many positions it has, less than 2^31 and including those of the queries. A length of
+/// 0 gives zeros.
 @interface MNKAttendedSequence : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -98,7 +98,7 @@ typedef struct mnk_rotary_step {
   bool has_first_position;       // else, without `positions`, tokens have the positions that they get in the cache
   int64_t first_position;        // of every sequence, if there are no positions
   mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
-  mnk_next_positions next;       // instead of both: the next positions of another cache
+  mnk_next_positions next;       // instead of both: the next positions of a cache; those that tokens get must be equal
   mnk_rotary_numbers offsets;    // one for each sequence
 } mnk_rotary_step;
 

@@ -54,8 +54,8 @@ typedef struct mnk_attention_results {
 // A sequence of the cache, and how many positions it has, including those of the queries.
 typedef struct mnk_attended_sequence {
   uint64_t sequence;  // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
-  uint64_t length;
-  uint64_t highest;  // the largest length it has had, if tokens were rolled back in a ring since; 0: length
+  uint64_t length;    // less than 2^31
+  uint64_t highest;   // the largest length it has had, if tokens were rolled back in a ring since; 0: length
   // How many rows of the queries are of the sequence; 0: the same number for each sequence, by the queries' shape. With
   // row counts, for all or for none, queries and results are one list of all rows, and there is no mask.
   uint64_t rows;

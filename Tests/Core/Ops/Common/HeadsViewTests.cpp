@@ -95,14 +95,14 @@ TEST(HeadsMemory, LiesInsideUpToTheLastElement) {
   EXPECT(inside({.tokens = 0, .headDim = 10, .offset = UINT64_MAX}));
 }
 
-TEST(HeadsMemory, VectorsThatMeetAreTold) {
-  EXPECT(!meetsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 16, .headStride = 8}));
-  EXPECT(meetsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 15, .headStride = 8}));
-  EXPECT(meetsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 16, .headStride = 7}));
-  EXPECT(!meetsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 8, .headStride = 24}));
-  EXPECT(meetsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 8, .headStride = 16}));
-  EXPECT(meetsItself({.sequences = 2, .heads = 2, .headDim = 8, .sequenceStride = 0, .headStride = 8}));
-  EXPECT(!meetsItself({.tokens = 1, .heads = 2, .headDim = 8, .tokenStride = 0, .headStride = 8}));
+TEST(HeadsMemory, ReportsOverlappingVectors) {
+  EXPECT(!overlapsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 16, .headStride = 8}));
+  EXPECT(overlapsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 15, .headStride = 8}));
+  EXPECT(overlapsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 16, .headStride = 7}));
+  EXPECT(!overlapsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 8, .headStride = 24}));
+  EXPECT(overlapsItself({.tokens = 3, .heads = 2, .headDim = 8, .tokenStride = 8, .headStride = 16}));
+  EXPECT(overlapsItself({.sequences = 2, .heads = 2, .headDim = 8, .sequenceStride = 0, .headStride = 8}));
+  EXPECT(!overlapsItself({.tokens = 1, .heads = 2, .headDim = 8, .tokenStride = 0, .headStride = 8}));
 }
 
 TEST(HeadsMemory, AlignmentIsThatOfAddressAndDistances) {
@@ -141,7 +141,7 @@ TEST(HeadsMemory, DeclaresExactlyTheBytesOfTheRuns) {
     const HeadsView view(planTensor(dtype, {s.offset + reach}), s);
     const Context context(text(s));
     EXPECT(liesInside(view));
-    EXPECT(!meetsItself(s));
+    EXPECT(!overlapsItself(s));
     const Binding binding = bindingOf(7, view, runs, Access::readWrite);
     EXPECT_EQ(binding.offset, s.offset * byteSize(dtype));
     EXPECT_EQ(binding.length, reach * byteSize(dtype));

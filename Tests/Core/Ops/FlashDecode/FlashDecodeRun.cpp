@@ -13,7 +13,7 @@ namespace mnk::test {
 
 namespace {
 
-double attendedElement(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
+double numberAt(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
   uint64_t bits = 0;
   std::memcpy(&bits, &bytes[index * byteSize(dtype)], byteSize(dtype));
   return valueOf(dtype, bits);
@@ -101,7 +101,7 @@ void expectRows(DType into, std::span<const std::byte> got, const std::vector<At
     magnitude = std::max(magnitude, expected[row].magnitude);
     RowError error;
     for (size_t j = 0; j < output.size(); ++j) {
-      const double x = attendedElement(got, into, row * output.size() + j);
+      const double x = numberAt(got, into, row * output.size() + j);
       const bool isFault = expected[row].seesKeys ? isFaultOfKind(x, output[j]) : x != 0;
       if (isFault) {
         return fail(__FILE__, __LINE__,
@@ -118,7 +118,7 @@ void expectRows(DType into, std::span<const std::byte> got, const std::vector<At
       return fail(__FILE__, __LINE__,
                   fmt::format("row {}: relative error {} of squares, allowed {}; first element {}, expected {}", row,
                               error.relative(), allowedError(into, isByMatrix, expected[row].magnitude),
-                              attendedElement(got, into, row * output.size()), output[0]));
+                              numberAt(got, into, row * output.size()), output[0]));
     }
     all.wrong += error.wrong;
     all.size += error.size;
@@ -129,7 +129,7 @@ void expectRows(DType into, std::span<const std::byte> got, const std::vector<At
 
 void expectLogSumExp(std::span<const std::byte> got, const std::vector<AttendedRow>& expected, bool isByMatrix) {
   for (size_t row = 0; row < expected.size(); ++row) {
-    const double x = attendedElement(got, DType::f32, row);
+    const double x = numberAt(got, DType::f32, row);
     const double due = expected[row].logSumExp;
     const double allowed = isByMatrix ? 2e-3 + expected[row].magnitude * 0x1p-13
                                       : 1e-5 + 1e-6 * std::abs(due) + expected[row].magnitude * 0x1p-21;
@@ -142,8 +142,7 @@ void expectPartials(std::span<const std::byte> sums, std::span<const std::byte> 
                     const std::vector<AttendedRow>& expected, bool isByMatrix) {
   std::vector<std::byte> divided;
   for (size_t row = 0; row < expected.size(); ++row) {
-    const double largest = attendedElement(stats, DType::f32, row * 2),
-                 sum = attendedElement(stats, DType::f32, row * 2 + 1);
+    const double largest = numberAt(stats, DType::f32, row * 2), sum = numberAt(stats, DType::f32, row * 2 + 1);
     const double due = expected[row].largest * std::numbers::log2e;
     if (!expected[row].seesKeys) {
       if (sum != 0) fail(__FILE__, __LINE__, fmt::format("sum of row {} without keys: got {}", row, sum));
@@ -166,7 +165,7 @@ void expectPartials(std::span<const std::byte> sums, std::span<const std::byte> 
     }
     const uint64_t headDim = expected[row].output.size();
     for (uint64_t j = 0; j < headDim; ++j) {
-      const double x = attendedElement(sums, DType::f32, row * headDim + j);
+      const double x = numberAt(sums, DType::f32, row * headDim + j);
       const uint64_t bits = nearestBits(DType::f32, sum == 0 ? x : x / sum);
       const auto* begin = reinterpret_cast<const std::byte*>(&bits);
       divided.insert(divided.end(), begin, begin + sizeof(float));

@@ -31,7 +31,7 @@ KVCacheDequantize soundDequantize() {
   return op;
 }
 
-const Break<KVCacheDequantize> kBrokenDequantizes[] = {
+const Break<KVCacheDequantize> kBrokenDequantizations[] = {
     [](KVCacheDequantize& op) { op.keys.reset(), op.values.reset(); },
     [](KVCacheDequantize& op) { op.keys = Tensor(); },
     [](KVCacheDequantize& op) { op.values = Tensor(); },
@@ -66,7 +66,7 @@ constexpr GoldenText kDequantizeErrors{
 TEST(KVCacheDequantizeRules, EachHasItsError) {
   ErrorLines errors;
   expectRules<KVCacheDequantize>(errors, kvCacheDequantizeRules(), KVCacheDequantize::name, soundDequantize(),
-                                 kBrokenDequantizes, [](const KVCacheDequantize& op) { return plan(op); });
+                                 kBrokenDequantizations, [](const KVCacheDequantize& op) { return plan(op); });
   expectGolden(kDequantizeErrors, errors.lines());
 }
 

@@ -85,7 +85,7 @@ const Break<View> kBrokenViews[] = {
     [](View& v) { v.keys.channelScales = Tensor(); },
 };
 
-const Break<KVCacheQuantize> kBrokenQuantizes[] = {
+const Break<KVCacheQuantize> kBrokenQuantizations[] = {
     [](KVCacheQuantize& op) { op.into.values.reset(); },
     [](KVCacheQuantize& op) { op.keys = u16(2, 3, 128); },
     [](KVCacheQuantize& op) { op.values = f32(2, 3, 64); },
@@ -150,8 +150,8 @@ TEST(KVCacheQuantizeRules, EachHasItsError) {
     return plan(op);
   };
   expectRules<View>(errors, quantizedKVCacheRules(), KVCacheQuantize::name, soundView(), kBrokenViews, planOf);
-  expectRules<KVCacheQuantize>(errors, kvCacheQuantizeRules(), KVCacheQuantize::name, soundQuantize(), kBrokenQuantizes,
-                               [](const KVCacheQuantize& op) { return plan(op); });
+  expectRules<KVCacheQuantize>(errors, kvCacheQuantizeRules(), KVCacheQuantize::name, soundQuantize(),
+                               kBrokenQuantizations, [](const KVCacheQuantize& op) { return plan(op); });
   expectRules<KVCacheQuantize>(
       errors, kvCacheQuantizeOverlapRules(), KVCacheQuantize::name, soundQuantize(), kOverlaps,
       [](const KVCacheQuantize& op) { return checkRules(kvCacheQuantizeOverlapRules(), op, KVCacheQuantize::name); });

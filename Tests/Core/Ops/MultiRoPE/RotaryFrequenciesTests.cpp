@@ -17,7 +17,7 @@ std::string axes(const RotaryEmbedding& rotary, uint64_t pairs) {
   return text;
 }
 
-void expectRatio(double got, double expected, double relative) {
+void expectCloseTo(double got, double expected, double relative) {
   if (std::abs(got - expected) <= relative * std::abs(expected)) return;
   fail(__FILE__, __LINE__, fmt::format("got {}, expected {}", got, expected));
 }
@@ -40,8 +40,8 @@ TEST(RotaryFrequencies, FallByPowersOfTheBase) {
 
 TEST(RotaryFrequencies, AreScaledAndDivided) {
   const auto frequencies = frequenciesOf({.base = 100, .scale = 0.5, .frequencyFactors = {1, 4, INFINITY}}, 6);
-  expectRatio(frequencies[0], 0.5, 1e-15);
-  expectRatio(frequencies[1], 0.5 * std::pow(100, -1.0 / 3) / 4, 1e-15);
+  expectCloseTo(frequencies[0], 0.5, 1e-15);
+  expectCloseTo(frequencies[1], 0.5 * std::pow(100, -1.0 / 3) / 4, 1e-15);
   EXPECT_EQ(frequencies[2], 0.0);
 }
 
@@ -57,7 +57,7 @@ TEST(RotaryFrequencies, OfVisionStartAgainInEachSection) {
   EXPECT_EQ(frequencies.size(), 8u);
   for (size_t pair = 0; pair < 8; ++pair) {
     const double local = static_cast<double>(pair < 3 ? pair : pair - 3);
-    expectRatio(frequencies[pair], std::pow(10000.0, -2 * local / 8), 1e-14);
+    expectCloseTo(frequencies[pair], std::pow(10000.0, -2 * local / 8), 1e-14);
   }
 }
 
@@ -90,34 +90,34 @@ TEST(RotaryFrequencies, YaRNBlendsBetweenItsCorners) {
   const double kept[] = {1, 1, 0.8, 0.6};
   for (size_t pair = 0; pair < 4; ++pair) {
     const double plain = std::pow(100.0, -0.25 * static_cast<double>(pair));
-    expectRatio(frequencies[pair], plain * (0.25 * (1 - kept[pair]) + kept[pair]), 1e-14);
+    expectCloseTo(frequencies[pair], plain * (0.25 * (1 - kept[pair]) + kept[pair]), 1e-14);
   }
   RotaryEmbedding half{.base = 100, .scale = 0.25, .yarn = yarn};
   half.yarn->extensionFactor = 0.5f;
-  expectRatio(frequenciesOf(half, 8)[0], 0.25 * 0.5 + 0.5, 1e-14);
+  expectCloseTo(frequenciesOf(half, 8)[0], 0.25 * 0.5 + 0.5, 1e-14);
   half.yarn->extensionFactor = 1;
   half.yarn->roundsCorners = false;
   // The ramp goes from 1.994 to 5.006 then.
   const double low = 8 * std::log(2000 / (2 * kPi * 32)) / (2 * std::log(100.0));
   const double high = 8 * std::log(2000 / (2 * kPi)) / (2 * std::log(100.0));
   const double share = 1 - (3 - low) / (high - low);
-  expectRatio(frequenciesOf(half, 8)[3], std::pow(100.0, -0.75) * (0.25 * (1 - share) + share), 1e-14);
+  expectCloseTo(frequenciesOf(half, 8)[3], std::pow(100.0, -0.75) * (0.25 * (1 - share) + share), 1e-14);
   half.yarn->extensionFactor = 0;
-  expectRatio(frequenciesOf(half, 8)[0], 0.25, 1e-14);
+  expectCloseTo(frequenciesOf(half, 8)[0], 0.25, 1e-14);
 }
 
 TEST(RotaryFrequencies, MagnitudeGrowsWithTheContextUnlessNothingIsBlended) {
   RotaryEmbedding rotary{.scale = 0.25};
   EXPECT_EQ(magnitudeOf(rotary), 1.0);
   rotary.yarn = YaRN{.originalContext = 4096};
-  expectRatio(magnitudeOf(rotary), 1 + 0.1 * std::log(4.0), 1e-15);
+  expectCloseTo(magnitudeOf(rotary), 1 + 0.1 * std::log(4.0), 1e-15);
   rotary.yarn->attentionFactor = 2;
-  expectRatio(magnitudeOf(rotary), 2 * (1 + 0.1 * std::log(4.0)), 1e-15);
+  expectCloseTo(magnitudeOf(rotary), 2 * (1 + 0.1 * std::log(4.0)), 1e-15);
   rotary.yarn->extensionFactor = 0;
   EXPECT_EQ(magnitudeOf(rotary), 2.0);
   // The least scale that there is has a logarithm too.
-  expectRatio(magnitudeOf({.scale = 5e-324, .yarn = YaRN{.originalContext = 4096}}), 1 + 0.1 * 744.4400719213812,
-              1e-12);
+  expectCloseTo(magnitudeOf({.scale = 5e-324, .yarn = YaRN{.originalContext = 4096}}), 1 + 0.1 * 744.4400719213812,
+                1e-12);
 }
 
 }  // namespace mnk::test
