@@ -174,6 +174,7 @@ TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
   };
   EXPECT_ERROR(copied(48, 4), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 48 changed"});
   REQUIRE(copied(48, 3));  // a dispatch after it is not blamed
+  std::memset(to->contents(), 5, 48);
   EXPECT_ERROR(copied(32, 4), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 32 changed"});
   REQUIRE(copied(48, 3));
 }
