@@ -26,7 +26,8 @@ public struct Hadamard: Sendable {
     public var source: Tensor
     /// Where results go, of the same shape and any float type; `nil` means in place.
     public var destination: Tensor?
-    /// The codec whose signs are used, ``KVCodec/Name/turbo`` or ``KVCodec/Name/mlx1``; `nil` means none.
+    /// The codec whose signs are used; `nil` means none. ``KVCodec/Name/turbo`` has signs at 32, 64, 80, 96, 112, 128,
+    /// 192, 256 and 512, ``KVCodec/Name/mlx1`` at 256 and 512, with ones at other powers of two. Other codecs have none.
     public var signs: KVCodec.Name?
     /// Whether to undo the transform.
     public var isInverse: Bool

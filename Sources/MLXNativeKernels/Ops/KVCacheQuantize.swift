@@ -43,8 +43,8 @@ public struct KVCacheQuantize: Sendable {
     public var sourceIsRing = false
     /// How vectors are quantized where the format allows a choice.
     public var options = KVQuantizeOptions()
-    /// A `uint32` tensor `[2]`: the number of vectors with a NaN or an infinity, and of those whose scale was too
-    /// large, are added.
+    /// A `uint32` tensor `[2]`: the number of vectors with a NaN or an infinity, and of those whose scale exceeds the
+    /// largest `float16`, are added.
     public var counts: Tensor?
     /// For one token of ``KVCodec/Name/mlx1``: a `float32` tensor `[heads, headDim]` that receives the keys' elements
     /// as they are compared with boundaries.
