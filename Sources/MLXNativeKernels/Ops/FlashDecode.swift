@@ -6,7 +6,7 @@
 public struct AttendedSequence: Sendable, Hashable {
     /// Which sequence of the cache; `nil` means the only one.
     public var sequence: Int?
-    /// Its positions. A length of 0 gives zeros.
+    /// Its positions, less than 2^31. A length of 0 gives zeros.
     public var length: Int
     /// The largest length it has had, if tokens were rolled back in a ring since; `nil` or 0 means ``length``. What
     /// those tokens overwrote is not attended to.

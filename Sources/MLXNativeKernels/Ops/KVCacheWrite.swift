@@ -31,7 +31,8 @@ public struct KVCacheWrite: Sendable {
         public init(arrayLiteral elements: Int...) { self = .list(elements) }
     }
 
-    /// A sequence and a position for each of at most 1,024 source tokens. If several name the same slot, the last one wins.
+    /// A sequence and a position for each of at most 1,024 source tokens. If several name the same slot, the last one
+    /// wins.
     public struct Rows: Sendable {
         /// The sequence of each token.
         public var sequences: Indices
@@ -64,7 +65,8 @@ public struct KVCacheWrite: Sendable {
     public var sourceOffset = 0
     /// How many tokens to store; `nil` means all that follow the offset.
     public var tokens: Int?
-    /// Whether source tokens wrap around, as when a ring without pinned positions is made linear. At most all tokens of the source can be stored.
+    /// Whether source tokens wrap around, as when a ring without pinned positions is made linear. At most all tokens of
+    /// the source can be stored.
     public var sourceIsRing = false
 
     /// A write of consecutive tokens, the first at `position`. A cache of several sequences needs the sequence.

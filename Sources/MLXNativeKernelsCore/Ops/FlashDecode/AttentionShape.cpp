@@ -45,7 +45,6 @@ AttentionShape::AttentionShape(const FlashDecode& op, const std::optional<Scratc
       slots(std::visit(
           [&](const auto& view) { return SlotExtents::of(*keyPlane, view.layout, view.wrap, view.pinned); }, op.over)),
       latentDim(std::visit([](const auto& view) { return view.latentDim; }, op.over)),
-      isOneTensor(!valuePlane),
       isRagged(std::ranges::any_of(op.sequences, [](const auto& each) { return each.rows != 0; })),
       longestRows(isRagged ? std::ranges::max(op.sequences, {}, &AttendedSequence::rows).rows : queries.tokens) {
   if (quantized) {
@@ -59,8 +58,8 @@ AttentionShape::AttentionShape(const FlashDecode& op, const std::optional<Scratc
   }
   const auto lastExtent = [](const Tensor& tensor) { return tensor.shape()[tensor.shape().rank() - 1]; };
   denseType = keyPlane->dtype();
-  keyDim = lastExtent(*keyPlane) - (isOneTensor ? latentDim : 0);
-  valueDim = isOneTensor ? latentDim : lastExtent(*valuePlane);
+  keyDim = lastExtent(*keyPlane) - (isOneTensor() ? latentDim : 0);
+  valueDim = isOneTensor() ? latentDim : lastExtent(*valuePlane);
   keyVector = {.codeBytes = keyDim * byteSize(*denseType)};
   valueVector = {.codeBytes = valueDim * byteSize(*denseType)};
 }

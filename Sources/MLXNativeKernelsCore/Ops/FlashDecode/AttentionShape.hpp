@@ -61,7 +61,7 @@ struct AttentionShape {
   HeadsView::Strides queries;
   const QuantizedKVCacheView* quantized;  // null if the cache is dense
   const Tensor* keyPlane;                 // elements or codes
-  const Tensor* valuePlane;               // null if keys of a latent cache hold their values
+  const Tensor* valuePlane;               // null if the cache is one tensor
   SlotExtents slots;
   uint32_t latentDim;  // 0 if the cache is not latent
   uint64_t keyDim;     // in a latent cache, of the RoPE part only
@@ -69,11 +69,12 @@ struct AttentionShape {
   KVCodecSizes keyVector;  // elements of a dense plane count as codes
   KVCodecSizes valueVector;
   std::optional<DType> denseType;  // nullopt if keys and values are quantized
-  bool isOneTensor;                // keys of a latent cache follow their values in the same vectors
   bool isRagged;                   // sequences have their own row counts, and queries are one list of all rows
   uint64_t longestRows;            // of a sequence
 
   bool isLatent() const { return latentDim != 0; }
+  // Whether keys of a latent cache follow their values in the same vectors.
+  bool isOneTensor() const { return !valuePlane; }
   uint64_t queryDim() const { return keyDim + latentDim; }
   uint64_t queryVectors() const;  // saturates
   uint64_t group() const { return queries.heads / slots.heads; }

@@ -121,7 +121,7 @@ std::vector<FunctionConstant> constantsOf(const FlashDecodeLayout& layout) {
   if (!layout.usesVectors()) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
   if (layout.usesMatrices()) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
   if (layout.usesPrefill()) constants.push_back({kFlashDecodeSimdgroupsPerRow, layout.prefill.parts});
-  if (!layout.usesMatrices()) constants.push_back({kFlashDecodeIsOneTensor, shape.isOneTensor});
+  if (!layout.usesMatrices()) constants.push_back({kFlashDecodeIsOneTensor, shape.isOneTensor()});
   return constants;
 }
 

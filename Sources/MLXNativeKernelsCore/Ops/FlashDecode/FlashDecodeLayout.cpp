@@ -158,7 +158,7 @@ void FlashDecodePass::addReads(const AttentionShape& shape, uint64_t vectorBytes
 
 void FlashDecodePass::addDenseReads(const AttentionShape& shape, bool areKeys, std::vector<Region>& regions) const {
   const uint64_t bytes = (areKeys ? shape.keyVector : shape.valueVector).codeBytes;
-  if (!shape.isOneTensor) return addReads(shape, bytes, regions);
+  if (!shape.isOneTensor()) return addReads(shape, bytes, regions);
   const uint64_t vectorBytes = shape.keyVector.codeBytes + shape.valueVector.codeBytes;
   std::vector<Region> whole;
   addReads(shape, vectorBytes, whole);

@@ -75,8 +75,12 @@ uint64_t sumOfRows(const Op& op) {
   return sum;
 }
 
+bool haveAllRowsOrNone(const Op& op) {
+  return !op.isRagged || sequencesWithRows(op) == op.sequences.size();
+}
+
 bool shareOneList(const Op& op) {
-  return op.queries.sequences == 1 && op.queries.tokens == sumOfRows(op);
+  return !op.isRagged || (op.queries.sequences == 1 && op.queries.tokens == sumOfRows(op));
 }
 
 constexpr Rule<Op> kGroupRules[] = {
@@ -101,13 +105,12 @@ constexpr Rule<Op> kSequenceRowRules[] = {
                countText(op.sequences.size(), "sequence"), fmt::format("{}, as in the queries", op.queries.sequences),
                "Name one sequence of the cache, and its length, for each of the queries."),
 
-    INVALID_IF(sequencesWithRows(op) != op.sequences.size() && op.isRagged,
-               "some sequences have a number of rows, and some have none",
+    INVALID_IF(!haveAllRowsOrNone(op), "some sequences have a number of rows, and some have none",
                fmt::format("{} of {} with one", sequencesWithRows(op), countText(op.sequences.size(), "sequence")),
                "a number of rows for each sequence, or for none",
                "Leave out sequences without queries, and say how many rows each other one has."),
 
-    INVALID_IF(!shareOneList(op) && op.isRagged, "the rows of sequences do not match the queries",
+    INVALID_IF(!shareOneList(op), "the rows of sequences do not match the queries",
                fmt::format("{} x {} of queries", op.queries.sequences, countText(op.queries.tokens, "row")),
                fmt::format("1 x {}, the sum of the sequences' rows", countText(sumOfRows(op), "row")),
                "Pass the rows of all sequences one after another, without an axis of sequences."),
