@@ -382,7 +382,7 @@ constexpr Rule<Op> kOperandRules[] = {
 
     INVALID_IF(op.options.splits > FlashDecode::kMaxSplits, "there are too many splits",
                fmt::format("{}", op.options.splits), fmt::format("at most {}", FlashDecode::kMaxSplits),
-               "Pass fewer splits, or 0 to let the device choose."),
+               "Pass fewer splits, or leave their number to the device."),
 
     INVALID_IF(op.options.kernel > FlashDecodeKernel::matrix, "the choice of a kernel is not known",
                fmt::format("kernel {}", static_cast<uint32_t>(op.options.kernel)), "automatic, vector or matrix",

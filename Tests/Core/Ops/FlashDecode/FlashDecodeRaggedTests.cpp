@@ -4,6 +4,7 @@
 #include "FlashDecodeRun.hpp"
 #include "Harness/Check.hpp"
 #include "Ops/Common/EveryRun.hpp"
+#include "Ops/FlashDecode/AttentionShape.hpp"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
 
 namespace mnk::test {
