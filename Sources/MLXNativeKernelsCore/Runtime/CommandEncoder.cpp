@@ -30,9 +30,9 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
 }
 
 // A device has every kernel of this package that it chooses for its own plans.
-Error unplanned(Device& device, const Plan& plan, Error error) {
+Error unplanned(const std::shared_ptr<Device>& device, const Plan& plan, Error error) {
   if (error.code != ErrorCode::shaderBuild) return error;
-  const auto shipped = device.registry().shippedLibrary();
+  const auto shipped = device->registry().shippedLibrary();
   if (!shipped) return error;
   const std::vector<std::string> names = (*shipped)->functionNames();
   for (const Dispatch& dispatch : plan.dispatches) {
@@ -41,7 +41,7 @@ Error unplanned(Device& device, const Plan& plan, Error error) {
     return {.code = ErrorCode::unsupported,
             .op = plan.op,
             .what = "the plan was made for another device",
-            .got = fmt::format("kernel {}, which {} does not have", function, device.name()),
+            .got = fmt::format("kernel {}, which {} does not have", function, device->name()),
             .expected = "a plan for the device of the encoder",
             .fix = "Pass the device to the call that makes the plan, or encode the op instead of a plan."};
   }
@@ -266,7 +266,7 @@ Result<void> CommandEncoder::encode(const Plan& plan) {
     return guarded(plan.op, [&]() -> Result<void> {
       const Impl::ReadyScope scope{*impl_};
       if (auto readied = impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes); !readied) {
-        return unplanned(*impl_->device, plan, std::move(readied).error());
+        return unplanned(impl_->device, plan, std::move(readied).error());
       }
       std::string warning = impl_->summary.warning.empty() ? plan.warning : std::string();
       MNK_TRY(impl_->recordReady());
