@@ -19,7 +19,7 @@ check bench: export MNK_HOST_AVX512 := $(package)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-consumer test-objc check shaders fuzz check-asan check-tsan check-memory \
-  check-arm64 check-apple mac-report compare proof tables embed demo bench docs format lint layering ci clean
+  check-arm64 check-apple mac-report compare proof tables generate embed demo bench docs format lint layering ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ check-apple: setup ## type-check what a Mac compiles; ARGS=--all-editions adds i
 
 tables: ## recompute the codec constants; ARGS="--search 50000" searches for better signs
 	@.ci/make-tables $(ARGS)
+
+generate: ## write the Generated folders from the description of the API in Sources/API
+	@Sources/API/generate.py
 
 embed: ## regenerate the embedded shader text and its stamp
 	@.ci/embed-shaders
@@ -93,7 +96,7 @@ docs: ## build the documentation into .build/docs; a DocC warning is a failure
 format: ## format C++, shaders and Swift in place
 	@.ci/format write
 
-lint: ## check the format
+lint: ## check the format, and that Generated folders are what Sources/API describes
 	@.ci/format check
 
 layering: ## check the layering rules, and that each rule can fail

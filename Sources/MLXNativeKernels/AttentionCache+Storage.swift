@@ -143,7 +143,8 @@ extension AttentionCache.Storage {
             value_means: calibration.valueMeans?.handle.pointer,
             key_channel_scales: calibration.keyChannelScales?.handle.pointer,
             planes: coding.keys == nil
-                ? .MNK_QUANTIZED_VALUES : coding.values == nil ? .MNK_QUANTIZED_KEYS : .MNK_QUANTIZED_BOTH)
+                ? .MNK_KV_QUANTIZED_PLANES_VALUES
+                : coding.values == nil ? .MNK_KV_QUANTIZED_PLANES_KEYS : .MNK_KV_QUANTIZED_PLANES_BOTH)
     }
 
     init(_ descriptor: mnk_cache_descriptor) {
@@ -157,14 +158,14 @@ extension AttentionCache.Storage {
         let valueBits = KVCodec.Bits(rawValue: Int(given.value_bits)) ?? .bits4
         let options = KVQuantizeOptions(
             candidates: KVQuantizeOptions.Candidates(rawValue: Int(given.options.candidates)) ?? .five,
-            keyScale: given.options.key_scale == .MNK_SCALE_UNBIASED ? .unbiased : .leastSquares,
-            valueScale: given.options.value_scale == .MNK_SCALE_UNBIASED ? .unbiased : .leastSquares,
-            nonFinite: given.options.non_finite == .MNK_NON_FINITE_ZERO ? .zero : .propagate)
+            keyScale: given.options.key_scale == .MNK_KV_SCALE_RULE_UNBIASED ? .unbiased : .leastSquares,
+            valueScale: given.options.value_scale == .MNK_KV_SCALE_RULE_UNBIASED ? .unbiased : .leastSquares,
+            nonFinite: given.options.non_finite == .MNK_KV_NON_FINITE_ZERO ? .zero : .propagate)
         let dense = ElementType(descriptor.dtype)
         switch given.planes {
-        case .MNK_QUANTIZED_KEYS:
+        case .MNK_KV_QUANTIZED_PLANES_KEYS:
             self = .quantizedKeys(codec, keyBits, values: dense, scaleFactor: given.scale_factor, options: options)
-        case .MNK_QUANTIZED_VALUES:
+        case .MNK_KV_QUANTIZED_PLANES_VALUES:
             self = .quantizedValues(codec, valueBits, keys: dense, scaleFactor: given.scale_factor, options: options)
         default:
             self = .quantized(

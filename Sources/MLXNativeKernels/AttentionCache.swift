@@ -217,7 +217,7 @@ public final class AttentionCache: Sendable {
             sequences: Int(descriptor.sequences), valueHeadDim: Int(descriptor.value_head_dim),
             latentDim: Int(descriptor.latent_dim))
         whenFull = WhenFull(
-            wrap: descriptor.when_full == .MNK_RING ? .ring : .linear, pinned: Int(descriptor.pinned))
+            wrap: descriptor.when_full == .MNK_KV_WRAP_RING ? .ring : .linear, pinned: Int(descriptor.pinned))
         slidingWindow = SlidingWindow(descriptor.sliding_window)
         isStorageOnly = descriptor.is_storage_only
         storage = Storage(descriptor)

@@ -61,8 +61,8 @@ public final class KernelDevice: Sendable {
             withOptionalCString(options.compiler) { compiler in
                 var descriptor = mnk_host_options(
                     workers: workers, order_seed: options.orderSeed,
-                    checking: options.checking.rawValue, allow_same_value: options.allowsSameValue,
-                    perturb: options.perturbsResults, level: options.level.rawValue, compiler: compiler)
+                    checking: options.checking.code, allows_same_value: options.allowsSameValue,
+                    perturbs_results: options.perturbsResults, level: options.level.code, compiler: compiler)
                 return mnk_device_make_host(&descriptor, error)
             }
         }

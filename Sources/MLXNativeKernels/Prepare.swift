@@ -2,19 +2,6 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// How attention chooses kernels, splits and sizes of threadgroups. The choice changes the last bits of results.
-///
-/// <doc:PreparingADevice> describes both.
-public enum Tuning: Sendable, Hashable, CaseIterable {
-    /// By a table that comes with the library. Choices that an earlier call measured stay in use.
-    case table
-    /// By measuring on this device, for some tens of milliseconds for each shape. The choices are kept in a file and not
-    /// measured again.
-    case measure
-
-    fileprivate var code: mnk_tuning { self == .table ? .MNK_TUNING_TABLE : .MNK_TUNING_MEASURE }
-}
-
 extension KernelDevice {
     /// Compiles the kernels of steps over caches ahead of time, and measures which are the fastest if asked to.
     ///

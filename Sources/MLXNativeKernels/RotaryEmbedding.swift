@@ -57,66 +57,11 @@ public struct RotaryEmbedding: Sendable, Hashable {
         }
     }
 
-    /// The partner of an element, except with ``Layout/interleavedPairs``, which has one of its own.
-    public enum Pairing: Sendable, Hashable {
-        /// Half of the rotated part away, as in MLX, ggml and transformers.
-        case halfOfRopeDim
-        /// Half of the head away, as in mlx-native. It differs where `ropeDim` is less than the head dim.
-        case halfOfHeadDim
-        /// The next one: 2p and 2p + 1. With sections this is what GLM-4V has.
-        case neighbors
-    }
-
-    /// Where pairs of ``Layout/imrope(_:_:_:_:)`` outside of all sections go.
-    public enum OtherAxis: Sendable, Hashable {
-        /// To axis 0, time, as in transformers, with whose code these models were published.
-        case axis0
-        /// To axis 3, as in ggml and mlx-native. ggml's callers fill it with 0 for text: such pairs are then not
-        /// rotated.
-        case axis3
-    }
-
-    /// Scales pairs that make fewer than `betaSlow` turns in the original context, keeps those that make more than
-    /// `betaFast` turns, and blends between them. Multiplies the result by `attentionFactor * (1 + 0.1 ln(1 / scale))`.
-    ///
-    /// The `factor` of a model's configuration is `1 / scale`: pass ``RotaryEmbedding/scale`` as well. What
-    /// transformers calls `attention_factor` is all of the product above. The call throws if `betaFast` is not greater
-    /// than `betaSlow`, or if the scale is greater than 1. With an `extensionFactor` of 0, neither is required; what
-    /// remains is `attentionFactor`, which is what LongRoPE has beside its ``RotaryEmbedding/frequencyFactors``.
-    public struct YaRN: Sendable, Hashable {
-        /// Tokens of the context that the model was trained with.
-        public var originalContext: Int
-        /// Share of the blend, from 0 to 1; 0 scales every pair and omits the logarithm.
-        public var extensionFactor: Float
-        /// A factor of the result.
-        public var attentionFactor: Float
-        /// The number of turns from which a pair is kept.
-        public var betaFast: Float
-        /// The number of turns up to which a pair is scaled.
-        public var betaSlow: Float
-        /// Whether the pairs where the blend begins and ends are rounded; `false` is `"truncate": false` of a
-        /// configuration.
-        public var roundsCorners: Bool
-
-        /// The numbers of a model's configuration.
-        public init(
-            originalContext: Int, extensionFactor: Float = 1, attentionFactor: Float = 1, betaFast: Float = 32,
-            betaSlow: Float = 1, roundsCorners: Bool = true
-        ) {
-            self.originalContext = originalContext
-            self.extensionFactor = extensionFactor
-            self.attentionFactor = attentionFactor
-            self.betaFast = betaFast
-            self.betaSlow = betaSlow
-            self.roundsCorners = roundsCorners
-        }
-    }
-
     /// Which elements make a pair, and which axis rotates it.
     public var layout: Layout
     /// The base of the frequencies.
     public var base: Double
-    /// How many elements are rotated, at most 1024; `nil` means all of a head.
+    /// How many elements are rotated, at most 1024; `nil` or 0 means all of a head.
     public var ropeDim: Int?
     /// The partner of an element.
     public var pairing: Pairing
@@ -165,41 +110,27 @@ extension RotaryEmbedding {
         let sections = try numbers(layout.sections, as: UInt32.self, "a section", op: op)
         rotary.sections = (sections[0], sections[1], sections[2], sections[3])
         rotary.base = base
-        rotary.has_rope_dim = ropeDim != nil
         rotary.rope_dim = try UInt64(ropeDim ?? 0, "ropeDim", op: op)
         rotary.pairing = pairing.code
-        rotary.other_axis = otherAxis == .axis0 ? .MNK_OTHER_AXIS_0 : .MNK_OTHER_AXIS_3
+        rotary.other_axis = otherAxis.code
         rotary.scale = scale
-        rotary.has_yarn = yarn != nil
         if let yarn {
-            rotary.yarn = mnk_yarn(
-                original_context: try UInt64(yarn.originalContext, "originalContext", op: op),
-                extension_factor: yarn.extensionFactor, attention_factor: yarn.attentionFactor,
-                beta_fast: yarn.betaFast, beta_slow: yarn.betaSlow, keeps_fractions: !yarn.roundsCorners)
+            rotary.has_yarn = true
+            rotary.yarn = try yarn.descriptor(op: op)
         }
         rotary.is_inverse = isInverse
         return rotary
     }
 }
 
-extension RotaryEmbedding.Pairing {
-    fileprivate var code: mnk_rotary_pairing {
-        switch self {
-        case .halfOfRopeDim: .MNK_HALF_OF_ROPE_DIM
-        case .halfOfHeadDim: .MNK_HALF_OF_HEAD_DIM
-        case .neighbors: .MNK_NEIGHBORS
-        }
-    }
-}
-
 extension RotaryEmbedding.Layout {
-    fileprivate var code: mnk_rotary_layout {
+    fileprivate var code: mnk_rotary_embedding_layout {
         switch self {
-        case .interleavedPairs: .MNK_INTERLEAVED_PAIRS
-        case .halfSplit: .MNK_HALF_SPLIT
-        case .mrope: .MNK_MROPE
-        case .imrope: .MNK_IMROPE
-        case .vision: .MNK_VISION
+        case .interleavedPairs: .MNK_ROTARY_EMBEDDING_LAYOUT_INTERLEAVED_PAIRS
+        case .halfSplit: .MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT
+        case .mrope: .MNK_ROTARY_EMBEDDING_LAYOUT_MROPE
+        case .imrope: .MNK_ROTARY_EMBEDDING_LAYOUT_IMROPE
+        case .vision: .MNK_ROTARY_EMBEDDING_LAYOUT_VISION
         }
     }
 

@@ -34,7 +34,7 @@ Launch makeLaunch(const DispatchJob& job, const Arguments& arguments, const Watc
   launch.kernel = &job.pipeline().kernel();
   launch.arguments = &arguments;
   launch.orderSeed = job.options.orderSeed;
-  launch.poison = job.options.checking != Checking::off;
+  launch.poison = job.options.checking != HostOptions::Checking::off;
   launch.watcher = watcher;
   const Grid& grid = ready.dispatch.grid;
   for (int axis = 0; axis < 3; ++axis) {

@@ -7,7 +7,7 @@ namespace mnk::host {
 struct DispatchJob {
   const ReadyDispatch& ready;
   std::span<const BoundMemory> memory;  // of its bindings
-  const Options& options;
+  const HostOptions& options;
   std::string_view label;  // of the submission
 
   HostPipeline& pipeline() const { return static_cast<HostPipeline&>(*ready.pipeline); }

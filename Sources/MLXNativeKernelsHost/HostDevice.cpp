@@ -25,7 +25,7 @@ constexpr std::string_view kOp = "Host device";
 
 class HostDevice final : public Device {
  public:
-  HostDevice(Options options, std::unique_ptr<HostQueue> queue)
+  HostDevice(HostOptions options, std::unique_ptr<HostQueue> queue)
       : options_(std::move(options)), queue_(std::move(queue)) {
     limits_.maxThreadsPerThreadgroup = kMaxLanes;
     limits_.maxThreadgroupMemoryBytes = kMaxThreadgroupBytes;
@@ -43,14 +43,15 @@ class HostDevice final : public Device {
   DeviceProfile basicProfile() const override { return {.family = options_.family, .cores = workers()}; }
 
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
-    return guarded(kOp,
-                   [&] { return HostBuffer::make(shared_from_this(), bytes, options_.checking != Checking::off); });
+    return guarded(kOp, [&] {
+      return HostBuffer::make(shared_from_this(), bytes, options_.checking != HostOptions::Checking::off);
+    });
   }
 
   Result<std::shared_ptr<Buffer>> makeUndefinedBuffer(uint64_t bytes) override {
     return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {
       MNK_TRY(auto buffer, makeBuffer(bytes));
-      if (options_.checking != Checking::off) static_cast<HostBuffer&>(*buffer).makeUndefined();
+      if (options_.checking != HostOptions::Checking::off) static_cast<HostBuffer&>(*buffer).makeUndefined();
       return buffer;
     });
   }
@@ -106,14 +107,14 @@ class HostDevice final : public Device {
  private:
   uint32_t workers() const { return options_.workers ? options_.workers : coreCount(); }
 
-  Options options_;  // with the level in use
+  HostOptions options_;  // with the level in use
   DeviceLimits limits_;
   std::unique_ptr<HostQueue> queue_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> makeLinkedDevice(const Options& options) {
+Result<std::shared_ptr<Device>> makeLinkedDevice(const HostOptions& options) {
   MNK_TRY(auto used, resolve(options));
   MNK_TRY(auto queue, HostQueue::make());
   return std::shared_ptr<Device>(std::make_shared<HostDevice>(std::move(used), std::move(queue)));

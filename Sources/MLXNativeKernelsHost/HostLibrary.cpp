@@ -81,7 +81,7 @@ std::vector<std::string> HostLibrary::functionNames() const {
   return names;
 }
 
-const RegisteredKernel* HostLibrary::find(std::string_view function, Level limit) const {
+const RegisteredKernel* HostLibrary::find(std::string_view function, HostOptions::Level limit) const {
   const RegisteredKernel* best = nullptr;
   for (auto* kernel = *module_.kernels; kernel; kernel = kernel->next) {
     const bool fits = isOurs(kernel->library) && function == kernel->name && kernel->level <= uint32_t(limit);

@@ -37,7 +37,7 @@ struct LoadedObject {
 struct ModuleVariant {
   bool checked = false;
   bool perturbed = false;
-  Level level = Level::baseline;
+  HostOptions::Level level = HostOptions::Level::baseline;
   std::string compiler;
   std::string file;      // the only file of a library in it; empty: a separate text
   std::string function;  // the only kernel in it; empty: all kernels
@@ -58,7 +58,7 @@ class HostLibrary final : public Library {
   std::vector<std::string> functionNames() const override;
 
   // The kernel for the best instruction set up to `limit`, or null.
-  const RegisteredKernel* find(std::string_view function, Level limit) const;
+  const RegisteredKernel* find(std::string_view function, HostOptions::Level limit) const;
   // The constants declared with this index.
   std::vector<const RegisteredConstant*> constants(uint32_t index) const;
   const Module& module() const { return module_; }

@@ -25,57 +25,59 @@ Error badVariable(std::string_view name, std::string_view value, std::string exp
                    std::string(value), std::move(expected), "Correct the variable or remove it.");
 }
 
-Result<void> completeFromEnvironment(Options& options) {
+Result<void> completeFromEnvironment(HostOptions& options) {
   if (const auto value = variable("MNK_HOST_SEED"); !value.empty() && options.orderSeed == 0) {
     const auto read = std::from_chars(value.data(), value.data() + value.size(), options.orderSeed);
     if (read.ec != std::errc() || read.ptr != value.data() + value.size()) {
       return badVariable("MNK_HOST_SEED", value, "a whole number below 2^64");
     }
   }
-  if (const auto value = variable("MNK_HOST_CHECKING"); !value.empty() && options.checking == Checking::off) {
+  if (const auto value = variable("MNK_HOST_CHECKING");
+      !value.empty() && options.checking == HostOptions::Checking::off) {
     if (value == "guarded") {
-      options.checking = Checking::guarded;
+      options.checking = HostOptions::Checking::guarded;
     } else if (value == "full") {
-      options.checking = Checking::full;
+      options.checking = HostOptions::Checking::full;
     } else if (value != "off") {
       return badVariable("MNK_HOST_CHECKING", value, "off, guarded or full");
     }
   }
-  if (const auto value = variable("MNK_HOST_PERTURB"); !value.empty() && !options.perturb) {
+  if (const auto value = variable("MNK_HOST_PERTURB"); !value.empty() && !options.perturbsResults) {
     if (value != "0" && value != "1") return badVariable("MNK_HOST_PERTURB", value, "0 or 1");
-    options.perturb = value == "1";
+    options.perturbsResults = value == "1";
   }
   return {};
 }
 
 }  // namespace
 
-Result<Options> resolve(const Options& options) {
+Result<HostOptions> resolve(const HostOptions& options) {
   constexpr uint32_t kMaxWorkers = 1024;
-  Options used = options;
+  HostOptions used = options;
   MNK_TRY(completeFromEnvironment(used));
-  if (used.level == Level::best) used.level = bestLevel();
-  if (used.level > bestLevel() || used.level < Level::best) {
+  if (used.level == HostOptions::Level::best) used.level = bestLevel();
+  if (used.level > bestLevel()) {
     return hostError(ErrorCode::unsupported, "there are no kernels for the instruction set",
-                     std::string(name(used.level)), fmt::format("{} or lower", name(bestLevel())), "Use Level::best.");
+                     std::string(name(used.level)), fmt::format("{} or lower", name(bestLevel())),
+                     "Use HostOptions::Level::best.");
   }
   if (used.workers > kMaxWorkers) {
     return hostError(ErrorCode::invalidArgument, "too many workers", fmt::format("{}", used.workers),
                      fmt::format("at most {}", kMaxWorkers), "Use 0 for one worker per core.");
   }
-  if (used.checking < Checking::off || used.checking > Checking::full) {
+  if (used.checking > HostOptions::Checking::full) {
     return hostError(ErrorCode::invalidArgument, "there is no such checking",
-                     fmt::format("{}", static_cast<int>(used.checking)), "off (0), guarded (1) or full (2)",
+                     fmt::format("{}", static_cast<uint32_t>(used.checking)), "off (0), guarded (1) or full (2)",
                      "Use one of the listed values.");
   }
-  if (used.checking == Checking::full && !kCanRunPrograms) {
+  if (used.checking == HostOptions::Checking::full && !kCanRunPrograms) {
     return hostError(ErrorCode::unsupported, "full checking needs a compiler, which apps of this system cannot start",
                      "full", "off or guarded", "Check with guarded here, and with full on Linux or a Mac.");
   }
   return used;
 }
 
-std::string replayHint(const Options& options) {
+std::string replayHint(const HostOptions& options) {
   return options.orderSeed == 0 ? "" : fmt::format(" Order seed {} replays it.", options.orderSeed);
 }
 

@@ -4,9 +4,9 @@
 
 namespace mnk::host {
 
-Result<Options> resolve(const Options& options);
+Result<HostOptions> resolve(const HostOptions& options);
 
 // " Order seed 7 replays it.", or empty if the order is fixed.
-std::string replayHint(const Options& options);
+std::string replayHint(const HostOptions& options);
 
 }  // namespace mnk::host

@@ -8,7 +8,7 @@ namespace mnk::host {
 
 namespace {
 
-Error unknownFunction(const HostLibrary& library, const KernelKey& key, Level limit) {
+Error unknownFunction(const HostLibrary& library, const KernelKey& key, HostOptions::Level limit) {
   Error error{.code = ErrorCode::shaderBuild,
               .op = "Host device",
               .what = fmt::format("library {} has no such function", library.label()),
@@ -97,7 +97,7 @@ Error fromReflection(const HostLibrary& library, const KernelKey& key, const Fau
 }  // namespace
 
 Result<std::shared_ptr<Pipeline>> HostPipeline::make(const HostLibrary& whole, std::shared_ptr<HostLibrary> library,
-                                                     const KernelKey& key, Level limit) {
+                                                     const KernelKey& key, HostOptions::Level limit) {
   const RegisteredKernel* kernel = library->find(key.function, limit);
   if (!kernel) return unknownFunction(whole, key, limit);
   Arguments constants{};

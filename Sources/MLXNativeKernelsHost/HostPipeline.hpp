@@ -8,7 +8,7 @@ class HostPipeline final : public Pipeline {
  public:
   // `whole` has all functions and constants that a key may name; `library` has the function that runs.
   static Result<std::shared_ptr<Pipeline>> make(const HostLibrary& whole, std::shared_ptr<HostLibrary> library,
-                                                const KernelKey& key, Level limit);
+                                                const KernelKey& key, HostOptions::Level limit);
 
   HostPipeline(std::shared_ptr<HostLibrary> library, const RegisteredKernel* kernel, const Arguments& constants,
                std::vector<Argument> arguments)

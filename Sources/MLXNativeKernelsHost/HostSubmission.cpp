@@ -20,11 +20,12 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Result<void> runUnder(Checking checking, const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier) {
-  if (checking == Checking::off) return runDispatch(job);
+Result<void> runUnder(HostOptions::Checking checking, const DispatchJob& job,
+                      std::vector<DispatchTrace>& sinceBarrier) {
+  if (checking == HostOptions::Checking::off) return runDispatch(job);
   const ReadyDispatch whole = withMemory(job.ready, job.memory);
   const DispatchJob checked{whole, job.memory, job.options, job.label};
-  return checking == Checking::guarded ? runGuarded(checked) : runChecked(checked, sinceBarrier);
+  return checking == HostOptions::Checking::guarded ? runGuarded(checked) : runChecked(checked, sinceBarrier);
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ void HostSubmission::barrier() {
 // One shared object, so that the queue's copy of the work holds the only references.
 struct HostSubmission::Work {
   std::shared_ptr<Device> device;
-  Options options;
+  HostOptions options;
   std::string label;
   std::map<std::string, double> opSeconds;  // has all ops if they are measured
   Steps steps;

@@ -8,7 +8,7 @@ namespace mnk::host {
 class HostSubmission final : public Submission {
  public:
   // The device owns the queue, and lives until the work is done.
-  HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const Options& options, std::string_view label)
+  HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const HostOptions& options, std::string_view label)
       : device_(std::move(device)), queue_(queue), options_(options), label_(label) {}
 
   using Submission::dispatch;
@@ -34,7 +34,7 @@ class HostSubmission final : public Submission {
 
   std::shared_ptr<Device> device_;
   HostQueue& queue_;
-  Options options_;
+  HostOptions options_;
   std::string label_;  // names the submission in errors
   bool measuresOps_ = false;
   Steps steps_;

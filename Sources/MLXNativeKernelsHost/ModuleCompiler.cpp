@@ -207,9 +207,9 @@ Result<void> checkSource(const LibrarySource& source) {
   return {};
 }
 
-ModuleVariant variantFor(const Options& options) {
-  return {.checked = options.checking == Checking::full,
-          .perturbed = options.perturb,
+ModuleVariant variantFor(const HostOptions& options) {
+  return {.checked = options.checking == HostOptions::Checking::full,
+          .perturbed = options.perturbsResults,
           .level = options.level,
           .compiler = options.compiler.empty() ? "clang++" : options.compiler};
 }
@@ -228,7 +228,7 @@ Result<std::shared_ptr<HostLibrary>> compileSource(const LibrarySource& source, 
   if (run.spawnError != 0 || (!run.succeeded && run.output.empty())) {
     return hostError(ErrorCode::unsupported, fmt::format("library {} needs a compiler", label),
                      fmt::format("{}: {}", variant.compiler, std::strerror(run.spawnError ? run.spawnError : ENOENT)),
-                     "clang++ in the search path", "Install clang, or name it in Options::compiler.");
+                     "clang++ in the search path", "Install clang, or name it in HostOptions::compiler.");
   }
   if (!run.succeeded) {
     return hostError(ErrorCode::shaderBuild, fmt::format("library {} does not compile", label), shortened(run.output),
@@ -239,12 +239,12 @@ Result<std::shared_ptr<HostLibrary>> compileSource(const LibrarySource& source, 
 
 }  // namespace
 
-Result<std::shared_ptr<HostLibrary>> compileLibrary(const LibrarySource& source, const Options& options) {
+Result<std::shared_ptr<HostLibrary>> compileLibrary(const LibrarySource& source, const HostOptions& options) {
   return compileSource(source, variantFor(options));
 }
 
 Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library,
-                                                const std::string& function, const Options& options) {
+                                                const std::string& function, const HostOptions& options) {
   ModuleVariant wanted = variantFor(options);
   if (!wanted.checked && !wanted.perturbed) return library;
   if (library->isVariant(wanted.checked, wanted.perturbed)) return library;

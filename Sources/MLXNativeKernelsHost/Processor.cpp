@@ -4,28 +4,28 @@
 
 namespace mnk::host {
 
-Level bestLevel() {
+HostOptions::Level bestLevel() {
 #if MNK_HOST_HAS_AVX2
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
                     __builtin_cpu_supports("bmi2");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (MNK_HOST_HAS_AVX512 && avx2 && avx512) return Level::avx512;
-  if (avx2) return Level::avx2;
+  if (MNK_HOST_HAS_AVX512 && avx2 && avx512) return HostOptions::Level::avx512;
+  if (avx2) return HostOptions::Level::avx2;
 #endif
-  return Level::baseline;
+  return HostOptions::Level::baseline;
 }
 
-std::string_view name(Level level) {
+std::string_view name(HostOptions::Level level) {
   switch (level) {
-    case Level::best:
+    case HostOptions::Level::best:
       return "best";
-    case Level::baseline:
+    case HostOptions::Level::baseline:
       return "baseline";
-    case Level::avx2:
+    case HostOptions::Level::avx2:
       return "AVX2";
-    case Level::avx512:
+    case HostOptions::Level::avx512:
       return "AVX-512";
   }
   return "unknown";

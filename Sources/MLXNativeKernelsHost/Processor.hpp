@@ -6,9 +6,9 @@
 
 namespace mnk::host {
 
-// The best supported instruction set; never Level::best.
-Level bestLevel();
-std::string_view name(Level level);   // "AVX-512"
-std::string_view architectureName();  // "x86-64"
+// The best supported instruction set; never HostOptions::Level::best.
+HostOptions::Level bestLevel();
+std::string_view name(HostOptions::Level level);  // "AVX-512"
+std::string_view architectureName();              // "x86-64"
 
 }  // namespace mnk::host

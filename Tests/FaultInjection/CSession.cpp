@@ -69,22 +69,23 @@ Status copied(char* text) {
   return {};
 }
 
-constexpr mnk_rotary_embedding kRotary{.layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
+constexpr mnk_rotary_embedding kRotary{.layout = MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, .base = 10000, .scale = 1};
 
 class CSession final : public Session {
-  mnk_heads_view view(Name name) const { return {.tensor = tensors_[name], .layout = MNK_TOKEN_MAJOR}; }
+  mnk_heads_view view(Name name) const { return {.tensor = tensors_[name], .layout = MNK_KV_LAYOUT_TOKEN_MAJOR}; }
 
   // Calls `body` with the descriptor of an op, and the functions that plan and encode it.
   template <typename Body>
   auto withOp(Op op, Body body) const {
     const auto& t = tensors_;
     const mnk_kv_cache_view dense{.keys = t[kDenseKeys], .values = t[kDenseValues]};
-    const mnk_kv_codec codec{MNK_TURBO, 4, 0};
-    const mnk_quantized_kv_view quantized{
+    const mnk_kv_codec codec{MNK_KV_CODEC_NAME_TURBO, 4, 0};
+    const mnk_quantized_kv_cache_view quantized{
         .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
         .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
     const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens, .has_position = true};
-    mnk_kv_cache_write write{.keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = dense};
+    mnk_kv_cache_write write{
+        .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR, .into = dense};
     const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {
       const mnk_flash_decode decode{.queries = t[kQueries],
                                     .dense = isQuantized ? nullptr : &dense,
@@ -102,16 +103,17 @@ class CSession final : public Session {
         break;
       case Op::quantize: {
         const mnk_kv_cache_quantize quantize{
-            .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_TOKEN_MAJOR, .into = quantized};
+            .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR, .into = quantized};
         return body(quantize, mnk_kv_cache_quantize_make_plan, mnk_encoder_kv_cache_quantize);
       }
       case Op::dequantize: {
         const mnk_kv_cache_dequantize dequantize{
-            .from = quantized, .keys = t[kReadKeys], .values = t[kReadValues], .layout = MNK_TOKEN_MAJOR};
+            .from = quantized, .keys = t[kReadKeys], .values = t[kReadValues], .layout = MNK_KV_LAYOUT_TOKEN_MAJOR};
         return body(dequantize, mnk_kv_cache_dequantize_make_plan, mnk_encoder_kv_cache_dequantize);
       }
       case Op::hadamard: {
-        const mnk_hadamard hadamard{.from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_TURBO};
+        const mnk_hadamard hadamard{
+            .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_KV_CODEC_NAME_TURBO};
         return body(hadamard, mnk_hadamard_make_plan, mnk_encoder_hadamard);
       }
       case Op::attend:
@@ -225,7 +227,7 @@ class CSession final : public Session {
   }
 
   Status makeCache(bool isQuantized, uint32_t capacity) override {
-    const mnk_cache_quantization quantization{.codec = MNK_TURBO, .key_bits = 4};
+    const mnk_cache_quantization quantization{.codec = MNK_KV_CODEC_NAME_TURBO, .key_bits = 4};
     const mnk_cache_descriptor descriptor{.kv_heads = kHeads,
                                           .head_dim = kHeadDim,
                                           .capacity = capacity,
@@ -286,7 +288,7 @@ class CSession final : public Session {
   }
   Status dequantize(uint32_t sequence) override {
     return RUN(mnk_encoder_dequantize, encoder_, cache_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence,
-               MNK_ORIGINAL_DOMAIN);
+               MNK_KV_DOMAIN_ORIGINAL);
   }
   Status truncate(uint64_t position, uint32_t sequence) override {
     return RUN(mnk_cache_truncate, cache_, position, sequence);

@@ -35,8 +35,8 @@ mnk_host_options optionsOf(uint32_t index, uint64_t seed) {
 mnk_device* makeGPUDevice(uint64_t seed) {
   auto made = c::handleFor(host::makeDevice({.workers = 1,
                                              .orderSeed = seed | 1,
-                                             .checking = host::Checking::guarded,
-                                             .level = host::Level::baseline,
+                                             .checking = HostOptions::Checking::guarded,
+                                             .level = HostOptions::Level::baseline,
                                              .compiler = {},
                                              .family = kGPUFamily}));
   return made ? *made : nullptr;

@@ -117,10 +117,10 @@ class FarWriteCase final : public Case {
     if (!keys || !cache) return checkResult(caught, false, "");
     mnk_kv_cache_write write{};
     write.keys = keys.get();
-    write.source_layout = MNK_TOKEN_MAJOR;
+    write.source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR;
     write.into.keys = cache.get();
-    write.into.layout = isHeadMajor_ ? MNK_HEAD_MAJOR : MNK_TOKEN_MAJOR;
-    write.into.wrap = isRing_ ? MNK_RING : MNK_LINEAR;
+    write.into.layout = isHeadMajor_ ? MNK_KV_LAYOUT_HEAD_MAJOR : MNK_KV_LAYOUT_TOKEN_MAJOR;
+    write.into.wrap = isRing_ ? MNK_KV_WRAP_RING : MNK_KV_WRAP_LINEAR;
     write.into.pinned = static_cast<uint32_t>(pinned_);
     write.sequence = sequence_;
     write.position = position_;

@@ -14,48 +14,29 @@ namespace mnk::fuzz {
     return std::tie(__VA_ARGS__);  \
   }
 
-FIELDS(HeadsView::Strides, a, b, c, d, e, f, g, h)
-FIELDS(KVCacheView, a, b, c, d, e, f)
-FIELDS(KVCodec, a, b, c)
-FIELDS(QuantizedKVPlane, a, b, c, d, e)
-FIELDS(QuantizedKVCacheView, a, b, c, d, e, f)
+#include "Generated/Fields.inc"
+
 FIELDS(KVCacheWrite::Rows, a, b)
 FIELDS(KVCacheWrite, a, b, c, d, e, f, g, h, i, j)
-FIELDS(KVQuantizeOptions, a, b, c, d)
 FIELDS(KVCacheQuantize, a, b, c, d, e, f, g, h, i, j, k, l, m)
 FIELDS(KVCacheDequantize, a, b, c, d, e, f, g)
 FIELDS(Hadamard, a, b, c, d)
-FIELDS(YaRN, a, b, c, d, e, f)
-FIELDS(RotaryEmbedding, a, b, c, d, e, f, g, h, i, j)
 FIELDS(RotaryPositions::List, a, b)
 FIELDS(MultiRoPE, a, b, c, d, e, f, g)
-FIELDS(AttendedSequence, a, b, c, d, e)
-FIELDS(AttentionOptions, a, b, c, d, e, f, g, h, i, j, k)
-FIELDS(AttentionPartials, a, b)
 FIELDS(AttentionResults, a, b, c)
 FIELDS(FlashDecode, a, b, c, d, e, f)
 inline auto fieldsOf(RotaryPositions& of) {
   return std::tie(of.source);
 }
 
-FIELDS(mnk_heads_view, a, b, c, d, e, f, g, h, i, j, k)
-FIELDS(mnk_kv_cache_view, a, b, c, d, e, f)
 FIELDS(mnk_row_indices, a, b, c)
-FIELDS(mnk_kv_codec, a, b, c)
-FIELDS(mnk_quantized_kv_plane, a, b, c, d, e)
-FIELDS(mnk_quantized_kv_view, a, b, c, d, e, f)
-FIELDS(mnk_kv_quantize_options, a, b, c, d)
 FIELDS(mnk_kv_cache_write, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
 FIELDS(mnk_kv_cache_quantize, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
 FIELDS(mnk_kv_cache_dequantize, a, b, c, d, e, f, g)
 FIELDS(mnk_hadamard, a, b, c, d, e)
-FIELDS(mnk_yarn, a, b, c, d, e, f)
-FIELDS(mnk_rotary_embedding, a, b, c, d, e, f, g, h, i, j, k, l, m)
 FIELDS(mnk_rotary_numbers, a, b, c, d)
 FIELDS(mnk_next_positions, a, b, c, d)
 FIELDS(mnk_multi_rope, a, b, c, d, e, f, g, h, i)
-FIELDS(mnk_attended_sequence, a, b, c, d, e, f)
-FIELDS(mnk_attention_options, a, b, c, d, e, f, g, h, i, j, k)
 FIELDS(mnk_attention_results, a, b, c, d)
 FIELDS(mnk_flash_decode, a, b, c, d, e, f, g, h, i)
 

@@ -46,7 +46,7 @@ void drawCodecs(FlashDecodeCase& attend, Seeded& random) {
       coin(random, 2, 3) || !std::has_single_bit(attend.headDim) || !std::has_single_bit(attend.valueHeadDim);
   const auto draw = [&](uint64_t headDim) {
     if (isTurbo) return KVCodec{.bits = static_cast<uint32_t>(2 + random.below(7))};
-    KVCodec codec{.name = KVCodecName::mlx1};
+    KVCodec codec{.name = KVCodec::Name::mlx1};
     if (headDim == 256 || headDim == 512) codec.bits = oneOf<uint32_t>(random, {4, 5, 6, 8});
     if (headDim == 512) codec.scaleFactor = oneOf(random, {1.0f, 0.75f});
     return codec;
@@ -54,10 +54,10 @@ void drawCodecs(FlashDecodeCase& attend, Seeded& random) {
   const bool isLong = std::min(attend.headDim, attend.valueHeadDim) >= 256;
   attend.keyCodec = draw(attend.headDim), attend.valueCodec = draw(attend.valueHeadDim);
   if (!isTurbo && isLong && coin(random, 1, 2)) {  // a variant of mlx1, of these head dims only
-    const auto name = coin(random, 1, 2) ? KVCodecName::mlx1Unrotated : KVCodecName::mlx1Affine4;
+    const auto name = coin(random, 1, 2) ? KVCodec::Name::mlx1Unrotated : KVCodec::Name::mlx1Affine4;
     for (std::optional<KVCodec>* codec : {&attend.keyCodec, &attend.valueCodec}) {
-      *codec = KVCodec{name, 4, name == KVCodecName::mlx1Affine4 ? 1 : (*codec)->scaleFactor};
-      if (name == KVCodecName::mlx1Unrotated) (*codec)->bits = oneOf<uint32_t>(random, {5, 6, 8});
+      *codec = KVCodec{name, 4, name == KVCodec::Name::mlx1Affine4 ? 1 : (*codec)->scaleFactor};
+      if (name == KVCodec::Name::mlx1Unrotated) (*codec)->bits = oneOf<uint32_t>(random, {5, 6, 8});
     }
   }
   if (!attend.isLatent && attend.headDim == attend.valueHeadDim && coin(random, 1, 6)) {
@@ -131,8 +131,9 @@ void drawOptions(FlashDecodeCase& attend, Seeded& random) {
   options.windowSeesPinned = coin(random, 1, 3);
   options.splits = oneOf<uint32_t>(random, {0, 0, 0, 1, 2, 3, 5});
   if (coin(random, 1, 64)) options.splits = FlashDecode::kMaxSplits;
-  if (coin(random, 1, 2)) options.kernel = FlashDecodeKernel::vector;
-  options.merge = oneOf(random, {FlashDecodeMerge::automatic, FlashDecodeMerge::separate, FlashDecodeMerge::inKernel});
+  if (coin(random, 1, 2)) options.kernel = AttentionOptions::Kernel::vector;
+  options.merge = oneOf(random, {AttentionOptions::Merge::automatic, AttentionOptions::Merge::separate,
+                                 AttentionOptions::Merge::inKernel});
   attend.hasSlopes = coin(random, 1, 5);
   attend.hasSinks = !attend.givesPartials && coin(random, 1, 5);
   attend.hasScratch = options.splits != 0 && coin(random, 1, 3);
@@ -224,7 +225,7 @@ struct FlashDecodeFuzz {
     const auto* dense = std::get_if<KVCacheView>(&op.over);
     const bool mayBeChosen = arena.hasGPUKernels() && op.queries.tensor.dtype() != DType::f32;
     const bool isByMatrix = (!dense || dense->keys.dtype() == DType::f16) &&
-                            (mayBeChosen || op.options.kernel == FlashDecodeKernel::matrix);
+                            (mayBeChosen || op.options.kernel == AttentionOptions::Kernel::matrix);
     const auto& [into, partials, logSumExp] = op.results;
     if (into) test::expectRows(into->dtype(), arena.now(*into), rows, isByMatrix);
     if (partials) test::expectPartials(arena.now(partials->sums), arena.now(partials->stats), rows, isByMatrix);
@@ -248,16 +249,16 @@ Target flashDecodeTarget() {
                                   "quantized.keys.scales is missing",
                                   "quantized.values.codes is missing",
                                   "quantized.values.scales is missing",
-                                  "the number is not a layout",
-                                  "the number is not a wrap",
-                                  "the number is not a codec",
+                                  "the number is not a case of mnk_kv_layout",
+                                  "the number is not a case of mnk_kv_wrap",
+                                  "the number is not a case of mnk_kv_codec_name",
                                   "sequences is missing",
                                   "there are too many sequences",
                                   "mnk_attention_results is missing",
                                   "partial_sums is missing",
                                   "partial_stats is missing",
-                                  "the number is not a kernel of FlashDecode",
-                                  "the number is not a way of merging"},
+                                  "the number is not a case of mnk_attention_options_kernel",
+                                  "the number is not a case of mnk_attention_options_merge"},
                                  attendedCacheRules(), quantizedKVCacheRules(), queryRules(), attentionRules()),
           .make = makeOpCase<FlashDecodeFuzz>};
 }

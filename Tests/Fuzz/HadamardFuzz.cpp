@@ -16,11 +16,11 @@ struct HadamardFuzz {
   static Op make(Arena& arena, Seeded& random) {
     const auto real = [&] { return oneOf(random, {DType::f32, DType::f16, DType::bf16}); };
     Op op{.isInverse = coin(random, 1, 2)};
-    if (coin(random, 2, 3)) op.signs = coin(random, 1, 2) ? KVCodecName::turbo : KVCodecName::mlx1;
-    const bool isTurbo = op.signs == KVCodecName::turbo;
+    if (coin(random, 2, 3)) op.signs = coin(random, 1, 2) ? KVCodec::Name::turbo : KVCodec::Name::mlx1;
+    const bool isTurbo = op.signs == KVCodec::Name::turbo;
     uint64_t length =
         isTurbo ? uint64_t{32} << random.below(5) : uint64_t{4} << random.below(coin(random, 1, 8) ? 11 : 7);
-    if (op.signs != KVCodecName::mlx1 && coin(random, 1, 3)) length = oneOf<uint64_t>(random, {80, 96, 112, 192});
+    if (op.signs != KVCodec::Name::mlx1 && coin(random, 1, 3)) length = oneOf<uint64_t>(random, {80, 96, 112, 192});
     std::vector<uint64_t> extents;
     for (uint64_t axes = random.below(4); axes > 0; --axes) {
       extents.push_back(coin(random, 1, 16) ? 0 : 1 + random.below(4));
@@ -53,8 +53,8 @@ struct HadamardFuzz {
 }  // namespace
 
 Target hadamardTarget() {
-  auto refusals =
-      refusalsOf({"mnk_hadamard is missing", "from is missing", "the number is not a codec"}, hadamardRules());
+  auto refusals = refusalsOf(
+      {"mnk_hadamard is missing", "from is missing", "the number is not a case of mnk_kv_codec_name"}, hadamardRules());
   std::erase(refusals, "there are too many vectors");  // which have more memory than there is
   return {.name = "Hadamard", .share = 40, .refusals = std::move(refusals), .make = makeOpCase<HadamardFuzz>};
 }

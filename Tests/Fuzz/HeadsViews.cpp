@@ -9,7 +9,7 @@ namespace mnk::fuzz {
 std::optional<mnk_heads_view> placesOf(const HeadsSpec& heads) {
   if (heads.view.has_strides) return heads.view;
   const std::vector<uint64_t>& shape = heads.tensor->shape;
-  const bool isHeadMajor = heads.view.layout == MNK_HEAD_MAJOR;
+  const bool isHeadMajor = heads.view.layout == MNK_KV_LAYOUT_HEAD_MAJOR;
   if (shape.size() > 4 || shape.size() < (isHeadMajor ? 3 : 2)) return std::nullopt;
   std::vector<uint64_t> full(4 - shape.size(), 1);
   full.insert(full.end(), shape.begin(), shape.end());

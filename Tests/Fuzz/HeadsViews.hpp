@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "Arena.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 
 namespace mnk::fuzz {
 

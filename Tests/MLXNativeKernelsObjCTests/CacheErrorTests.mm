@@ -71,7 +71,7 @@ using namespace mnk::objc_test;
   XCTAssertFalse([_step append:cacheStep({ .keys = _view, .values = absentObject(), .sequences = @[ @0 ] })
                        toCache:_cache
                          error:nil]);
-  MNKHeadsView *unknown = [MNKHeadsView viewWithTensor:_token layout:static_cast<MNKKVLayout>(2)];
+  MNKHeadsView *unknown = [MNKHeadsView viewWithTensor:_token layout:static_cast<MNKKVLayout>(3)];
   XCTAssertFalse([_step append:cacheStep({ .keys = _view, .values = unknown, .sequences = @[ @0 ] })
                        toCache:_cache
                          error:&error]);
@@ -185,7 +185,7 @@ using namespace mnk::objc_test;
 
 - (void)testQuantizedCopies {
   NSError *error = nil;
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:4 valueBits:4];
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:4 valueBits:4];
   XCTAssertNil([_step quantizeCache:absentObject() asStorage:storage error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.quantized", @"nil was passed for the cache"));
   XCTAssertNil([_step quantizeCache:_cache asStorage:absentObject() error:&error]);

@@ -27,7 +27,7 @@ using namespace mnk::objc_test;
   descriptor.whenFull = MNKWhenFullOverwriteOldest;
   descriptor.pinned = 1;
   if (isQuantized) {
-    descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:5 valueBits:3];
+    descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:5 valueBits:3];
     descriptor.quantized.keyMeans = [self numbers:@[ @1, @32 ] seed:9];
   }
   NSError *error = nil;
@@ -133,8 +133,8 @@ using namespace mnk::objc_test;
       {@"quantized.keyBits", @(1ull << 32)},
       {@"quantized.valueBits", @9},
       {@"quantized.options.candidates", @2},
-      {@"quantized.options.keyScale", @2},
-      {@"quantized.options.valueScale", @2},
+      {@"quantized.options.keyScale", @3},
+      {@"quantized.options.valueScale", @3},
       {@"quantized.options.nonFinite", @2},
   };
   for (const auto &[path, value] : changes) {
@@ -142,7 +142,7 @@ using namespace mnk::objc_test;
                                                                                          headDim:32
                                                                                         capacity:4];
     if ([path hasPrefix:@"quantized"]) {
-      descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:4 valueBits:4];
+      descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:4 valueBits:4];
     }
     [descriptor setValue:value forKeyPath:path];
     NSError *error = nil;

@@ -15,10 +15,10 @@ using namespace mnk::objc_test;
                 changes:@{
                   @"workers" : @3,
                   @"orderSeed" : @(UINT64_MAX),
-                  @"checking" : @(MNKHostCheckingFull),
+                  @"checking" : @(MNKHostOptionsCheckingFull),
                   @"allowsSameValue" : @YES,
                   @"perturbsResults" : @YES,
-                  @"level" : @(MNKHostLevelAVX2),
+                  @"level" : @(MNKHostOptionsLevelAVX2),
                   @"compiler" : @"clang++",
                 }];
 }
@@ -26,17 +26,17 @@ using namespace mnk::objc_test;
 - (void)testCodecAndItsOptions {
   [self checkDescriptor:[MNKKVCodec turboWithBits:4] changes:@{@"name" : @1, @"bits" : @5, @"scaleFactor" : @2}];
   [self checkDescriptor:[[MNKKVQuantizeOptions alloc] init]
-                changes:@{@"candidates" : @17, @"keyScale" : @1, @"valueScale" : @0, @"nonFinite" : @1}];
-  XCTAssertEqualObjects([MNKKVCodec mlx1WithBits:4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1 bits:4]));
+                changes:@{@"candidates" : @17, @"keyScale" : @2, @"valueScale" : @1, @"nonFinite" : @1}];
+  XCTAssertEqualObjects([MNKKVCodec mlx1WithBits:4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecNameMLX1 bits:4]));
   XCTAssertNotEqualObjects([MNKKVCodec mlx1WithBits:4], [MNKKVCodec turboWithBits:4]);
-  XCTAssertEqualObjects([MNKKVCodec mlx1UnrotatedWithBits:8], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1Unrotated
-                                                                                           bits:8]));
-  XCTAssertEqualObjects([MNKKVCodec mlx1Affine4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1Affine4 bits:4]));
+  XCTAssertEqualObjects([MNKKVCodec mlx1UnrotatedWithBits:8],
+                        ([[MNKKVCodec alloc] initWithName:MNKKVCodecNameMLX1Unrotated bits:8]));
+  XCTAssertEqualObjects([MNKKVCodec mlx1Affine4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecNameMLX1Affine4 bits:4]));
 }
 
 - (void)testViews {
   MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
-  NSDictionary *slots = @{@"layout" : @1, @"wrap" : @1, @"pinned" : @7, @"latentDim" : @8};
+  NSDictionary *slots = @{@"layout" : @2, @"wrap" : @1, @"pinned" : @7, @"latentDim" : @8};
   NSMutableDictionary *dense = [slots mutableCopy];
   [dense addEntriesFromDictionary:@{@"keys" : two, @"values" : one}];
   [self checkDescriptor:[[MNKKVCacheView alloc] initWithKeys:one values:two] changes:dense];
@@ -67,7 +67,7 @@ using namespace mnk::objc_test;
 
 - (void)testHeadsAndRotary {
   MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
-  MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
+  MNKHeadsViewStrides *strides = [[MNKHeadsViewStrides alloc] init];
   [self checkDescriptor:strides
                 changes:@{
                   @"sequences" : @2,
@@ -80,8 +80,8 @@ using namespace mnk::objc_test;
                   @"headStride" : @9
                 }];
   MNKHeadsView *view = [[MNKHeadsView alloc] initWithTensor:one];
-  [self checkDescriptor:view changes:@{@"tensor" : two, @"layout" : @0, @"strides" : strides}];
-  MNKYaRN *yarn = [[MNKYaRN alloc] initWithOriginalContext:4096];
+  [self checkDescriptor:view changes:@{@"tensor" : two, @"layout" : @1, @"strides" : strides}];
+  MNKRotaryEmbeddingYaRN *yarn = [[MNKRotaryEmbeddingYaRN alloc] initWithOriginalContext:4096];
   [self checkDescriptor:yarn
                 changes:@{
                   @"originalContext" : @8192,
@@ -93,7 +93,7 @@ using namespace mnk::objc_test;
                 }];
   [self checkDescriptor:[[MNKRotaryEmbedding alloc] init]
                 changes:@{
-                  @"layout" : @(MNKRotaryLayoutVision),
+                  @"layout" : @(MNKRotaryEmbeddingLayoutVision),
                   @"sections" : @[ @1, @2 ],
                   @"base" : @5e6,
                   @"ropeDim" : @8,
@@ -193,7 +193,7 @@ using namespace mnk::objc_test;
                   @"position" : @2,
                   @"keys" : two,
                   @"values" : two,
-                  @"layout" : @0,
+                  @"layout" : @1,
                   @"domain" : @1
                 }];
   [self
@@ -219,8 +219,16 @@ using namespace mnk::objc_test;
   XCTAssertEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:2]);
   XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:2 length:2]);
   XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:1]);
-  XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:2 highest:3]);
-  XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:2 highest:0 rows:4]);
+  XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1
+                                                                            length:2
+                                                                           highest:3
+                                                                              rows:0
+                                                                          position:nil]);
+  XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1
+                                                                            length:2
+                                                                           highest:0
+                                                                              rows:4
+                                                                          position:nil]);
   MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
                                                                     codes:one
@@ -255,7 +263,7 @@ using namespace mnk::objc_test;
   MNKTensor *one = [self zeros:@[ @1 ]];
   MNKKVQuantizeOptions *options = [[MNKKVQuantizeOptions alloc] init];
   options.candidates = 1;
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:4 valueBits:3];
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:4 valueBits:3];
   [self checkDescriptor:storage
                 changes:@{
                   @"codec" : @1,
@@ -266,7 +274,7 @@ using namespace mnk::objc_test;
                   @"keyMeans" : one,
                   @"valueMeans" : one,
                   @"keyChannelScales" : one,
-                  @"planes" : @(MNKQuantizedPlanesValues)
+                  @"planes" : @(MNKKVQuantizedPlanesValues)
                 }];
   MNKSlidingWindow *window = [[MNKSlidingWindow alloc] initWithWindow:2];
   XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:64 maxDraft:0]));
@@ -343,9 +351,9 @@ using namespace mnk::objc_test;
   XCTAssertEqualObjects([[MNKAttentionOptions alloc] init], objectFor(mnk::AttentionOptions()));
   XCTAssertEqualObjects([[MNKKVQuantizeOptions alloc] init], objectFor(mnk::KVQuantizeOptions()));
   mnk::RotaryEmbedding rotary;
-  rotary.yarn = mnk::YaRN{.originalContext = 4096};
+  rotary.yarn = mnk::RotaryEmbedding::YaRN{.originalContext = 4096};
   MNKRotaryEmbedding *object = [[MNKRotaryEmbedding alloc] init];
-  object.yarn = [[MNKYaRN alloc] initWithOriginalContext:4096];
+  object.yarn = [[MNKRotaryEmbeddingYaRN alloc] initWithOriginalContext:4096];
   object.sections = @[ @0, @0, @0, @0 ];
   object.frequencyFactors = @[];
   XCTAssertEqualObjects(object, objectFor(rotary));

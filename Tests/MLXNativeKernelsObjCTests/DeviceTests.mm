@@ -46,26 +46,26 @@ using namespace mnk::objc_test;
   MNKHostOptions *options = [[MNKHostOptions alloc] init];
   options.workers = 1;
   options.orderSeed = UINT64_MAX;
-  options.checking = MNKHostCheckingGuarded;
+  options.checking = MNKHostOptionsCheckingGuarded;
   options.allowsSameValue = YES;
-  options.level = MNKHostLevelBaseline;
+  options.level = MNKHostOptionsLevelBaseline;
   MNKDevice *guarded = [MNKDevice hostDeviceWithOptions:options error:&error];
   XCTAssertNotNil(guarded, @"%@", error);
   XCTAssertNotEqualObjects(guarded, plain);
   // The name describes its configuration.
-  mnk::host::Options same;
+  mnk::HostOptions same;
   same.workers = 1;
   same.orderSeed = UINT64_MAX;
-  same.checking = mnk::host::Checking::guarded;
-  same.allowSameValue = true;
-  same.level = mnk::host::Level::baseline;
+  same.checking = mnk::HostOptions::Checking::guarded;
+  same.allowsSameValue = true;
+  same.level = mnk::HostOptions::Level::baseline;
   const auto core = mnk::host::makeDevice(same);
   XCTAssertEqualObjects(guarded.name, [NSString stringWithUTF8String:(*core)->name().c_str()]);
 }
 
 - (void)testGuardedCheckingPoisonsOutputs {
   MNKHostOptions *options = [[MNKHostOptions alloc] init];
-  options.checking = MNKHostCheckingGuarded;
+  options.checking = MNKHostOptionsCheckingGuarded;
   NSError *error = nil;
   MNKDevice *device = [MNKDevice hostDeviceWithOptions:options error:&error];
   MNKTensor *source = [MNKTensor zerosWithShape:@[ @2, @32 ]
@@ -134,10 +134,10 @@ using namespace mnk::objc_test;
 - (void)testInvalidOptionsAreRefused {
   const std::vector<std::function<void(MNKHostOptions *)>> changes{
       [=](MNKHostOptions *options) { options.workers = NSUInteger{1} << 33; },
-      [=](MNKHostOptions *options) { options.checking = static_cast<MNKHostChecking>(3); },
-      [=](MNKHostOptions *options) { options.checking = static_cast<MNKHostChecking>(-1); },
-      [=](MNKHostOptions *options) { options.level = static_cast<MNKHostLevel>(4); },
-      [=](MNKHostOptions *options) { options.level = static_cast<MNKHostLevel>(INT32_MIN); },
+      [=](MNKHostOptions *options) { options.checking = static_cast<MNKHostOptionsChecking>(3); },
+      [=](MNKHostOptions *options) { options.checking = static_cast<MNKHostOptionsChecking>(-1); },
+      [=](MNKHostOptions *options) { options.level = static_cast<MNKHostOptionsLevel>(4); },
+      [=](MNKHostOptions *options) { options.level = static_cast<MNKHostOptionsLevel>(INT32_MIN); },
   };
   for (const auto &change : changes) {
     MNKHostOptions *options = [[MNKHostOptions alloc] init];

@@ -24,7 +24,7 @@ static constexpr NSUInteger kSteps = 10000;
   MNKTensor *keys = [self zeros:@[ @1, @32 ]], *values = [self zeros:@[ @1, @32 ]], *out = [self zeros:@[ @1, @32 ]];
   MNKTensor *wrong = [self zeros:@[ @1, @31 ]];
   MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
-  options.kernel = MNKFlashDecodeKernelVector;
+  options.kernel = MNKAttentionOptionsKernelVector;
   options.splits = 1;
   NSUInteger failures = 0;
   for (NSUInteger i = 0; i < kSteps; ++i) {

@@ -178,8 +178,8 @@ using namespace mnk::objc_test;
 - (void)testConvertsADenseCacheToQuantizedValues {
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
   MNKTensor *keys = [self numbers:@[ @2, @1, @32 ] seed:6], *values = [self numbers:@[ @2, @1, @32 ] seed:7];
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:0 valueBits:6];
-  storage.planes = MNKQuantizedPlanesValues;
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:0 valueBits:6];
+  storage.planes = MNKKVQuantizedPlanesValues;
   __block MNKAttentionCache *converted = nil;
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
     if (![step append:cacheStep({ .keys = viewOf(keys), .values = viewOf(values), .sequences = @[ @0 ] })
@@ -190,7 +190,7 @@ using namespace mnk::objc_test;
     return converted != nil;
   }];
   XCTAssertEqual([converted nextPositionOfSequence:0], 2u);
-  XCTAssertEqual(converted.descriptor.quantized.planes, MNKQuantizedPlanesValues);
+  XCTAssertEqual(converted.descriptor.quantized.planes, MNKKVQuantizedPlanesValues);
   XCTAssertEqual(converted.descriptor.elementType, cache.descriptor.elementType);
   XCTAssertNil(converted.quantizedView.keys.scales);
   XCTAssertNotNil(converted.quantizedView.values.scales);
@@ -200,7 +200,7 @@ using namespace mnk::objc_test;
 
 - (void)testAQuantizedCache {
   MNKAttentionCacheDescriptor *descriptor = self.descriptor;
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:8 valueBits:6];
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:8 valueBits:6];
   storage.keyMeans = [self numbers:@[ @1, @32 ] seed:4];
   storage.valueMeans = [self numbers:@[ @1, @32 ] seed:5];
   storage.keyChannelScales = [self floats:std::vector<float>(32, 2) shape:@[ @1, @32 ]];

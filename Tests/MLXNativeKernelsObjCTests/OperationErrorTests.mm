@@ -103,10 +103,10 @@ struct Refusals {
            {@"cache", nil, @"nil was passed for the cache"},
            {@"cache.keys", nil, @""},
            {@"values", _vectors, @""},
-           {@"keysView", nil, @"nil was passed for a view of heads"},
-           {@"keysView.layout", @2, @"the layout is unknown"},
+           {@"keysView", nil, @"nil was passed for keysView"},
+           {@"keysView.layout", @3, @"the layout is unknown"},
            {@"valuesView", [[MNKHeadsView alloc] initWithTensor:_vectors], @""},
-           {@"sourceLayout", @2, @"the layout is unknown"},
+           {@"sourceLayout", @3, @"the layout is unknown"},
            {@"cache.layout", @(UINT32_MAX), @"the layout is unknown"},
            {@"cache.wrap", @2, @"the wrap is unknown"},
            {@"cache.pinned", @(1ull << 32), @"the number for pinned is out of range"},
@@ -140,16 +140,16 @@ struct Refusals {
       {self.quantize,
        {
            {@"cache", nil, @"nil was passed for the cache"},
-           {@"cache.keys", nil, @"nil was passed for the keys of the cache"},
-           {@"cache.keys.codec", nil, @"nil was passed for the codec"},
+           {@"cache.keys", nil, @"nil was passed for keys"},
+           {@"cache.keys.codec", nil, @"nil was passed for codec"},
            {@"cache.keys.codes", nil, @""},
            {@"cache.keys.scales", nil, @""},
-           {@"cache.keys.codec.name", @4, @"the codec is unknown"},
+           {@"cache.keys.codec.name", @4, @"the name is unknown"},
            {@"cache.keys.codec.bits", @(1ull << 32), @"the number for bits is out of range"},
            {@"options.candidates", @(NSUIntegerMax), @"the number for candidates is out of range"},
-           {@"options.keyScale", @2, @"scale of keys is unknown"},
-           {@"options.valueScale", @2, @"scale of values is unknown"},
-           {@"options.nonFinite", @2, @"not finite is unknown"},
+           {@"options.keyScale", @3, @"the keyScale is unknown"},
+           {@"options.valueScale", @3, @"the valueScale is unknown"},
+           {@"options.nonFinite", @2, @"the nonFinite is unknown"},
            {@"counts", _vectors, @""},
            {@"probe", _vectors, @""},
        }},
@@ -166,10 +166,10 @@ struct Refusals {
        }},
       {rope,
        {
-           {@"queries", nil, @"nil was passed for a view of heads"},
+           {@"queries", nil, @"nil was passed for queries"},
            {@"queries.tensor", nil, @""},
-           {@"queries.layout", @2, @"the layout is unknown"},
-           {@"queries.strides", [[MNKHeadsStrides alloc] init], @""},
+           {@"queries.layout", @3, @"the layout is unknown"},
+           {@"queries.strides", [[MNKHeadsViewStrides alloc] init], @""},
            {@"positions", nil, @"nil was passed for positions"},
            {@"positions", [MNKRotaryPositions positionsStartingAt:NSIntegerMax], @""},
            {@"positions", [MNKRotaryPositions positionsPerAxis:absentObject()], @""},
@@ -187,22 +187,22 @@ struct Refusals {
            {@"offsets", [MNKIntegers integersWithList:@[ @(-2147483649LL) ]],
             @"the number for an offset is out of range"},
            {@"offsets", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for an offset"},
-           {@"rotary", nil, @"nil was passed for the rotary embedding"},
-           {@"rotary.layout", @1, @"the rotary layout is unknown"},
+           {@"rotary", nil, @"nil was passed for rotary"},
+           {@"rotary.layout", @1, @"the layout is unknown"},
            {@"rotary.pairing", @3, @"the pairing is unknown"},
-           {@"rotary.otherAxis", @2, @"the other axis is unknown"},
+           {@"rotary.otherAxis", @2, @"the otherAxis is unknown"},
            {@"rotary.sections", (@[ @1, @1, @1, @1, @1 ]), @"too many sections"},
-           {@"rotary.sections", @[ @-1 ], @"the number for a section is out of range"},
-           {@"rotary.sections", @[ [NSNull null] ], @"another class was passed for a section"},
-           {@"rotary.frequencyFactors", @[ @"1" ], @"another class was passed for a frequency factor"},
+           {@"rotary.sections", @[ @-1 ], @"the number for sections is out of range"},
+           {@"rotary.sections", @[ [NSNull null] ], @"another class was passed for sections"},
+           {@"rotary.frequencyFactors", @[ @"1" ], @"another class was passed for frequencyFactors"},
            {@"rotary.base", @(NAN), @""},
            {@"rotary.ropeDim", @(NSUIntegerMax), @""},
        }},
       {self.decode,
        {
            {@"queries", nil, @""},
-           {@"queriesView", nil, @"nil was passed for a view of heads"},
-           {@"queriesView.layout", @2, @"the layout is unknown"},
+           {@"queriesView", nil, @"nil was passed for queriesView"},
+           {@"queriesView.layout", @3, @"the layout is unknown"},
            {@"cache", nil, @"not one of dense and quantized"},
            {@"quantizedCache", self.quantize.cache, @"not one of dense and quantized"},
            {@"results", nil, @"nil was passed for results"},
@@ -212,7 +212,8 @@ struct Refusals {
            {@"sequences", @[ @0 ], @"another class was passed for a sequence"},
            {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:NSUIntegerMax - 1 length:1] ], @""},
            {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:NSUIntegerMax] ], @""},
-           {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:3 highest:2] ], @""},
+           {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:3 highest:2 rows:0 position:nil] ],
+            @""},
            {@"options.window", @(1ull << 32), @"the number for window is out of range"},
            {@"options.splits", @(1ull << 32), @"the number for splits is out of range"},
            {@"options.kernel", @3, @"the kernel is unknown"},
@@ -287,7 +288,7 @@ struct Refusals {
   XCTAssertNil([[MNKKVCodec turboWithBits:9] sizesForHeadDim:64 error:nil]);
   XCTAssertNil(([[[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(5) bits:4] sizesForHeadDim:64
                                                                                                    error:&error]));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"KVCodec", @"the codec is unknown"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"KVCodec", @"the name is unknown"));
   MNKKVCodec *codec = [MNKKVCodec turboWithBits:4], *other = [MNKKVCodec turboWithBits:2];
   NSNumber *bytes = [MNKQuantizedKVCacheView byteCountWithKeys:codec
                                                         values:other
@@ -335,7 +336,7 @@ struct Refusals {
                                            headDim:32
                                           capacity:1
                                          sequences:1
-                                            layout:static_cast<MNKKVLayout>(2)
+                                            layout:static_cast<MNKKVLayout>(3)
                                             device:self.device
                                              error:&error]);
   XCTAssertNil([MNKQuantizedKVPlane zerosWithCodec:codec

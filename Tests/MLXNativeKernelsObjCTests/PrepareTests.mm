@@ -164,7 +164,7 @@ using namespace mnk::objc_test;
       {@"no kernels for tokens of this dtype",
        [](MNKPreparation *changed) { changed.elementType = MNKElementTypeUInt8; }},
       {@"is unknown", [](MNKPreparation *changed) { changed.elementType = static_cast<MNKElementType>(77); }},
-      {@"the way of tuning is unknown", [](MNKPreparation *changed) { changed.tuning = static_cast<MNKTuning>(2); }},
+      {@"the tuning is unknown", [](MNKPreparation *changed) { changed.tuning = static_cast<MNKTuning>(2); }},
       {@"the number for window is out of range", [=](MNKPreparation *changed) { changed.options = wide; }},
       {@"too many sections", [=](MNKPreparation *changed) { changed.rotary = rotary; }},
       {@"a cache is of another device",

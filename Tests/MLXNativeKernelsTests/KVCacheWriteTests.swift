@@ -84,7 +84,7 @@ final class KVCacheWriteTests: DeviceTestCase {
         changed.keys = columns
         changed.values = columns.headsView
         XCTAssertEqual(changed.keys.strides?.heads, heads)
-        assertRefused(op: "KVCacheWrite", what: "the offset of keys is out of range", got: "-1") {
+        assertRefused(op: "KVCacheWrite", what: "offset of keys is out of range", got: "-1") {
             changed.keys.strides?.offset = -1
             return try changed.plan()
         }

@@ -248,7 +248,7 @@ final class MultiRoPETests: DeviceTestCase {
         refuse("the scale is not a positive number", rotary: RotaryEmbedding(scale: 0))
         refuse("a section is out of range", rotary: RotaryEmbedding(layout: .mrope(-1, 2, 3)))
         refuse("ropeDim is out of range", rotary: RotaryEmbedding(ropeDim: -2))
-        refuse("the rope dim is odd or zero", rotary: RotaryEmbedding(ropeDim: 0))
+        refuse("the rope dim is odd or zero", rotary: RotaryEmbedding(ropeDim: 7))
         refuse("originalContext is out of range", rotary: RotaryEmbedding(yarn: .init(originalContext: -1)))
         refuse(
             "YaRN needs a betaFast above its betaSlow",
@@ -256,7 +256,7 @@ final class MultiRoPETests: DeviceTestCase {
         refuse("YaRN needs a scale of at most 1", rotary: RotaryEmbedding(scale: 4, yarn: .init(originalContext: 4096)))
         refuse("number of frequency factors", rotary: RotaryEmbedding(frequencyFactors: [1]))
         let strides = HeadsView.Strides(tokens: 2, heads: 1, headDim: 8, offset: -1, tokenStride: 8, headStride: 8)
-        assertRefused(op: "MultiRoPE", what: "the offset of queries is out of range", got: "-1") {
+        assertRefused(op: "MultiRoPE", what: "offset of queries is out of range", got: "-1") {
             try MultiRoPE(
                 HeadsView(queries, strides: strides), positions: .text(startingAt: 0), with: RotaryEmbedding()
             ).plan()

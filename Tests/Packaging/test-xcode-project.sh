@@ -13,8 +13,9 @@ passed "bundle identifiers end with the team"
 
 # The framework in Xcode's layout: public headers in one folder, and the project's module map.
 framework=$scratch/MLXNativeKernels.framework
-mkdir -p "$framework/Headers" "$framework/Modules"
+mkdir -p "$framework/Headers/Generated" "$framework/Modules"
 cp "$core"/include/MLXNativeKernels/*.h* "$framework/Headers"
+cp "$core"/include/MLXNativeKernels/Generated/*.h* "$framework/Headers/Generated"
 cp Xcode/Configuration/MLXNativeKernels.modulemap "$framework/Modules/module.modulemap"
 
 cat >"$scratch/import.c" <<'C'

@@ -2,41 +2,7 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// Attention over a part of the keys, for ``MergePartials`` to finish.
-///
-/// Parts may come from several caches or devices. Each says where its rows are (``AttendedSequence/position``), so that
-/// causality, windows and slopes are those of the whole sequence. For caches of one device,
-/// ``KernelEncoder/attend(_:over:sequences:rowCounts:after:into:_:logSumExp:)`` does all of this in one call.
-///
-/// One allocation can hold all parts, with an axis of parts before the others:
-///
-/// ```swift
-/// let parts = try AttentionPartials.zeros(shape: [2, 32, 128], on: device)      // 2 parts, 32 heads, head dim 128
-/// // The row follows 100 keys in `old` and is the last of 7 in `new`.
-/// let first = FlashDecode(
-///     q, over: .dense(old), sequences: [.init(length: 100, position: 106)], intoPartials: try parts.part(0))
-/// let second = FlashDecode(
-///     q, over: .dense(new), sequences: [.init(length: 7, position: 6)], intoPartials: try parts.part(1))
-/// let done = try device.encode { step in
-///     try step.encode(first)
-///     try step.encode(second)
-///     try step.encode(MergePartials(parts, into: out))
-/// }
-/// ```
-public struct AttentionPartials: Sendable {
-    /// Results before the division: `float32`, the axes of the queries with the head dim of values.
-    public var sums: Tensor
-    /// For each row rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of
-    /// `2^(score * log2(e) - rowMax)`: `float32`, the same axes with a last axis of 2. A row that sees no key has
-    /// rowSum 0.
-    public var stats: Tensor
-
-    /// Partials over this memory. They are checked when they are used.
-    public init(sums: Tensor, stats: Tensor) {
-        self.sums = sums
-        self.stats = stats
-    }
-
+extension AttentionPartials {
     /// New memory for sums of this shape, and for their stats.
     ///
     /// - Throws: ``KernelError`` for an impossible shape, or if memory runs out.

@@ -45,9 +45,9 @@ private struct Operands: ~Copyable {
 
     init(_ step: borrowing CacheStep, op: String) throws(KernelError) {
         var descriptor = mnk_cache_step()
-        if let queries = step.queries { descriptor.queries = try queries.descriptor("queries", op: op) }
-        if let keys = step.keys { descriptor.keys = try keys.descriptor("keys", op: op) }
-        if let values = step.values { descriptor.values = try values.descriptor("values", op: op) }
+        if let queries = step.queries { descriptor.queries = try queries.descriptor(of: "queries", op: op) }
+        if let keys = step.keys { descriptor.keys = try keys.descriptor(of: "keys", op: op) }
+        if let values = step.values { descriptor.values = try values.descriptor(of: "values", op: op) }
         let options = try step.options?.descriptor(op: op)
         let prefixes = try step.prefixes.map { (prefix) throws(KernelError) in try prefix.descriptor(op: op) }
         let rows = try ListedRows(of: step.cache, step.sequences, rowCounts: step.rowCounts, op: op)

@@ -2,36 +2,6 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// A sequence of a cache, and how many positions it has, including those of the queries.
-public struct AttendedSequence: Sendable, Hashable {
-    /// Which sequence of the cache; `nil` means the only one.
-    public var sequence: Int?
-    /// Its positions, less than 2^31. A length of 0 gives zeros.
-    public var length: Int
-    /// The largest length it has had, if tokens were rolled back in a ring since; `nil` or 0 means ``length``. What
-    /// those tokens overwrote is not attended to.
-    public var highest: Int?
-    /// How many rows of the queries are of the sequence; `nil` or 0 means the same number for each sequence, by the
-    /// queries' shape. With row counts, for all sequences or for none, queries and results are one list of all rows,
-    /// and there is no mask.
-    public var rows: Int?
-    /// The position of the first row, counted from the cache's first key; `nil` means that the rows are the newest
-    /// tokens. If n tokens, which are in other caches, come between the end of this one and the first row, the position
-    /// is ``length`` + n. It is below 0 if the cache begins after the row. ``FlashDecode/partials`` need a position.
-    public var position: Int?
-
-    /// A sequence with this many positions.
-    public init(
-        _ sequence: Int? = nil, length: Int, highest: Int? = nil, rows: Int? = nil, position: Int? = nil
-    ) {
-        self.sequence = sequence
-        self.length = length
-        self.highest = highest
-        self.rows = rows
-        self.position = position
-    }
-}
-
 /// Attends tokens of sequences, by default the newest, to all that a cache holds of them.
 ///
 /// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if the
@@ -149,7 +119,7 @@ private struct Operands {
     private let op: FlashDecode
     private let queries: mnk_heads_view
     private var dense: mnk_kv_cache_view?
-    private var quantized: mnk_quantized_kv_view?
+    private var quantized: mnk_quantized_kv_cache_view?
     private var sequences: [mnk_attended_sequence] = []
     private let results: mnk_attention_results
     private let options: mnk_attention_options
@@ -157,21 +127,12 @@ private struct Operands {
     init(_ op: FlashDecode) throws(KernelError) {
         let name = "FlashDecode"
         self.op = op
-        queries = try op.queries.descriptor("queries", op: name)
+        queries = try op.queries.descriptor(of: "queries", op: name)
         switch op.cache {
         case .dense(let view): dense = try view.descriptor(op: name)
         case .quantized(let view): quantized = try view.descriptor(op: name)
         }
-        for attended in op.sequences {
-            sequences.append(
-                mnk_attended_sequence(
-                    sequence: try UInt64(sequence: attended.sequence, op: name),
-                    length: try UInt64(attended.length, "length", op: name),
-                    highest: try UInt64(attended.highest ?? 0, "highest", op: name),
-                    rows: try UInt64(attended.rows ?? 0, "rows", op: name),
-                    has_position: attended.position != nil,
-                    position: Int64(attended.position ?? 0)))
-        }
+        for attended in op.sequences { sequences.append(try attended.descriptor(op: name)) }
         results =
             AttentionResults(output: op.output, partials: op.partials, logSumExp: op.logSumExp).descriptor
         options = try op.options.descriptor(op: name)

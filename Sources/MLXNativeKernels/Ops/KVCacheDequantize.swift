@@ -2,17 +2,6 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// In which domain vectors are read back.
-public enum KVDomain: Sendable, Hashable, CaseIterable {
-    /// That of the vectors which were stored: rotated back, channel scales and means undone.
-    case original
-    /// That of the codes: scale times codebook value, as attention reads it. ``Hadamard`` takes a query there. A plane
-    /// that holds elements has one domain, the original.
-    case rotated
-
-    var code: mnk_kv_domain { self == .original ? .MNK_ORIGINAL_DOMAIN : .MNK_ROTATED_DOMAIN }
-}
-
 /// Dequantizes positions of a quantized cache, keys and values in one dispatch.
 ///
 ///     keys[t, h] = the key of head h at position + t      for each token of the tensor

@@ -144,10 +144,12 @@ private struct Operands: ~Copyable {
     init(_ op: MultiRoPE) throws(KernelError) {
         let name = "MultiRoPE"
         var rope = mnk_multi_rope()
-        rope.queries = try op.queries.descriptor("queries", op: name)
-        if let keys = op.keys { rope.keys = try keys.descriptor("keys", op: name) }
-        if let rotated = op.rotatedQueries { rope.rotated_queries = try rotated.descriptor("rotatedQueries", op: name) }
-        if let rotated = op.rotatedKeys { rope.rotated_keys = try rotated.descriptor("rotatedKeys", op: name) }
+        rope.queries = try op.queries.descriptor(of: "queries", op: name)
+        if let keys = op.keys { rope.keys = try keys.descriptor(of: "keys", op: name) }
+        if let rotated = op.rotatedQueries {
+            rope.rotated_queries = try rotated.descriptor(of: "rotatedQueries", op: name)
+        }
+        if let rotated = op.rotatedKeys { rope.rotated_keys = try rotated.descriptor(of: "rotatedKeys", op: name) }
         rotation = try RotaryStepOperands(
             RotaryStep(op.rotary, positions: op.positions, offsets: op.offsets), op: name)
         descriptor = rope

@@ -23,8 +23,8 @@ struct StoreOperands {
         keys: HeadsView, values: HeadsView?, layout: KVLayout, rows: KVCacheWrite.Rows?, op: String
     ) throws(KernelError) {
         source = (keys, values)
-        self.keys = try keys.read(as: layout).descriptor("keys", op: op)
-        self.values = try values?.read(as: layout).descriptor("values", op: op)
+        self.keys = try keys.read(as: layout).descriptor(of: "keys", op: op)
+        self.values = try values?.read(as: layout).descriptor(of: "values", op: op)
         self.rows = rows
         sequences = try rows?.sequences.list("a row's sequence", op: op) ?? []
         positions = try rows?.positions.list("a row's position", op: op) ?? []

@@ -1,10 +1,10 @@
 /// Swift counts with `Int`, the C API with unsigned or shorter numbers.
 extension FixedWidthInteger {
-    /// The number in this type, or an error that names it.
-    init(_ value: Int, _ name: String, op: String) throws(KernelError) {
+    /// The number in this type, or an error that names it, and what it is of.
+    init(_ value: Int, _ name: String, of owner: String = "", op: String) throws(KernelError) {
         guard let converted = Self(exactly: value) else {
             throw .invalid(
-                op: op, what: "\(name) is out of range", got: "\(value)",
+                op: op, what: "\(name)\(owner.isEmpty ? "" : " of \(owner)") is out of range", got: "\(value)",
                 expected: value < Self.min ? "at least \(Self.min)" : "at most \(Self.max)",
                 fix: "Pass a number in that range.")
         }

@@ -1,5 +1,6 @@
 #include "CAPI/Attention.hpp"
-#include "CAPI/HeadsViews.hpp"
+#include "CAPI/Generated/Write.hpp"
+#include "CAPI/Rotary.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -10,15 +11,12 @@ namespace {
 
 Result<KVQuantizedStorage> storageFrom(const mnk_cache_quantization* quantization) {
   MNK_TRY(auto input, c::descriptor("mnk_cache_quantization", quantization));
-  MNK_TRY(auto codec, c::codec({input.codec, input.key_bits, input.scale_factor}));
-  MNK_TRY(auto options, c::quantizeOptions(input.options));
-  MNK_TRY(auto planes, c::quantizedPlanes(input.planes));
-  KVQuantizedStorage storage{.codec = codec.name,
-                             .keyBits = input.key_bits,
+  KVQuantizedStorage storage{.keyBits = input.key_bits,
                              .valueBits = input.value_bits == 0 ? input.key_bits : input.value_bits,
-                             .scaleFactor = codec.scaleFactor,
-                             .options = options,
-                             .planes = planes};
+                             .scaleFactor = input.scale_factor == 0 ? 1 : input.scale_factor};
+  MNK_TRY(c::read(storage.codec, input.codec));
+  MNK_TRY(c::read(storage.options, input.options, {nullptr, "options"}));
+  MNK_TRY(c::read(storage.planes, input.planes));
   if (input.key_means) storage.keyMeans = input.key_means->tensor;
   if (input.value_means) storage.valueMeans = input.value_means->tensor;
   if (input.key_channel_scales) storage.keyChannelScales = input.key_channel_scales->tensor;
@@ -28,22 +26,20 @@ Result<KVQuantizedStorage> storageFrom(const mnk_cache_quantization* quantizatio
 Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* descriptor) {
   MNK_TRY(auto input, c::descriptor("mnk_cache_descriptor", descriptor));
   MNK_TRY(auto type, c::dtype(input.dtype));
-  MNK_TRY(auto whenFull, c::wrap(input.when_full));
   AttentionCacheDescriptor result{.kvHeads = input.kv_heads,
                                   .headDim = input.head_dim,
                                   .valueHeadDim = input.value_head_dim,
                                   .capacity = input.capacity,
                                   .sequences = input.sequences,
                                   .dtype = type,
-                                  .whenFull = whenFull,
                                   .pinned = input.pinned};
   if (input.quantization) {
     MNK_TRY(auto storage, storageFrom(input.quantization));
     result.quantized = std::move(storage);
   }
-  const mnk_sliding_window& sliding = input.sliding_window;
-  if (sliding.window != 0 || sliding.max_rows != 0 || sliding.max_draft != 0) {
-    result.slidingWindow = {.window = sliding.window, .maxRows = sliding.max_rows, .maxDraft = sliding.max_draft};
+  MNK_TRY(c::read(result.whenFull, input.when_full));
+  if (c::isFilled(input.sliding_window)) {
+    MNK_TRY(c::read(result.slidingWindow.emplace(), input.sliding_window, {nullptr, "sliding_window"}));
   }
   result.isStorageOnly = input.is_storage_only;
   result.latentDim = input.latent_dim;
@@ -51,7 +47,7 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
 }
 
 Result<void> readRotary(RotaryStep& into, const mnk_rotary_step& input) {
-  MNK_TRY(into.embedding, c::rotary(input.embedding));
+  MNK_TRY(c::read(into.embedding, input.embedding, {nullptr, "embedding"}));
   if (input.first_position != 0 && !input.has_first_position) {
     return c::ignored("mnk_rotary_step", "first_position", "has_first_position");
   }
@@ -77,15 +73,15 @@ Result<void> checkListed(const mnk_cache_step& input, const CacheStep& step) {
 Result<void> readStep(CacheStep& into, const mnk_cache_step* step) {
   if (!step) return c::nullArgument("mnk_cache_step");
   const mnk_cache_step& input = *step;
-  MNK_TRY(c::readView(into.queries, input.queries, "queries"));
-  MNK_TRY(c::readView(into.keys, input.keys, "keys"));
-  MNK_TRY(c::readView(into.values, input.values, "values"));
+  if (c::isFilled(input.queries)) MNK_TRY(c::read(into.queries, input.queries, {nullptr, "queries"}));
+  if (c::isFilled(input.keys)) MNK_TRY(c::read(into.keys, input.keys, {nullptr, "keys"}));
+  if (c::isFilled(input.values)) MNK_TRY(c::read(into.values, input.values, {nullptr, "values"}));
   if (!input.sequences && input.sequence_count != 0) return c::nullArgument("sequences");
   MNK_TRY(checkListed(input, into));
   if (input.sequences) into.sequences.assign(input.sequences, input.sequences + input.sequence_count);
   if (input.row_counts) into.rowCounts.emplace(input.row_counts, input.row_counts + into.sequences.size());
   if (input.results) MNK_TRY(c::readResults(into.results, input.results));
-  MNK_TRY(c::readOptions(into.options, input.options));
+  if (input.options) MNK_TRY(c::read(into.options, *input.options, {nullptr, "options"}));
   if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
   if (input.prefixes && input.prefix_count == 0) return c::uncounted("AttentionCache", "prefixes", "prefix_count");
   if (input.prefix_count >= MergePartials::kMaxParts) {
@@ -97,10 +93,6 @@ Result<void> readStep(CacheStep& into, const mnk_cache_step* step) {
     into.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
   }
   return input.rotary ? readRotary(into.rotary.emplace(), *input.rotary) : Result<void>();
-}
-
-mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
-  return rule == KVScaleRule::unbiased ? MNK_SCALE_UNBIASED : MNK_SCALE_LEAST_SQUARES;
 }
 
 mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out error) {
@@ -139,14 +131,11 @@ Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> result) {
                             .key_bits = storage->keyBits,
                             .value_bits = storage->valueBits,
                             .scale_factor = storage->scaleFactor,
-                            .options = {.candidates = storage->options.candidates,
-                                        .key_scale = ::scaleRule(storage->options.keyScale),
-                                        .value_scale = ::scaleRule(storage->options.valueScale),
-                                        .non_finite = static_cast<mnk_kv_non_finite>(storage->options.nonFinite)},
+                            .options = c::write(storage->options, nullptr),
                             .key_means = held(handle->keyMeans, storage->keyMeans),
                             .value_means = held(handle->valueMeans, storage->valueMeans),
                             .key_channel_scales = held(handle->keyChannelScales, storage->keyChannelScales),
-                            .planes = static_cast<mnk_quantized_planes>(storage->planes)};
+                            .planes = static_cast<mnk_kv_quantized_planes>(storage->planes)};
   }
   return handle.release();
 }
@@ -186,8 +175,7 @@ mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
   descriptor.pinned = result.pinned;
   descriptor.quantization = result.quantized ? &cache->quantization : nullptr;
   if (const auto& sliding = result.slidingWindow) {
-    descriptor.sliding_window = {
-        .window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
+    descriptor.sliding_window = c::write(*sliding, nullptr);
   }
   descriptor.is_storage_only = result.isStorageOnly;
   descriptor.latent_dim = result.latentDim;
@@ -294,8 +282,9 @@ bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const 
                             const mnk_tensor* values, uint64_t position, uint32_t sequence, mnk_kv_domain domain,
                             mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto read, c::domain(domain));
-    return cache->cache.dequantize(encoder->encoder, c::optional(keys), c::optional(values), position, sequence, read);
+    KVDomain into = KVDomain::original;
+    MNK_TRY(c::read(into, domain));
+    return cache->cache.dequantize(encoder->encoder, c::optional(keys), c::optional(values), position, sequence, into);
   });
 }
 

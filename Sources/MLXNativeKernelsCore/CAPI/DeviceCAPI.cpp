@@ -1,4 +1,4 @@
-#include "CAPI/Handles.hpp"
+#include "CAPI/Generated/Read.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -41,14 +41,10 @@ mnk_device* mnk_device_make_at(size_t index, mnk_error_out error) {
 
 mnk_device* mnk_device_make_host(const mnk_host_options* options, mnk_error_out error) {
   return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
-    MNK_TRY(auto input, c::descriptor("mnk_host_options", options));
-    return c::handleFor(host::makeDevice({.workers = input.workers,
-                                          .orderSeed = input.order_seed,
-                                          .checking = static_cast<host::Checking>(input.checking),
-                                          .allowSameValue = input.allow_same_value,
-                                          .perturb = input.perturb,
-                                          .level = static_cast<host::Level>(input.level),
-                                          .compiler = input.compiler ? input.compiler : ""}));
+    if (!options) return c::nullArgument("options");
+    HostOptions input;
+    MNK_TRY(c::read(input, *options, {nullptr, "options"}));
+    return c::handleFor(host::makeDevice(input));
   });
 }
 

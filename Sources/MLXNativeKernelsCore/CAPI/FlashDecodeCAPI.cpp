@@ -1,8 +1,6 @@
 #include <algorithm>
 
 #include "CAPI/Attention.hpp"
-#include "CAPI/HeadsViews.hpp"
-#include "CAPI/KVViews.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
@@ -19,22 +17,6 @@ Result<AttentionPartials> partialsFrom(const mnk_tensor* sums, const mnk_tensor*
 
 }  // namespace
 
-Result<void> readOptions(AttentionOptions& into, const mnk_attention_options* options) {
-  if (!options) return {};
-  into.scale = options->scale;
-  into.isCausal = !options->is_bidirectional;
-  into.window = options->window;
-  into.windowSeesPinned = options->window_sees_pinned;
-  into.softcap = options->softcap;
-  into.mask = optional(options->mask);
-  into.slopes = optional(options->slopes);
-  into.sinks = optional(options->sinks);
-  into.splits = options->splits;
-  MNK_TRY(into.kernel, flashDecodeKernel(options->kernel));
-  MNK_TRY(into.merge, flashDecodeMerge(options->merge));
-  return {};
-}
-
 Result<void> readResults(AttentionResults& into, const mnk_attention_results* results) {
   if (!results) return nullArgument("mnk_attention_results");
   into.into = optional(results->into);
@@ -50,8 +32,7 @@ namespace {
 Result<HeadsView> queriesFrom(const mnk_flash_decode& input) {
   if (input.queries_view) {
     HeadsView view;
-    MNK_TRY(const bool isGiven, readView(view, *input.queries_view, "queries_view"));
-    if (!isGiven) return nullArgument("queries_view.tensor");
+    MNK_TRY(read(view, *input.queries_view, {nullptr, "queries_view"}));
     return view;
   }
   if (!input.queries) return nullArgument("queries");
@@ -70,10 +51,7 @@ Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& inpu
   }
   std::vector<AttendedSequence> sequences;
   for (size_t i = 0; i < input.sequence_count; ++i) {
-    const mnk_attended_sequence& one = input.sequences[i];
-    if (one.position != 0 && !one.has_position) return ignored(FlashDecode::name, "position", "has_position");
-    sequences.push_back({.sequence = one.sequence, .length = one.length, .highest = one.highest, .rows = one.rows});
-    if (one.has_position) sequences.back().position = one.position;
+    MNK_TRY(read(sequences.emplace_back(), input.sequences[i], {nullptr, "sequences"}));
   }
   return sequences;
 }
@@ -87,12 +65,13 @@ Result<std::variant<KVCacheView, QuantizedKVCacheView>> cacheFrom(const mnk_flas
                  .expected = "one of them",
                  .fix = "Set either dense or quantized, and leave the other NULL."};
   }
+  Cache cache;
   if (input.dense) {
-    MNK_TRY(auto view, cacheView(*input.dense, "dense"));
-    return Cache(std::move(view));
+    MNK_TRY(read(std::get<KVCacheView>(cache), *input.dense, {nullptr, "dense"}));
+  } else {
+    MNK_TRY(read(cache.emplace<QuantizedKVCacheView>(), *input.quantized, {nullptr, "quantized"}));
   }
-  MNK_TRY(auto view, quantizedView(*input.quantized, "quantized"));
-  return Cache(std::move(view));
+  return cache;
 }
 
 Result<FlashDecode> decodeFrom(const mnk_flash_decode* op) {
@@ -105,7 +84,7 @@ Result<FlashDecode> decodeFrom(const mnk_flash_decode* op) {
                      .sequences = std::move(sequences),
                      .scratch = optional(input.scratch)};
   MNK_TRY(readResults(result.results, input.results));
-  MNK_TRY(readOptions(result.options, input.options));
+  if (input.options) MNK_TRY(read(result.options, *input.options, {nullptr, "options"}));
   return result;
 }
 

@@ -1,5 +1,4 @@
-#include "CAPI/Handles.hpp"
-
+#include "CAPI/Generated/Read.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
@@ -11,11 +10,9 @@ Result<Hadamard> opFrom(const mnk_hadamard* op) {
   if (!input.from) return c::nullArgument("from");
   Hadamard hadamard{.from = input.from->tensor, .isInverse = input.is_inverse};
   if (input.into) hadamard.into = input.into->tensor;
-  if (input.signs != MNK_TURBO && !input.has_signs) return c::ignored(Hadamard::name, "signs", "has_signs");
-  if (input.has_signs) {
-    MNK_TRY(auto signs, c::codecName(input.signs));
-    hadamard.signs = signs;
-  }
+  if (input.signs != MNK_KV_CODEC_NAME_TURBO && !input.has_signs)
+    return c::ignored(Hadamard::name, "signs", "has_signs");
+  if (input.has_signs) MNK_TRY(c::read(hadamard.signs.emplace(), input.signs));
   return hadamard;
 }
 

@@ -87,10 +87,6 @@ Error nullArgument(std::string_view what);
 Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t most,
               std::string_view fix = "Pass fewer, or put the data in a tensor.");
 
-// The errors for a field that is filled in although the flag, or the count, without which it is not read is not set.
-Error ignored(std::string_view op, std::string_view field, std::string_view flag, std::string_view unset = "false");
-Error uncounted(std::string_view op, std::string_view list, std::string_view count);
-
 // A required handle.
 struct Needed {
   const void* handle;
@@ -142,34 +138,9 @@ Result<Struct> descriptor(std::string_view type, const Struct* input) {
   return *input;
 }
 
-// C enums have the numbers of the C++ enums; any other number is an error.
+// The C enum has the numbers of the C++ enum.
 Result<DType> dtype(mnk_dtype input);
-// `standard` is what 0 stands for.
-Result<KVLayout> layout(mnk_kv_layout input, KVLayout standard);
-Result<KVWrap> wrap(mnk_kv_wrap input);
-Result<RotaryLayout> rotaryLayout(mnk_rotary_layout input);
-Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing input);
-Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis input);
-Result<KVCodecName> codecName(mnk_kv_codec_name input);
-Result<KVNonFinite> nonFinite(mnk_kv_non_finite input);
-Result<KVDomain> domain(mnk_kv_domain input);
-Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes input);
-Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel input);
-Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge input);
-Result<Tuning> tuning(mnk_tuning input);
-// 0 is the default, which differs for keys and values; other numbers are the C++ number plus one.
-Result<KVScaleRule> scaleRule(mnk_kv_scale_rule input, KVScaleRule byDefault);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
-
-// Zero fields select defaults.
-Result<KVCodec> codec(const mnk_kv_codec& input);
-Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input);
-// Empty if there are no positions. With positions, a first position is an error.
-Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input, int64_t firstPosition);
-Result<std::optional<RotaryPositions>> nextPositions(const mnk_next_positions& input, bool hasOthers);
-Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what = "offsets",
-                                                   bool hasAxes = false);
-Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& input);
 
 // The shared implementation of an op's two functions, after its descriptor is read.
 template <typename Op>

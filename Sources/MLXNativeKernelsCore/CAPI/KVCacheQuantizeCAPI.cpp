@@ -1,5 +1,4 @@
 #include "CAPI/KVSource.hpp"
-#include "CAPI/KVViews.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
@@ -10,11 +9,9 @@ Result<KVCacheQuantize> quantizeFrom(const mnk_kv_cache_quantize* op) {
   MNK_TRY(auto input, c::descriptor("mnk_kv_cache_quantize", op));
   KVCacheQuantize quantize;
   MNK_TRY(c::readSource(input, quantize));
-  MNK_TRY(auto into, c::quantizedView(input.into, "into"));
-  quantize.into = into;
+  MNK_TRY(c::read(quantize.into, input.into, {nullptr, "into"}));
   MNK_TRY(c::readPlaces(input, quantize));
-  MNK_TRY(auto options, c::quantizeOptions(input.options));
-  quantize.options = options;
+  MNK_TRY(c::read(quantize.options, input.options, {nullptr, "options"}));
   if (input.counts) quantize.counts = input.counts->tensor;
   if (input.probe) quantize.probe = input.probe->tensor;
   return quantize;
@@ -22,11 +19,10 @@ Result<KVCacheQuantize> quantizeFrom(const mnk_kv_cache_quantize* op) {
 
 Result<KVCacheDequantize> dequantizeFrom(const mnk_kv_cache_dequantize* op) {
   MNK_TRY(auto input, c::descriptor("mnk_kv_cache_dequantize", op));
-  MNK_TRY(auto from, c::quantizedView(input.from, "from"));
-  MNK_TRY(auto layout, c::layout(input.layout, KVLayout::tokenMajor));
-  MNK_TRY(auto domain, c::domain(input.domain));
-  KVCacheDequantize dequantize{
-      .from = from, .sequence = input.sequence, .position = input.position, .layout = layout, .domain = domain};
+  KVCacheDequantize dequantize{.sequence = input.sequence, .position = input.position};
+  MNK_TRY(c::read(dequantize.from, input.from, {nullptr, "from"}));
+  MNK_TRY(c::read(dequantize.layout, input.layout));
+  MNK_TRY(c::read(dequantize.domain, input.domain));
   if (input.keys) dequantize.keys = input.keys->tensor;
   if (input.values) dequantize.values = input.values->tensor;
   return dequantize;

@@ -1,5 +1,4 @@
 #include "CAPI/KVSource.hpp"
-#include "CAPI/KVViews.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
@@ -10,8 +9,7 @@ Result<KVCacheWrite> writeFrom(const mnk_kv_cache_write* op) {
   MNK_TRY(auto input, c::descriptor("mnk_kv_cache_write", op));
   KVCacheWrite write;
   MNK_TRY(c::readSource(input, write));
-  MNK_TRY(auto into, c::cacheView(input.into, "into"));
-  write.into = into;
+  MNK_TRY(c::read(write.into, input.into, {nullptr, "into"}));
   MNK_TRY(c::readPlaces(input, write));
   return write;
 }

@@ -1,8 +1,6 @@
 // What the descriptors of all ops that store tokens in a cache share: a source and the destination of its tokens.
 #pragma once
-#include "CAPI/Handles.hpp"
-#include "CAPI/HeadsViews.hpp"
-#include "Support/Format.hpp"
+#include "CAPI/Generated/Read.hpp"
 #include "Support/Try.hpp"
 
 namespace mnk::c {
@@ -19,8 +17,7 @@ inline Result<RowIndices> indicesFrom(std::string_view op, const mnk_row_indices
 // A view, with its own tensor and layout, or a tensor in the common source layout; empty if both are null.
 inline Result<void> readSource(std::optional<HeadsView>& into, const mnk_heads_view* view, const mnk_tensor* tensor,
                                KVLayout layout, std::string_view name) {
-  if (view && !view->tensor) return nullArgument(fmt::format("{}.tensor", name));
-  if (view) return readView(into, *view, name);
+  if (view) return read(into.emplace(), *view, {nullptr, name});
   if (tensor) into.emplace(tensor->tensor, layout);
   return {};
 }
@@ -29,11 +26,12 @@ inline Result<void> readSource(std::optional<HeadsView>& into, const mnk_heads_v
 template <typename Input, typename Op>
 Result<void> readSource(const Input& input, Op& op) {
   if (!input.keys && !input.keys_view) return nullArgument("keys");
-  MNK_TRY(auto sourceLayout, layout(input.source_layout, KVLayout::tokenMajor));
+  KVLayout layout = KVLayout::tokenMajor;
+  MNK_TRY(read(layout, input.source_layout));
   std::optional<HeadsView> keys;
-  MNK_TRY(readSource(keys, input.keys_view, input.keys, sourceLayout, "keys_view"));
+  MNK_TRY(readSource(keys, input.keys_view, input.keys, layout, "keys_view"));
   op.keys = std::move(*keys);
-  MNK_TRY(readSource(op.values, input.values_view, input.values, sourceLayout, "values_view"));
+  MNK_TRY(readSource(op.values, input.values_view, input.values, layout, "values_view"));
   op.sourceOffset = input.source_offset;
   if (input.tokens != 0 && !input.has_tokens) return ignored(Op::name, "tokens", "has_tokens");
   if (input.has_tokens) op.tokens = input.tokens;

@@ -1,17 +1,12 @@
 #include <tuple>
 
-#include "CAPI/HeadsViews.hpp"
+#include "CAPI/Rotary.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
 namespace mnk::c {
 
 namespace {
-
-bool isFilled(const mnk_yarn& yarn) {
-  return yarn.original_context != 0 || yarn.extension_factor != 0 || yarn.attention_factor != 0 ||
-         yarn.beta_fast != 0 || yarn.beta_slow != 0 || yarn.keeps_fractions;
-}
 
 Error positionsGivenTwice(std::string_view got, std::string_view fix) {
   return {.op = std::string(MultiRoPE::name),
@@ -22,44 +17,6 @@ Error positionsGivenTwice(std::string_view got, std::string_view fix) {
 }
 
 }  // namespace
-
-Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
-  MNK_TRY(auto layout, rotaryLayout(input.layout));
-  MNK_TRY(auto pairing, rotaryPairing(input.pairing));
-  MNK_TRY(auto otherAxis, rotaryOtherAxis(input.other_axis));
-  if (!input.frequency_factors && input.frequency_factor_count != 0) return nullArgument("frequency_factors");
-  if (input.frequency_factors && input.frequency_factor_count == 0) {
-    return uncounted(MultiRoPE::name, "frequency_factors", "frequency_factor_count");
-  }
-  if (input.rope_dim != 0 && !input.has_rope_dim) return ignored(MultiRoPE::name, "rope_dim", "has_rope_dim");
-  if (isFilled(input.yarn) && !input.has_yarn) return ignored(MultiRoPE::name, "yarn", "has_yarn");
-  constexpr size_t kMaxFactors = MultiRoPE::kMaxRopeDim / 2;
-  if (input.frequency_factor_count > kMaxFactors) {
-    return tooMany(MultiRoPE::name, "frequency factors", input.frequency_factor_count, kMaxFactors,
-                   "Pass one for each rotated pair.");
-  }
-
-  RotaryEmbedding result{.layout = layout,
-                         .base = input.base,
-                         .pairing = pairing,
-                         .otherAxis = otherAxis,
-                         .scale = input.scale,
-                         .isInverse = input.is_inverse};
-  std::copy(std::begin(input.sections), std::end(input.sections), result.sections.begin());
-  if (input.has_rope_dim) result.ropeDim = input.rope_dim;
-  if (input.frequency_factors) {
-    result.frequencyFactors.assign(input.frequency_factors, input.frequency_factors + input.frequency_factor_count);
-  }
-  if (input.has_yarn) {
-    result.yarn = YaRN{.originalContext = input.yarn.original_context,
-                       .extensionFactor = input.yarn.extension_factor,
-                       .attentionFactor = input.yarn.attention_factor,
-                       .betaFast = input.yarn.beta_fast,
-                       .betaSlow = input.yarn.beta_slow,
-                       .roundsCorners = !input.yarn.keeps_fractions};
-  }
-  return result;
-}
 
 Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what,
                                                    bool hasAxes) {
@@ -120,21 +77,21 @@ namespace {
 
 Result<MultiRoPE> ropeFrom(const mnk_multi_rope* input) {
   MNK_TRY(auto rope, c::descriptor("mnk_multi_rope", input));
-  if (!rope.queries.tensor) return c::nullArgument("queries.tensor");
   MultiRoPE op;
   const std::tuple<const mnk_heads_view*, std::optional<HeadsView>*, std::string_view> optional[] = {
       {&rope.keys, &op.keys, "keys"},
       {&rope.rotated_queries, &op.rotatedQueries, "rotated_queries"},
       {&rope.rotated_keys, &op.rotatedKeys, "rotated_keys"}};
-  MNK_TRY(c::readView(op.queries, rope.queries, "queries"));
-  for (const auto& [from, into, name] : optional) MNK_TRY(c::readView(*into, *from, name));
+  MNK_TRY(c::read(op.queries, rope.queries, {nullptr, "queries"}));
+  for (const auto& [from, into, name] : optional) {
+    if (c::isFilled(*from)) MNK_TRY(c::read(into->emplace(), *from, {nullptr, name}));
+  }
   MNK_TRY(auto positions, c::rotaryPositions(rope.positions, rope.first_position));
   MNK_TRY(auto next, c::nextPositions(rope.next, positions || rope.first_position != 0));
   op.positions = next ? *std::move(next) : positions.value_or(RotaryPositions(rope.first_position));
   MNK_TRY(auto offsets, c::rotaryOffsets(rope.offsets));
   op.offsets = offsets;
-  MNK_TRY(auto rotary, c::rotary(rope.rotary));
-  op.rotary = rotary;
+  MNK_TRY(c::read(op.rotary, rope.rotary, {nullptr, "rotary"}));
   return op;
 }
 

@@ -11,24 +11,20 @@ constexpr size_t kMaxCaches = 4096;
 Result<Preparation> preparationFrom(const mnk_preparation* preparation) {
   MNK_TRY(auto input, c::descriptor("mnk_preparation", preparation));
   MNK_TRY(auto type, c::dtype(input.dtype));
-  MNK_TRY(auto tuning, c::tuning(input.tuning));
   if (input.cache_count > kMaxCaches) return c::tooMany("prepare", "caches", input.cache_count, kMaxCaches);
   if (!input.caches && input.cache_count != 0) return c::nullArgument("caches");
   if (input.caches && input.cache_count == 0) return c::uncounted("prepare", "caches", "cache_count");
   Preparation result{.queryHeads = input.query_heads,
                      .rows = input.rows == 0 ? 1 : input.rows,
                      .dtype = type,
-                     .tuning = tuning,
                      .tuningFile = input.tuning_file ? input.tuning_file : ""};
-  MNK_TRY(c::readOptions(result.options, input.options));
+  MNK_TRY(c::read(result.tuning, input.tuning));
+  if (input.options) MNK_TRY(c::read(result.options, *input.options, {nullptr, "options"}));
   for (size_t i = 0; i < input.cache_count; ++i) {
     if (!input.caches[i]) return c::nullArgument("a cache");
     result.caches.push_back(input.caches[i]->cache);
   }
-  if (input.rotary) {
-    MNK_TRY(auto rotary, c::rotary(*input.rotary));
-    result.rotary = std::move(rotary);
-  }
+  if (input.rotary) MNK_TRY(c::read(result.rotary.emplace(), *input.rotary, {nullptr, "rotary"}));
   return result;
 }
 

@@ -86,7 +86,7 @@ void resolveDefaults(AttentionCacheDescriptor& d) {
   }
   if (!d.slidingWindow) return;
   d.whenFull = KVWrap::ring;
-  if (d.slidingWindow->maxRows == 0) d.slidingWindow->maxRows = SlidingWindow::kDefaultMaxRows;
+  if (d.slidingWindow->maxRows == 0) d.slidingWindow->maxRows = SlidingWindow().maxRows;
   // If the capacity of a ring exceeds 32 bits, it is clamped, and the rules reject it.
   if (d.capacity == 0)
     d.capacity = static_cast<uint32_t>(std::min<uint64_t>(d.pinned + d.slidingWindow->slots(), UINT32_MAX));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 
 namespace mnk {

@@ -25,8 +25,8 @@ constexpr size_t kPackageVersionOffset = 10, kFieldsOffset = 12, kWindowOffset =
 static_assert(uint32_t(DType::f32) == 0 && uint32_t(DType::f16) == 1 && uint32_t(DType::bf16) == 2 &&
               uint32_t(DType::u8) == 3);
 static_assert(uint32_t(KVWrap::linear) == 0 && uint32_t(KVWrap::ring) == 1);
-static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1 &&
-              uint32_t(KVCodecName::mlx1Unrotated) == 2 && uint32_t(KVCodecName::mlx1Affine4) == 3);
+static_assert(uint32_t(KVCodec::Name::turbo) == 0 && uint32_t(KVCodec::Name::mlx1) == 1 &&
+              uint32_t(KVCodec::Name::mlx1Unrotated) == 2 && uint32_t(KVCodec::Name::mlx1Affine4) == 3);
 static_assert(uint32_t(KVQuantizedPlanes::both) == 0 && uint32_t(KVQuantizedPlanes::keys) == 1 &&
               uint32_t(KVQuantizedPlanes::values) == 2);
 static_assert(uint32_t(KVScaleRule::unbiased) == 0 && uint32_t(KVScaleRule::leastSquares) == 1);
@@ -147,7 +147,7 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   if (isQuantized) {
     KVQuantizedStorage& q = d.quantized.emplace();
     q.planes = static_cast<KVQuantizedPlanes>(stored - 1);
-    q.codec = fields.choice("codec", KVCodecName::mlx1Affine4);
+    q.codec = fields.choice("codec", KVCodec::Name::mlx1Affine4);
     q.keyBits = fields.next();
     q.valueBits = fields.next();
     q.scaleFactor = fields.next<float>();
@@ -156,7 +156,7 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
     q.options.valueScale = fields.choice("scale of values", KVScaleRule::leastSquares);
     const uint32_t propagates = fields.upTo("rule for vectors that are not finite", 1);
     q.options.nonFinite = propagates != 0 ? KVNonFinite::propagate : KVNonFinite::zero;
-    const uint32_t channels = fields.upTo("set of means", q.codec == KVCodecName::turbo ? kAllChannels : 0);
+    const uint32_t channels = fields.upTo("set of means", q.codec == KVCodec::Name::turbo ? kAllChannels : 0);
     header.hasKeyMeans = channels & kKeyMeans;
     header.hasValueMeans = channels & kValueMeans;
     header.hasKeyChannelScales = channels & kKeyChannelScales;

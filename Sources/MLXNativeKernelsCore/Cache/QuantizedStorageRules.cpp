@@ -118,8 +118,9 @@ constexpr Rule<Op> kQuantizedStorageRules[] = {
     INVALID_IF(!op.quantized->options.areKnown(), kUnknownOption, optionsText(op.quantized->options), kKnownOptions,
                kNameOptions),
 
-    INVALID_IF(op.quantized->codec != KVCodecName::turbo && hasChannels(op), "the codec has no means or channel scales",
-               name(op.quantized->codec), "turbo", "Use turbo, or leave means and channel scales out."),
+    INVALID_IF(op.quantized->codec != KVCodec::Name::turbo && hasChannels(op),
+               "the codec has no means or channel scales", name(op.quantized->codec), "turbo",
+               "Use turbo, or leave means and channel scales out."),
 
     INVALID_IF(!firstOfElements(op).empty(), "means or channel scales belong to dense vectors", firstOfElements(op),
                "those of quantized vectors", "Leave them out, or let the storage code keys and values both."),

@@ -8,7 +8,7 @@
 #include "Cache/CacheCursors.hpp"
 #include "Cache/StepRows.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 
 namespace mnk {

@@ -20,7 +20,7 @@ Factory setFactory(Factory factory) noexcept {
   return currentFactory.exchange(factory);
 }
 
-Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
+Result<std::shared_ptr<Device>> makeDevice(const HostOptions& options) {
   constexpr std::string_view kName = "Host device";
   return guarded(kName, [&]() -> Result<std::shared_ptr<Device>> {
     if (const Factory factory = currentFactory.load()) return factory(options);

@@ -4,10 +4,10 @@
 
 namespace mnk::host {
 
-using Factory = Result<std::shared_ptr<Device>> (*)(const Options&);
+using Factory = Result<std::shared_ptr<Device>> (*)(const HostOptions&);
 
 // The Host device's factory, in MLXNativeKernelsHost.
-Result<std::shared_ptr<Device>> makeLinkedDevice(const Options& options);
+Result<std::shared_ptr<Device>> makeLinkedDevice(const HostOptions& options);
 
 // Sets what makeDevice calls and returns the previous factory. With null, makeDevice fails.
 Factory setFactory(Factory factory) noexcept;

@@ -10,7 +10,7 @@
 #include <optional>
 #include <variant>
 
-#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "CAPI/Handles.hpp"
 #import "ObjC/DescriptorReader.hpp"
 #import "ObjC/ErrorBridge.hpp"
 
@@ -30,7 +30,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 @interface MNKTensor () {
  @public
-  mnk::Tensor _core;
+  mnk_tensor _handle;
 }
 - (instancetype)initWithCore:(mnk::Tensor)core;
 @end
@@ -96,14 +96,27 @@ Error failedWithoutError();
 
 Result<std::shared_ptr<Device>> coreOf(MNKDevice* _Nullable device);
 Tensor coreOf(MNKTensor* _Nullable tensor);
+// Of the C API; NULL for nil.
+mnk_tensor* _Null_unspecified handleOf(MNKTensor* _Nullable tensor);
 std::optional<Tensor> optionalCoreOf(MNKTensor* _Nullable tensor);
 MNKTensor* _Nullable tensorFrom(const std::optional<Tensor>& tensor);
+// Nil without memory.
+MNKTensor* _Nullable tensorFrom(const Tensor& tensor);
+template <typename Numbers>
+NSArray<NSNumber*>* numbersFrom(const Numbers& numbers) {
+  NSMutableArray<NSNumber*>* all = [NSMutableArray array];
+  for (const auto number : numbers) [all addObject:@(number)];
+  return all;
+}
 std::shared_ptr<Library> coreOf(MNKKernelLibrary* _Nullable library);
 
 // A number too large for a sequence becomes that of an unknown one.
 inline uint32_t sequenceNumber(NSUInteger sequence) {
   return sequence == MNKOnlySequence ? kOnlySequence
                                      : static_cast<uint32_t>(std::min<NSUInteger>(sequence, kOnlySequence - 1));
+}
+inline NSUInteger sequenceFrom(uint64_t sequence) {
+  return sequence == kOnlySequence ? MNKOnlySequence : static_cast<NSUInteger>(sequence);
 }
 std::vector<uint32_t> readSequences(Reading& reading, NSArray<NSNumber*>* _Nullable sequences);
 std::optional<std::vector<uint32_t>> readRowCounts(Reading& reading, NSArray<NSNumber*>* _Nullable rowCounts);
@@ -112,28 +125,15 @@ CacheStep read(Reading& reading, MNKCacheStep* _Nullable step);
 // Empty, with a failure, for nil.
 std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullable cache);
 DType read(Reading& reading, MNKElementType type);
-KVLayout read(Reading& reading, MNKKVLayout layout);
-KVCodecName read(Reading& reading, MNKKVCodecName name);
-KVDomain read(Reading& reading, MNKKVDomain domain);
-KVCacheView read(Reading& reading, MNKKVCacheView* _Nullable view);
-KVCodec read(Reading& reading, MNKKVCodec* _Nullable codec);
-KVQuantizeOptions read(Reading& reading, MNKKVQuantizeOptions* _Nullable options);
-QuantizedKVCacheView read(Reading& reading, MNKQuantizedKVCacheView* _Nullable view);
 KVQuantizedStorage read(Reading& reading, MNKQuantizedStorage* _Nullable storage);
-HeadsView read(Reading& reading, MNKHeadsView* _Nullable view);
-RotaryEmbedding read(Reading& reading, MNKRotaryEmbedding* _Nullable rotary);
 RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);
 std::optional<RotaryStep> read(Reading& reading, MNKRotaryStep* _Nullable rotary);  // empty for nil
-// Nil options are the defaults.
-AttentionOptions read(Reading& reading, MNKAttentionOptions* _Nullable options);
 AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable results);
 Preparation read(Reading& reading, MNKPreparation* _Nullable preparation);
 Result<Dispatch> coreOf(MNKDispatch* _Nullable dispatch);
 
-MNKQuantizedKVPlane* planeFrom(const QuantizedKVPlane& plane);
-MNKKVCacheView* viewFrom(const KVCacheView& view);
-MNKQuantizedKVCacheView* viewFrom(const QuantizedKVCacheView& view);
-
 }  // namespace mnk::objc
 
 NS_ASSUME_NONNULL_END
+
+#import "ObjC/Generated/Read.hpp"

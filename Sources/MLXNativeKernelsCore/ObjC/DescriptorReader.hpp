@@ -3,9 +3,11 @@
 #pragma once
 #import <Foundation/Foundation.h>
 
+#include <algorithm>
 #include <concepts>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,20 +43,21 @@ class Reading {
   }
   std::vector<float> floats(NSArray<NSNumber*>* _Nullable list, std::string_view name);
   Shape shape(NSArray<NSNumber*>* _Nullable extents);
-  // A case of an enum whose numbers match the core's, with `last` as the largest; or one of those listed.
+  // A case of an enum whose numbers are those of another.
   template <typename Enum, typename Input>
-  Enum choice(Input input, Enum last, std::string_view name) {
-    const auto number = static_cast<int64_t>(input);
-    if (number < 0 || number > static_cast<int64_t>(last)) unknown(number, name);
-    return failed() ? Enum{} : static_cast<Enum>(input);
-  }
-  template <typename Enum, typename Input>
-  Enum choice(Input input, std::initializer_list<Enum> cases, std::string_view name) {
+  Enum choice(Input input, std::initializer_list<Enum> cases, std::string_view name, std::string_view type) {
     for (const Enum one : cases) {
       if (static_cast<int64_t>(one) == static_cast<int64_t>(input)) return one;
     }
-    unknown(static_cast<int64_t>(input), name);
+    unknown(static_cast<int64_t>(input), name, type);
     return Enum{};
+  }
+  // The same for an enum without gaps, whose largest number is that of `last`.
+  template <typename Enum, typename Input>
+  Enum choice(Input input, Enum last, std::string_view name, std::string_view type) {
+    const auto number = static_cast<int64_t>(input);
+    if (number < 0 || number > static_cast<int64_t>(last)) unknown(number, name, type);
+    return failed() ? Enum{} : static_cast<Enum>(input);
   }
   // False, with a failure, for an object of another class, which an array may hold at run time.
   bool isA(Class _Nonnull kind, id _Nullable object, std::string_view name);
@@ -67,6 +70,29 @@ class Reading {
     if (result) return std::move(*result);
     fail(std::move(result).error());
     return T{};
+  }
+  void check(Result<void> result) {
+    if (!result) fail(std::move(result).error());
+  }
+  // Memory that structs of C point to.
+  template <typename Number>
+  const std::vector<Number>& keep(std::vector<Number> list) {
+    return *std::static_pointer_cast<std::vector<Number>>(
+        kept_.emplace_back(std::make_shared<std::vector<Number>>(std::move(list))));
+  }
+  const char* _Nonnull keep(std::string text) {
+    return static_cast<std::string*>(kept_.emplace_back(std::make_shared<std::string>(std::move(text))).get())->c_str();
+  }
+  // The first elements of an array; the others stay as they are.
+  template <std::integral Integer, size_t size>
+  void fill(Integer (&array)[size], NSArray<NSNumber*>* _Nullable list, std::string_view name) {
+    if (!list) return;
+    const auto numbers = integers<Integer>(list, name);
+    if (numbers.size() > size) {
+      return fail("there are too many " + std::string(name), std::to_string(numbers.size()),
+                  "at most " + std::to_string(size), "Pass fewer.");
+    }
+    std::copy(numbers.begin(), numbers.end(), array);
   }
   void fail(Error error) {
     if (!error_) error_ = std::move(error);
@@ -84,10 +110,11 @@ class Reading {
 
  private:
   uint64_t checked(NSNumber* _Nullable number, std::string_view name, int64_t least, uint64_t most);
-  void unknown(int64_t number, std::string_view name);
+  void unknown(int64_t number, std::string_view name, std::string_view type);
 
   std::string op_;
   std::optional<Error> error_;
+  std::vector<std::shared_ptr<void>> kept_;
 };
 
 }  // namespace mnk::objc

@@ -27,8 +27,8 @@ bool Reading::isA(Class kind, id object, std::string_view name) {
   return false;
 }
 
-void Reading::unknown(int64_t number, std::string_view name) {
-  fail(fmt::format("the {} is unknown", name), fmt::format("{}", number), "a case of its enum",
+void Reading::unknown(int64_t number, std::string_view name, std::string_view type) {
+  fail(fmt::format("the {} is unknown", name), fmt::format("{}", number), fmt::format("a case of {}", type),
        "Use the constants of the framework's headers.");
 }
 

@@ -3,38 +3,6 @@
 using namespace mnk;
 using objc::Reading;
 
-@implementation MNKAttentionOptions
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[
-    @"scale", @"causal", @"window", @"windowSeesPinned", @"softcap", @"mask", @"slopes", @"sinks", @"splits", @"kernel",
-    @"merge"
-  ];
-}
-
-- (instancetype)init {
-  if ((self = [super init])) _causal = YES;
-  return self;
-}
-
-@end
-
-@implementation MNKAttentionPartials
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[ @"sums", @"stats" ];
-}
-
-- (instancetype)initWithSums:(MNKTensor *)sums stats:(MNKTensor *)stats {
-  if ((self = [super init])) {
-    _sums = sums;
-    _stats = stats;
-  }
-  return self;
-}
-
-@end
-
 @implementation MNKAttentionResults
 
 + (NSArray<NSString *> *)valueKeys {
@@ -50,48 +18,6 @@ using objc::Reading;
   MNKAttentionResults *results = [[self alloc] init];
   results.partials = partials;
   return results;
-}
-
-@end
-
-@implementation MNKAttendedSequence
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[ @"sequence", @"length", @"highest", @"rows", @"position" ];
-}
-
-- (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length {
-  return [self initWithSequence:sequence length:length highest:0];
-}
-
-- (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length highest:(NSUInteger)highest {
-  return [self initWithSequence:sequence length:length highest:highest rows:0];
-}
-
-- (instancetype)initWithSequence:(NSUInteger)sequence
-                          length:(NSUInteger)length
-                         highest:(NSUInteger)highest
-                            rows:(NSUInteger)rows {
-  return [self initWithSequence:sequence length:length highest:highest rows:rows position:nil];
-}
-
-- (instancetype)initWithSequence:(NSUInteger)sequence
-                          length:(NSUInteger)length
-                         highest:(NSUInteger)highest
-                            rows:(NSUInteger)rows
-                        position:(NSNumber *)position {
-  if ((self = [super init])) {
-    _sequence = sequence;
-    _length = length;
-    _highest = highest;
-    _rows = rows;
-    _position = [position copy];
-  }
-  return self;
-}
-
-- (id)copyWithZone:(NSZone *)zone {
-  return self;  // immutable
 }
 
 @end
@@ -164,20 +90,19 @@ using objc::Reading;
                  "Set cache or quantizedCache, and leave the other nil.");
     return reading.error();
   }
-  FlashDecode op{.queries = objc::read(reading, _queriesView),
+  FlashDecode op{.queries = objc::read(reading, _queriesView, "queriesView"),
                  .over = {},
                  .results = objc::read(reading, _results),
-                 .options = objc::read(reading, _options),
+                 .options = objc::read(reading, _options, "options"),
                  .scratch = objc::optionalCoreOf(_scratch)};
   if (_cache) {
-    op.over = objc::read(reading, _cache);
+    op.over = objc::read(reading, _cache, "the cache");
   } else {
-    op.over = objc::read(reading, _quantizedCache);
+    op.over = objc::read(reading, _quantizedCache, "the cache");
   }
   for (MNKAttendedSequence *one in _sequences) {
     if (!reading.isA([MNKAttendedSequence class], one, "a sequence")) break;
-    op.sequences.push_back({objc::sequenceNumber(one.sequence), one.length, one.highest, one.rows});
-    if (one.position) op.sequences.back().position = reading.integer<int64_t>(one.position, "position");
+    op.sequences.push_back(objc::read(reading, one, "a sequence"));
   }
   if (reading.failed()) return reading.error();
   return objc::AnyOp(std::move(op));
@@ -211,21 +136,6 @@ using objc::Reading;
 @end
 
 namespace mnk::objc {
-
-AttentionOptions read(Reading &reading, MNKAttentionOptions *options) {
-  if (!options) return {};
-  return {.scale = options.scale,
-          .isCausal = options.isCausal != NO,
-          .window = reading.narrow(options.window, "window"),
-          .windowSeesPinned = options.windowSeesPinned != NO,
-          .softcap = options.softcap,
-          .mask = optionalCoreOf(options.mask),
-          .slopes = optionalCoreOf(options.slopes),
-          .sinks = optionalCoreOf(options.sinks),
-          .splits = reading.narrow(options.splits, "splits"),
-          .kernel = reading.choice(options.kernel, FlashDecodeKernel::matrix, "kernel"),
-          .merge = reading.choice(options.merge, FlashDecodeMerge::inKernel, "merge")};
-}
 
 AttentionResults read(Reading &reading, MNKAttentionResults *results) {
   if (!reading.needed(results, "results")) return {};

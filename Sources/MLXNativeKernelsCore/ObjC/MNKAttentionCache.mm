@@ -1,3 +1,4 @@
+#include "CAPI/Generated/Write.hpp"
 #import "ObjC/Core.hpp"
 
 using namespace mnk;
@@ -19,27 +20,6 @@ using objc::Reading;
     _valueBits = valueBits;
     _scaleFactor = 1;
     _options = [[MNKKVQuantizeOptions alloc] init];
-  }
-  return self;
-}
-
-@end
-
-@implementation MNKSlidingWindow
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[ @"window", @"maxRows", @"maxDraft" ];
-}
-
-- (instancetype)initWithWindow:(NSUInteger)window {
-  return [self initWithWindow:window maxRows:SlidingWindow().maxRows maxDraft:SlidingWindow().maxDraft];
-}
-
-- (instancetype)initWithWindow:(NSUInteger)window maxRows:(NSUInteger)maxRows maxDraft:(NSUInteger)maxDraft {
-  if ((self = [super init])) {
-    _window = window;
-    _maxRows = maxRows;
-    _maxDraft = maxDraft;
   }
   return self;
 }
@@ -76,15 +56,15 @@ using objc::Reading;
 
 KVQuantizedStorage objc::read(Reading &reading, MNKQuantizedStorage *storage) {
   if (!reading.needed(storage, "the storage")) return {};
-  return {.codec = objc::read(reading, storage.codec),
+  return {.codec = objc::read(reading, storage.codec, "codec"),
           .keyBits = reading.narrow(storage.keyBits, "keyBits"),
           .valueBits = reading.narrow(storage.valueBits, "valueBits"),
           .scaleFactor = storage.scaleFactor,
-          .options = objc::read(reading, storage.options),
+          .options = objc::read(reading, storage.options, "options"),
           .keyMeans = objc::optionalCoreOf(storage.keyMeans),
           .valueMeans = objc::optionalCoreOf(storage.valueMeans),
           .keyChannelScales = objc::optionalCoreOf(storage.keyChannelScales),
-          .planes = reading.choice(storage.planes, KVQuantizedPlanes::values, "choice of what is quantized")};
+          .planes = objc::read(reading, storage.planes, "planes")};
 }
 
 const NSUInteger MNKOnlySequence = NSUIntegerMax;
@@ -94,22 +74,19 @@ namespace {
 Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *input) {
   Reading reading("AttentionCache");
   if (!reading.needed(input, "the descriptor")) return reading.error();
-  AttentionCacheDescriptor result{.kvHeads = reading.narrow(input.kvHeads, "kvHeads"),
-                                  .headDim = reading.narrow(input.headDim, "headDim"),
-                                  .valueHeadDim = reading.narrow(input.valueHeadDim, "valueHeadDim"),
-                                  .capacity = reading.narrow(input.capacity, "capacity"),
-                                  .sequences = reading.narrow(input.sequences, "sequences"),
-                                  .dtype = objc::read(reading, input.elementType),
-                                  .whenFull = reading.choice(input.whenFull, KVWrap::ring, "choice for a full cache"),
-                                  .pinned = reading.narrow(input.pinned, "pinned"),
-                                  .latentDim = reading.narrow(input.latentDim, "latentDim"),
-                                  .isStorageOnly = input.isStorageOnly != NO};
+  AttentionCacheDescriptor result{
+      .kvHeads = reading.narrow(input.kvHeads, "kvHeads"),
+      .headDim = reading.narrow(input.headDim, "headDim"),
+      .valueHeadDim = reading.narrow(input.valueHeadDim, "valueHeadDim"),
+      .capacity = reading.narrow(input.capacity, "capacity"),
+      .sequences = reading.narrow(input.sequences, "sequences"),
+      .dtype = objc::read(reading, input.elementType),
+      .whenFull = reading.choice(input.whenFull, KVWrap::ring, "choice for a full cache", "MNKWhenFull"),
+      .pinned = reading.narrow(input.pinned, "pinned"),
+      .latentDim = reading.narrow(input.latentDim, "latentDim"),
+      .isStorageOnly = input.isStorageOnly != NO};
   if (input.quantized) result.quantized = objc::read(reading, input.quantized);
-  if (MNKSlidingWindow *window = input.slidingWindow) {
-    result.slidingWindow = SlidingWindow{.window = reading.narrow(window.window, "window"),
-                                         .maxRows = reading.narrow(window.maxRows, "maxRows"),
-                                         .maxDraft = reading.narrow(window.maxDraft, "maxDraft")};
-  }
+  if (input.slidingWindow) result.slidingWindow = objc::read(reading, input.slidingWindow, "slidingWindow");
   return reading.result(result);
 }
 
@@ -118,14 +95,11 @@ MNKQuantizedStorage *storageFrom(const KVQuantizedStorage &core) {
                                                                     keyBits:core.keyBits
                                                                   valueBits:core.valueBits];
   storage.scaleFactor = core.scaleFactor;
-  storage.options.candidates = core.options.candidates;
-  storage.options.keyScale = static_cast<MNKKVScaleRule>(core.options.keyScale);
-  storage.options.valueScale = static_cast<MNKKVScaleRule>(core.options.valueScale);
-  storage.options.nonFinite = static_cast<MNKKVNonFinite>(core.options.nonFinite);
+  storage.options = objc::objectFrom(core.options);
   storage.keyMeans = objc::tensorFrom(core.keyMeans);
   storage.valueMeans = objc::tensorFrom(core.valueMeans);
   storage.keyChannelScales = objc::tensorFrom(core.keyChannelScales);
-  storage.planes = static_cast<MNKQuantizedPlanes>(core.planes);
+  storage.planes = static_cast<MNKKVQuantizedPlanes>(core.planes);
   return storage;
 }
 
@@ -211,21 +185,17 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
   descriptor.quantized = core.quantized ? storageFrom(*core.quantized) : nil;
   descriptor.whenFull = static_cast<MNKWhenFull>(core.whenFull);
   descriptor.pinned = core.pinned;
-  if (const auto &window = core.slidingWindow) {
-    descriptor.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:window->window
-                                                                maxRows:window->maxRows
-                                                               maxDraft:window->maxDraft];
-  }
+  if (const auto &window = core.slidingWindow) descriptor.slidingWindow = objc::objectFrom(*window);
   descriptor.latentDim = core.latentDim;
   descriptor.storageOnly = core.isStorageOnly;
   return descriptor;
 }
 - (MNKKVCacheView *)view {
-  return objc::viewFrom(_core->view());
+  return objc::objectFrom(_core->view());
 }
 - (MNKQuantizedKVCacheView *)quantizedView {
   const auto view = _core->quantizedView();
-  return view ? objc::viewFrom(*view) : nil;
+  return view ? objc::objectFrom(*view) : nil;
 }
 
 - (NSString *)description {

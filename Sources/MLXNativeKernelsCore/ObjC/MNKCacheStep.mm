@@ -51,12 +51,12 @@ std::optional<std::vector<uint32_t>> readRowCounts(Reading &reading, NSArray<NSN
 CacheStep read(Reading &reading, MNKCacheStep *step) {
   if (!reading.needed(step, "the step")) return {};
   CacheStep result{.rotary = read(reading, step.rotary),
-                   .options = read(reading, step.options),
+                   .options = read(reading, step.options, "options"),
                    .sequences = readSequences(reading, step.sequences),
                    .rowCounts = readRowCounts(reading, step.rowCounts)};
-  if (step.queries) result.queries = read(reading, step.queries);
-  if (step.keys) result.keys = read(reading, step.keys);
-  if (step.values) result.values = read(reading, step.values);
+  if (step.queries) result.queries = read(reading, step.queries, "queries");
+  if (step.keys) result.keys = read(reading, step.keys, "keys");
+  if (step.values) result.values = read(reading, step.values, "values");
   if (step.results) result.results = read(reading, step.results);
   for (MNKCachePrefix *prefix in step.prefixes) {
     if (!reading.isA([MNKCachePrefix class], prefix, "a prefix")) break;

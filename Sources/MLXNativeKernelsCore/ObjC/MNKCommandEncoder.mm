@@ -142,7 +142,7 @@ using objc::Reading;
     Reading reading("AttentionCache.dequantize");
     const auto source = objc::read(reading, cache);
     const uint32_t one = objc::sequenceNumber(sequence);
-    const KVDomain form = objc::read(reading, domain);
+    const KVDomain form = objc::read(reading, domain, "domain");
     if (reading.failed()) return reading.error();
     return source->dequantize(*self->_core, objc::optionalCoreOf(keys), objc::optionalCoreOf(values), position, one,
                               form);

@@ -9,14 +9,6 @@ using objc::Reading;
 MNKDeviceKind const MNKDeviceKindHost = @"host";
 MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 
-@implementation MNKHostOptions
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[ @"workers", @"orderSeed", @"checking", @"allowsSameValue", @"perturbsResults", @"level", @"compiler" ];
-}
-
-@end
-
 @implementation MNKDevice
 
 // A caller that bypasses the header gets nil rather than an object without a core.
@@ -49,13 +41,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 + (instancetype)hostDeviceWithOptions:(MNKHostOptions *)options error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKDevice *> {
     Reading reading("Host device");
-    const host::Options input{.workers = reading.narrow(options.workers, "workers"),
-                              .orderSeed = options.orderSeed,
-                              .checking = reading.choice(options.checking, host::Checking::full, "checking"),
-                              .allowSameValue = options.allowsSameValue != NO,
-                              .perturb = options.perturbsResults != NO,
-                              .level = reading.choice(options.level, host::Level::avx512, "level"),
-                              .compiler = objc::textFrom(options.compiler)};
+    const HostOptions input = objc::read(reading, options, "options");
     if (reading.failed()) return reading.error();
     auto device = host::makeDevice(input);
     if (!device) return device.error();

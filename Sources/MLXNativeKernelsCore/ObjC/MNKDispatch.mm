@@ -125,7 +125,8 @@ Result<Dispatch> coreOf(MNKDispatch *input) {
                                            input.constantBits[index].unsignedIntValue);
   }
   for (NSNumber *index in sortedIndices(input.tensors)) {
-    const auto access = reading.choice(input.accesses[index].unsignedIntValue, Access::readWrite, "access");
+    const auto access =
+        reading.choice(input.accesses[index].unsignedIntValue, Access::readWrite, "access", "MNKAccess");
     dispatch.buffers.push_back(
         Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), coreOf(input.tensors[index]), access));
   }

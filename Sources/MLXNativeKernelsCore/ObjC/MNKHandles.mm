@@ -33,7 +33,7 @@ Object *fromHandle(const Handle *handle, NSError *__autoreleasing *error, Body &
   return fromHandle<MNKTensor>(handle, error, [&] { return [[MNKTensor alloc] initWithCore:handle->tensor]; });
 }
 - (mnk_tensor *)makeHandleWithError:(NSError **)error {
-  return objc::make(error, [&] { return c::handleFor(Result<Tensor>(self->_core)); });
+  return objc::make(error, [&] { return c::handleFor(Result<Tensor>(self->_handle.tensor)); });
 }
 
 @end

@@ -14,9 +14,9 @@ RowIndices readIndices(Reading &reading, MNKIntegers *indices, std::string_view 
 // What all ops that store tokens share: a source and the destination of its tokens.
 template <typename Op>
 void readStore(Reading &reading, MNKKVCacheStore *input, Op &op) {
-  op.keys = objc::read(reading, input.keysView);
-  if (input.valuesView) op.values = objc::read(reading, input.valuesView);
-  op.sourceLayout = objc::read(reading, input.sourceLayout);
+  op.keys = objc::read(reading, input.keysView, "keysView");
+  if (input.valuesView) op.values = objc::read(reading, input.valuesView, "valuesView");
+  op.sourceLayout = objc::read(reading, input.sourceLayout, "layout");
   op.sourceOffset = input.sourceOffset;
   if (input.tokens) op.tokens = reading.integer<uint64_t>(input.tokens, "tokens");
   op.sourceIsRing = input.sourceIsRing != NO;
@@ -73,7 +73,7 @@ Result<objc::AnyOp> readOp(const Reading &reading, const Op &op) {
   Reading reading(KVCacheWrite::name);
   KVCacheWrite op;
   readStore(reading, self, op);
-  op.into = objc::read(reading, _cache);
+  op.into = objc::read(reading, _cache, "the cache");
   return readOp(reading, op);
 }
 
@@ -113,8 +113,8 @@ Result<objc::AnyOp> readOp(const Reading &reading, const Op &op) {
   Reading reading(KVCacheQuantize::name);
   KVCacheQuantize op;
   readStore(reading, self, op);
-  op.into = objc::read(reading, _cache);
-  op.options = objc::read(reading, _options);
+  op.into = objc::read(reading, _cache, "the cache");
+  op.options = objc::read(reading, _options, "options");
   op.counts = objc::optionalCoreOf(_counts);
   op.probe = objc::optionalCoreOf(_probe);
   return readOp(reading, op);
@@ -145,13 +145,13 @@ Result<objc::AnyOp> readOp(const Reading &reading, const Op &op) {
 
 - (Result<objc::AnyOp>)coreOp {
   Reading reading(KVCacheDequantize::name);
-  const KVCacheDequantize op{.from = objc::read(reading, _cache),
+  const KVCacheDequantize op{.from = objc::read(reading, _cache, "the cache"),
                              .sequence = objc::sequenceNumber(_sequence),
                              .position = _position,
                              .keys = objc::optionalCoreOf(_keys),
                              .values = objc::optionalCoreOf(_values),
-                             .layout = objc::read(reading, _layout),
-                             .domain = objc::read(reading, _domain)};
+                             .layout = objc::read(reading, _layout, "layout"),
+                             .domain = objc::read(reading, _domain, "domain")};
   return readOp(reading, op);
 }
 
@@ -174,16 +174,8 @@ Result<objc::AnyOp> readOp(const Reading &reading, const Op &op) {
 - (Result<objc::AnyOp>)coreOp {
   Reading reading(Hadamard::name);
   Hadamard op{.from = objc::coreOf(_source), .into = objc::optionalCoreOf(_destination), .isInverse = _inverse != NO};
-  if (_usesSigns) op.signs = objc::read(reading, _codec);
+  if (_usesSigns) op.signs = objc::read(reading, _codec, "codec");
   return readOp(reading, op);
 }
 
 @end
-
-namespace mnk::objc {
-
-KVDomain read(Reading &reading, MNKKVDomain domain) {
-  return reading.choice(domain, KVDomain::rotated, "domain");
-}
-
-}  // namespace mnk::objc

@@ -61,13 +61,13 @@ Preparation read(Reading &reading, MNKPreparation *preparation) {
   Preparation result{.queryHeads = reading.narrow(preparation.queryHeads, "queryHeads"),
                      .rows = reading.narrow(preparation.rows, "rows"),
                      .dtype = read(reading, preparation.elementType),
-                     .options = read(reading, preparation.options),
-                     .tuning = reading.choice(preparation.tuning, Tuning::measure, "way of tuning")};
+                     .options = read(reading, preparation.options, "options"),
+                     .tuning = read(reading, preparation.tuning, "tuning")};
   for (MNKAttentionCache *cache in preparation.caches) {
     if (!reading.isA([MNKAttentionCache class], cache, "a cache")) return {};
     if (const auto core = read(reading, cache)) result.caches.push_back(*core);
   }
-  if (preparation.rotary) result.rotary = read(reading, preparation.rotary);
+  if (preparation.rotary) result.rotary = read(reading, preparation.rotary, "rotary");
   if (NSURL *url = preparation.tuningFileURL) result.tuningFile = reading.take(pathFrom(url, "prepare"));
   return result;
 }

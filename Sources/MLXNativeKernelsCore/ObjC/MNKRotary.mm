@@ -6,76 +6,7 @@
 using namespace mnk;
 using objc::Reading;
 
-@implementation MNKYaRN
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[ @"originalContext", @"extensionFactor", @"attentionFactor", @"betaFast", @"betaSlow", @"roundsCorners" ];
-}
-
-- (instancetype)initWithOriginalContext:(NSUInteger)originalContext {
-  if ((self = [super init])) {
-    const YaRN defaults;
-    _originalContext = originalContext;
-    _extensionFactor = defaults.extensionFactor;
-    _attentionFactor = defaults.attentionFactor;
-    _betaFast = defaults.betaFast;
-    _betaSlow = defaults.betaSlow;
-    _roundsCorners = YES;
-  }
-  return self;
-}
-
-@end
-
-@implementation MNKRotaryEmbedding
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[
-    @"layout", @"sections", @"base", @"ropeDim", @"pairing", @"otherAxis", @"scale", @"frequencyFactors", @"yarn",
-    @"inverse"
-  ];
-}
-
-- (instancetype)init {
-  if ((self = [super init])) {
-    const RotaryEmbedding defaults;
-    _layout = static_cast<MNKRotaryLayout>(defaults.layout);
-    _sections = @[];
-    _base = defaults.base;
-    _scale = defaults.scale;
-  }
-  return self;
-}
-
-@end
-
-@implementation MNKHeadsStrides
-
-+ (NSArray<NSString *> *)valueKeys {
-  return
-      @[ @"sequences", @"tokens", @"heads", @"headDim", @"offset", @"sequenceStride", @"tokenStride", @"headStride" ];
-}
-
-- (instancetype)init {
-  if ((self = [super init])) _sequences = _tokens = _heads = 1;
-  return self;
-}
-
-@end
-
-@implementation MNKHeadsView
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[ @"tensor", @"layout", @"strides" ];
-}
-
-- (instancetype)initWithTensor:(MNKTensor *)tensor {
-  if ((self = [super init])) {
-    _tensor = tensor;
-    _layout = MNKKVLayoutTokenMajor;
-  }
-  return self;
-}
+@implementation MNKHeadsView (MNKViews)
 
 + (instancetype)viewWithTensor:(MNKTensor *)tensor layout:(MNKKVLayout)layout {
   MNKHeadsView *view = [[self alloc] initWithTensor:tensor];
@@ -91,18 +22,8 @@ using objc::Reading;
   return objc::make(error, [&]() -> Result<MNKHeadsView *> {
     auto core = HeadsView::columns(objc::coreOf(tensor), firstColumn, heads, headDim);
     if (!core) return core.error();
-    const HeadsView::Strides input = core->resolved();
-    MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
-    strides.sequences = input.sequences;
-    strides.tokens = input.tokens;
-    strides.heads = input.heads;
-    strides.headDim = input.headDim;
-    strides.offset = input.offset;
-    strides.sequenceStride = input.sequenceStride;
-    strides.tokenStride = input.tokenStride;
-    strides.headStride = input.headStride;
     MNKHeadsView *view = [[self alloc] initWithTensor:tensor];
-    view.strides = strides;
+    view.strides = objc::objectFrom(core->resolved());
     return view;
   });
 }
@@ -197,12 +118,12 @@ static std::optional<RotaryOffsets> readOffsets(Reading &reading, MNKIntegers *o
 
 - (Result<objc::AnyOp>)coreOp {
   Reading reading(MultiRoPE::name);
-  MultiRoPE op{.queries = objc::read(reading, _queries),
+  MultiRoPE op{.queries = objc::read(reading, _queries, "queries"),
                .positions = objc::read(reading, _positions),
-               .rotary = objc::read(reading, _rotary)};
-  if (_keys) op.keys = objc::read(reading, _keys);
-  if (_rotatedQueries) op.rotatedQueries = objc::read(reading, _rotatedQueries);
-  if (_rotatedKeys) op.rotatedKeys = objc::read(reading, _rotatedKeys);
+               .rotary = objc::read(reading, _rotary, "rotary")};
+  if (_keys) op.keys = objc::read(reading, _keys, "keys");
+  if (_rotatedQueries) op.rotatedQueries = objc::read(reading, _rotatedQueries, "rotatedQueries");
+  if (_rotatedKeys) op.rotatedKeys = objc::read(reading, _rotatedKeys, "rotatedKeys");
   op.offsets = readOffsets(reading, _offsets);
   if (reading.failed()) return reading.error();
   return objc::AnyOp(std::move(op));
@@ -211,20 +132,6 @@ static std::optional<RotaryOffsets> readOffsets(Reading &reading, MNKIntegers *o
 @end
 
 namespace mnk::objc {
-
-HeadsView read(Reading &reading, MNKHeadsView *view) {
-  if (!reading.needed(view, "a view of heads")) return {};
-  MNKHeadsStrides *input = view.strides;
-  if (!input) return HeadsView(coreOf(view.tensor), read(reading, view.layout));
-  return HeadsView(coreOf(view.tensor), HeadsView::Strides{.sequences = input.sequences,
-                                                           .tokens = input.tokens,
-                                                           .heads = input.heads,
-                                                           .headDim = input.headDim,
-                                                           .offset = input.offset,
-                                                           .sequenceStride = input.sequenceStride,
-                                                           .tokenStride = input.tokenStride,
-                                                           .headStride = input.headStride});
-}
 
 RotaryPositions read(Reading &reading, MNKRotaryPositions *positions) {
   if (!reading.needed(positions, "positions")) return {};
@@ -255,40 +162,10 @@ RotaryPositions read(Reading &reading, MNKRotaryPositions *positions) {
 
 std::optional<RotaryStep> read(Reading &reading, MNKRotaryStep *rotary) {
   if (!rotary) return std::nullopt;
-  RotaryStep step{.embedding = read(reading, rotary.embedding)};
+  RotaryStep step{.embedding = read(reading, rotary.embedding, "the rotary embedding")};
   if (rotary.positions) step.positions = read(reading, rotary.positions);
   step.offsets = readOffsets(reading, rotary.offsets);
   return step;
-}
-
-RotaryEmbedding read(Reading &reading, MNKRotaryEmbedding *rotary) {
-  if (!reading.needed(rotary, "the rotary embedding")) return {};
-  using enum RotaryLayout;
-  RotaryEmbedding result{
-      .layout = reading.choice(rotary.layout, {interleavedPairs, halfSplit, mrope, vision, imrope}, "rotary layout"),
-      .base = rotary.base,
-      .pairing = reading.choice(rotary.pairing, RotaryPairing::neighbors, "pairing"),
-      .otherAxis = reading.choice(rotary.otherAxis, RotaryOtherAxis::axis3, "other axis"),
-      .scale = rotary.scale,
-      .frequencyFactors = reading.floats(rotary.frequencyFactors, "a frequency factor"),
-      .isInverse = rotary.isInverse != NO};
-  if (rotary.ropeDim != 0) result.ropeDim = rotary.ropeDim;
-  const auto sections = reading.integers<uint32_t>(rotary.sections ?: @[], "a section");
-  if (sections.size() > result.sections.size()) {
-    reading.fail("there are too many sections", fmt::format("{}", sections.size()), "at most 4",
-                 "Pass the model's sections.");
-    return {};
-  }
-  std::copy(sections.begin(), sections.end(), result.sections.begin());
-  if (MNKYaRN *yarn = rotary.yarn) {
-    result.yarn = YaRN{.originalContext = yarn.originalContext,
-                       .extensionFactor = yarn.extensionFactor,
-                       .attentionFactor = yarn.attentionFactor,
-                       .betaFast = yarn.betaFast,
-                       .betaSlow = yarn.betaSlow,
-                       .roundsCorners = yarn.roundsCorners != NO};
-  }
-  return result;
 }
 
 }  // namespace mnk::objc

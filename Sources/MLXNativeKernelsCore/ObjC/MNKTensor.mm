@@ -35,7 +35,7 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
 @implementation MNKTensor
 
 - (instancetype)initWithCore:(Tensor)core {
-  if ((self = [super init])) _core = std::move(core);
+  if ((self = [super init])) _handle.tensor = std::move(core);
   return self;
 }
 
@@ -101,7 +101,7 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
 
 - (MNKTensor *)sliceWithRange:(NSRange)range error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKTensor *> {
-    auto slice = _core.slice(range.location, range.length);
+    auto slice = _handle.tensor.slice(range.location, range.length);
     if (!slice) return slice.error();
     return [[MNKTensor alloc] initWithCore:*slice];
   });
@@ -112,41 +112,41 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
     Reading reading("Tensor");
     const Shape extents = reading.shape(shape);
     if (reading.failed()) return reading.error();
-    auto reshaped = _core.reshaped(extents);
+    auto reshaped = _handle.tensor.reshaped(extents);
     if (!reshaped) return reshaped.error();
     return [[MNKTensor alloc] initWithCore:*reshaped];
   });
 }
 
 - (MNKElementType)elementType {
-  return static_cast<MNKElementType>(_core.dtype());
+  return static_cast<MNKElementType>(_handle.tensor.dtype());
 }
 - (NSArray<NSNumber *> *)shape {
   NSMutableArray<NSNumber *> *shape = [NSMutableArray array];
-  for (const uint64_t extent : _core.shape().extents()) [shape addObject:@(extent)];
+  for (const uint64_t extent : _handle.tensor.shape().extents()) [shape addObject:@(extent)];
   return shape;
 }
 - (NSUInteger)count {
-  return static_cast<NSUInteger>(_core.shape().elementCount());
+  return static_cast<NSUInteger>(_handle.tensor.shape().elementCount());
 }
 - (NSUInteger)byteCount {
-  return static_cast<NSUInteger>(_core.byteCount());
+  return static_cast<NSUInteger>(_handle.tensor.byteCount());
 }
 - (NSUInteger)byteOffset {
-  return static_cast<NSUInteger>(_core.byteOffset());
+  return static_cast<NSUInteger>(_handle.tensor.byteOffset());
 }
 
 - (BOOL)readFloats:(float *)floats count:(NSUInteger)count error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     if (count != self.count) return wrongCount("floats", count, self.count);
-    return mnk::readFloats(_core, {floats, count});
+    return mnk::readFloats(_handle.tensor, {floats, count});
   });
 }
 
 - (BOOL)writeFloats:(const float *)floats count:(NSUInteger)count error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     if (count != self.count) return wrongCount("floats", count, self.count);
-    return mnk::writeFloats(_core, {floats, count});
+    return mnk::writeFloats(_handle.tensor, {floats, count});
   });
 }
 
@@ -154,7 +154,7 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
   return objc::make(error, [&]() -> Result<NSData *> {
     NSMutableData *data = [NSMutableData dataWithLength:self.byteCount];
     if (!data) return outOfMemory("Tensor", bytesText(self.byteCount));
-    auto read = _core.read({static_cast<std::byte *>(data.mutableBytes), data.length});
+    auto read = _handle.tensor.read({static_cast<std::byte *>(data.mutableBytes), data.length});
     if (!read) return read.error();
     return data;
   });
@@ -163,24 +163,25 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
 - (BOOL)writeData:(NSData *)data error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     if (!data || data.length != self.byteCount) return wrongCount("bytes", data.length, self.byteCount);
-    return _core.write({static_cast<const std::byte *>(data.bytes), data.length});
+    return _handle.tensor.write({static_cast<const std::byte *>(data.bytes), data.length});
   });
 }
 
 - (BOOL)isEqualToTensor:(MNKTensor *)tensor {
   if (!tensor) return NO;
-  const Tensor &other = tensor->_core;
-  return _core.buffer() == other.buffer() && _core.byteOffset() == other.byteOffset() &&
-         _core.dtype() == other.dtype() && _core.shape() == other.shape();
+  const Tensor &other = tensor->_handle.tensor;
+  return _handle.tensor.buffer() == other.buffer() && _handle.tensor.byteOffset() == other.byteOffset() &&
+         _handle.tensor.dtype() == other.dtype() && _handle.tensor.shape() == other.shape();
 }
 - (BOOL)isEqual:(id)other {
   return [other isKindOfClass:[MNKTensor class]] && [self isEqualToTensor:other];
 }
 - (NSUInteger)hash {
-  return reinterpret_cast<NSUInteger>(_core.buffer().get()) / 16 + static_cast<NSUInteger>(_core.byteOffset());
+  return reinterpret_cast<NSUInteger>(_handle.tensor.buffer().get()) / 16 +
+         static_cast<NSUInteger>(_handle.tensor.byteOffset());
 }
 - (NSString *)description {
-  return objc::stringFrom(_core.text());
+  return objc::stringFrom(_handle.tensor.text());
 }
 
 @end
@@ -190,15 +191,21 @@ namespace mnk::objc {
 Tensor coreOf(MNKTensor *tensor) {
   return optionalCoreOf(tensor).value_or(Tensor());
 }
-std::optional<Tensor> optionalCoreOf(MNKTensor *tensor) {
+mnk_tensor *handleOf(MNKTensor *tensor) {
   // A property that was set with key-value coding may hold any object.
-  return [tensor isKindOfClass:[MNKTensor class]] ? std::optional(tensor->_core) : std::nullopt;
+  return [tensor isKindOfClass:[MNKTensor class]] ? &tensor->_handle : nullptr;
+}
+std::optional<Tensor> optionalCoreOf(MNKTensor *tensor) {
+  return c::optional(handleOf(tensor));
 }
 MNKTensor *tensorFrom(const std::optional<Tensor> &tensor) {
   return tensor ? [[MNKTensor alloc] initWithCore:*tensor] : nil;
 }
+MNKTensor *tensorFrom(const Tensor &tensor) {
+  return tensor ? [[MNKTensor alloc] initWithCore:tensor] : nil;
+}
 DType read(Reading &reading, MNKElementType type) {
-  return reading.choice(type, DType::i32, "element type");
+  return reading.choice(type, DType::i32, "element type", "MNKElementType");
 }
 
 }  // namespace mnk::objc

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "Runtime/HazardTracker.hpp"
 
 namespace mnk {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "Runtime/HazardTracker.hpp"
 
 namespace mnk {

@@ -114,7 +114,7 @@ std::vector<std::string> describe(const Checked& checked) {
   }
   const auto found = findings.describe([&](Place place) { return lines.at(place); },
                                        [&](const Sighting& sighting) { return nameOf(checked, sighting); },
-                                       checked.job.options.allowSameValue);
+                                       checked.job.options.allowsSameValue);
   for (const Finding& finding : found) texts.push_back(finding.text);
   return texts;
 }

@@ -75,7 +75,7 @@ std::set<Place> Findings::places() const {
 
 std::vector<Finding> Findings::describe(const std::function<std::string(Place)>& lineOf,
                                         const std::function<std::string(const Sighting&)>& memoryOf,
-                                        bool allowSameValue) const {
+                                        bool allowsSameValue) const {
   std::map<Lines, Sighting> byLine;
   for (const auto& [key, found] : sightings_) {
     Sighting s = found;
@@ -102,7 +102,7 @@ std::vector<Finding> Findings::describe(const std::function<std::string(Place)>&
   }
   std::vector<Finding> results;
   for (const auto& [lines, s] : byLine) {
-    if (s.sameValue && allowSameValue) continue;
+    if (s.sameValue && allowsSameValue) continue;
     std::string text = fmt::format("{} {} ", lines.first, verb(lines.firstKind));
     if (s.kind == FindingKind::outOfBounds) {
       text += fmt::format("{} bytes outside of {}: {}", s.bytes, memoryOf(s), nameOf(s.first));

@@ -67,7 +67,8 @@ class Findings {
   // One finding per pair of lines, since an unrolled loop has many locations for one line. `lineOf` returns
   // "File.metal:12" and `memoryOf` the memory, such as "buffer 0 + 16".
   std::vector<Finding> describe(const std::function<std::string(Place)>& lineOf,
-                                const std::function<std::string(const Sighting&)>& memoryOf, bool allowSameValue) const;
+                                const std::function<std::string(const Sighting&)>& memoryOf,
+                                bool allowsSameValue) const;
 
  private:
   struct Key {

@@ -11,15 +11,13 @@ Error errorIn(const Caught& caught) {
 }
 
 struct CAPI {
-  bool leavesDefaults = false;
-
   static mnk_device handleOf(const std::shared_ptr<Device>& device) {
     return {device, std::string(device->kind()), device->name()};
   }
 
   template <typename Op>
   Result<PlanSummary> plan(const Op& op, const std::shared_ptr<Device>& device) const {
-    CStructs structs(leavesDefaults);
+    CStructs structs;
     Caught caught;
     const auto given = structs.of(op);
     const auto handle = device ? std::optional(handleOf(device)) : std::nullopt;
@@ -37,7 +35,7 @@ struct CAPI {
 
   template <typename Op>
   Result<void> run(const Op& op, const std::shared_ptr<Device>& device) const {
-    CStructs structs(leavesDefaults);
+    CStructs structs;
     Caught caught;
     const auto given = structs.of(op);
     mnk_device handle = handleOf(device);
@@ -54,10 +52,6 @@ struct CAPI {
 
 TEST(CApiBinding, ADeviceIsAskedForWhatCxxAsksItFor) {
   expectSameRequests(CAPI());
-}
-
-TEST(CApiBinding, ZeroesAreTheDefaults) {
-  expectSameRequests(CAPI{.leavesDefaults = true});
 }
 
 TEST(CApiBinding, MemoryHoldsWhatCxxStores) {

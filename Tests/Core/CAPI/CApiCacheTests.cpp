@@ -20,7 +20,7 @@ struct QuantizedFixture {
                                   .head_dim = 32,
                                   .capacity = 4,
                                   .sequences = 2,
-                                  .when_full = MNK_RING,
+                                  .when_full = MNK_KV_WRAP_RING,
                                   .pinned = 1,
                                   .quantization = &quantization};
 
@@ -68,11 +68,11 @@ TEST(CApiCache, SizesAreThoseOfTheCache) {
 
 TEST(CApiCache, KeysOrValuesAloneAreQuantized) {
   QuantizedFixture fixture;
-  fixture.quantization = {.value_bits = 5, .planes = MNK_QUANTIZED_VALUES};  // no bits for keys
+  fixture.quantization = {.value_bits = 5, .planes = MNK_KV_QUANTIZED_PLANES_VALUES};  // no bits for keys
   fixture.descriptor.dtype = MNK_BF16;
   const auto cache = fixture.make();
   const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
-  EXPECT(made.dtype == MNK_BF16 && made.quantization && made.quantization->planes == MNK_QUANTIZED_VALUES);
+  EXPECT(made.dtype == MNK_BF16 && made.quantization && made.quantization->planes == MNK_KV_QUANTIZED_PLANES_VALUES);
   EXPECT(made.quantization->key_bits == 0 && made.quantization->value_bits == 5);
   const Owned<mnk_tensor> keys(mnk_cache_make_keys(cache.get(), nullptr), mnk_tensor_release);
   EXPECT(mnk_tensor_dtype(keys.get()) == MNK_BF16 && mnk_tensor_extent(keys.get(), 3) == 32);
@@ -80,7 +80,7 @@ TEST(CApiCache, KeysOrValuesAloneAreQuantized) {
   EXPECT(mnk_tensor_dtype(scales.get()) == MNK_F16);
   Refusals no;
   no(mnk_cache_make_key_scales(cache.get(), no.out()));
-  fixture.quantization.planes = number<mnk_quantized_planes>(3);
+  fixture.quantization.planes = number<mnk_kv_quantized_planes>(3);
   no(fixture.make(no.out()));
 }
 
@@ -140,18 +140,18 @@ TEST(CApiCache, CachesGrowAndSequencesMove) {
 
 TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   QuantizedFixture fixture;
-  fixture.quantization.options = {.candidates = 17, .value_scale = MNK_SCALE_UNBIASED};
+  fixture.quantization.options = {.candidates = 17, .value_scale = MNK_KV_SCALE_RULE_UNBIASED};
   const auto cache = fixture.make();
   const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
   EXPECT(made.kv_heads == 2 && made.head_dim == 32 && made.value_head_dim == 32);
-  EXPECT(made.capacity == 4 && made.sequences == 2 && made.when_full == MNK_RING && made.pinned == 1);
+  EXPECT(made.capacity == 4 && made.sequences == 2 && made.when_full == MNK_KV_WRAP_RING && made.pinned == 1);
   if (!made.quantization) return fail(__FILE__, __LINE__, "no quantization");
   const mnk_cache_quantization& quantization = *made.quantization;
-  EXPECT(quantization.codec == MNK_TURBO && quantization.key_bits == 3 && quantization.value_bits == 3);
+  EXPECT(quantization.codec == MNK_KV_CODEC_NAME_TURBO && quantization.key_bits == 3 && quantization.value_bits == 3);
   EXPECT(quantization.scale_factor == 1 && quantization.options.candidates == 17);
-  EXPECT(quantization.options.key_scale == MNK_SCALE_UNBIASED);
-  EXPECT(quantization.options.value_scale == MNK_SCALE_UNBIASED);
-  EXPECT(quantization.options.non_finite == MNK_NON_FINITE_PROPAGATE);
+  EXPECT(quantization.options.key_scale == MNK_KV_SCALE_RULE_UNBIASED);
+  EXPECT(quantization.options.value_scale == MNK_KV_SCALE_RULE_UNBIASED);
+  EXPECT(quantization.options.non_finite == MNK_KV_NON_FINITE_PROPAGATE);
   EXPECT(quantization.key_means && quantization.key_means != fixture.means.get());
   EXPECT(!quantization.value_means && !quantization.key_channel_scales);
   // Another cache can be made of it.
@@ -205,7 +205,7 @@ TEST(CApiCache, DequantizesPositionsThatAreHeld) {
                               mnk_kv_domain domain) {
     return mnk_encoder_dequantize(encoder.get(), cache.get(), keys, values, position, 1, domain, no.out());
   };
-  for (const mnk_kv_domain domain : {MNK_ORIGINAL_DOMAIN, MNK_ROTATED_DOMAIN}) {
+  for (const mnk_kv_domain domain : {MNK_KV_DOMAIN_ORIGINAL, MNK_KV_DOMAIN_ROTATED}) {
     const auto keys = make(), values = make(), twinKeys = make(), twinValues = make();
     const auto run = makeEncoder(fixture.device.get());
     EXPECT(mnk_encoder_dequantize(run.get(), cache.get(), keys.get(), values.get(), 1, 1, domain, nullptr));
@@ -216,9 +216,9 @@ TEST(CApiCache, DequantizesPositionsThatAreHeld) {
     EXPECT(contents<float>(values) == contents<float>(twinValues));
   }
   const auto read = make();
-  no(dequantize(read.get(), nullptr, 2, MNK_ORIGINAL_DOMAIN));
+  no(dequantize(read.get(), nullptr, 2, MNK_KV_DOMAIN_ORIGINAL));
   no(dequantize(read.get(), nullptr, 1, number<mnk_kv_domain>(2)));
-  no(dequantize(nullptr, nullptr, 1, MNK_ORIGINAL_DOMAIN));
+  no(dequantize(nullptr, nullptr, 1, MNK_KV_DOMAIN_ORIGINAL));
 }
 
 TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
@@ -233,8 +233,8 @@ TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
   no(mnk_cache_make_from_path(fixture.device.get(), nullptr, 1, 0, no.out()));
   no(mnk_cache_make_key_scales(nullptr, no.out()));
   no(mnk_cache_make_value_scales(nullptr, no.out()));
-  no(mnk_encoder_dequantize(nullptr, cache.get(), keys, nullptr, 0, 0, MNK_ORIGINAL_DOMAIN, no.out()));
-  no(mnk_encoder_dequantize(encoder.get(), nullptr, keys, nullptr, 0, 0, MNK_ORIGINAL_DOMAIN, no.out()));
+  no(mnk_encoder_dequantize(nullptr, cache.get(), keys, nullptr, 0, 0, MNK_KV_DOMAIN_ORIGINAL, no.out()));
+  no(mnk_encoder_dequantize(encoder.get(), nullptr, keys, nullptr, 0, 0, MNK_KV_DOMAIN_ORIGINAL, no.out()));
   EXPECT_EQ(mnk_cache_bytes_per_token(nullptr), 0u);
   EXPECT_EQ(mnk_cache_bytes_saved(nullptr), 0);
   const mnk_cache_quantization sound = fixture.quantization;

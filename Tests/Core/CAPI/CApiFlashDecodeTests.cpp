@@ -20,7 +20,7 @@ struct AttendFixture {
   mnk_attention_results results{.into = out.get()};
   mnk_attention_options options{};
   mnk_heads_view queriesView{.tensor = queries.get()};
-  mnk_quantized_kv_view quantized{};
+  mnk_quantized_kv_cache_view quantized{};
   mnk_flash_decode op{.queries = queries.get(),
                       .dense = &view,
                       .sequences = &sequence,
@@ -67,8 +67,8 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
   refuse([](AttendFixture& f) { f.op.results = nullptr; });
   refuse([](AttendFixture& f) { f.results.partial_sums = f.out.get(); });
   refuse([](AttendFixture& f) { f.results.partial_stats = f.out.get(); });
-  refuse([](AttendFixture& f) { f.options.kernel = number<mnk_flash_decode_kernel>(3); });
-  refuse([](AttendFixture& f) { f.options.merge = number<mnk_flash_decode_merge>(3); });
+  refuse([](AttendFixture& f) { f.options.kernel = number<mnk_attention_options_kernel>(3); });
+  refuse([](AttendFixture& f) { f.options.merge = number<mnk_attention_options_merge>(3); });
   refuse([](AttendFixture& f) { f.sequence.sequence = 1; });
   AttendFixture fixture;
   no(mnk_encoder_flash_decode(nullptr, &fixture.op, no.out()));

@@ -86,8 +86,8 @@ class Refusals {
 
 // Appends keys and values to one sequence.
 inline bool append(mnk_encoder* encoder, mnk_cache* cache, mnk_tensor* keys, mnk_tensor* values, uint32_t sequence) {
-  const mnk_cache_step step{.keys = {.tensor = keys, .layout = MNK_TOKEN_MAJOR},
-                            .values = {.tensor = values, .layout = MNK_TOKEN_MAJOR},
+  const mnk_cache_step step{.keys = {.tensor = keys, .layout = MNK_KV_LAYOUT_TOKEN_MAJOR},
+                            .values = {.tensor = values, .layout = MNK_KV_LAYOUT_TOKEN_MAJOR},
                             .sequences = &sequence,
                             .sequence_count = 1};
   return mnk_encoder_append(encoder, cache, &step, nullptr);
@@ -131,7 +131,7 @@ struct WriteFixture {
 
   WriteFixture() {
     write.keys = keys.get();
-    write.source_layout = MNK_TOKEN_MAJOR;
+    write.source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR;
     write.into.keys = cache.get();
   }
 };

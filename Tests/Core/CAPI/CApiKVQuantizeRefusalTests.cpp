@@ -22,7 +22,7 @@ struct SoundOps {
   Refusals no;
 
   explicit SoundOps(std::source_location where = std::source_location::current()) : no(where) {
-    mnk_quantized_kv_view view{};
+    mnk_quantized_kv_cache_view view{};
     view.keys.codec.bits = 4;
     view.keys.codes = codes.get();
     view.keys.scales = scales.get();
@@ -70,7 +70,7 @@ TEST(CApiKVQuantize, DescriptorsMustBeComplete) {
   ops.refuse([](mnk_hadamard& op) { op.from = nullptr; });
   ops.refuse([](Quantize& op) { op.tokens = 1; });
   ops.refuse([](Quantize& op) { op.sequences.list_count = 1; });
-  ops.refuse([](mnk_hadamard& op) { op.has_signs = false, op.signs = MNK_MLX1; });
+  ops.refuse([](mnk_hadamard& op) { op.has_signs = false, op.signs = MNK_KV_CODEC_NAME_MLX1; });
   Refusals& no = ops.no;
   no(mnk_encoder_kv_cache_quantize(nullptr, &ops.quantize, no.out()));
   no(mnk_encoder_kv_cache_dequantize(nullptr, &ops.dequantize, no.out()));
@@ -92,7 +92,7 @@ TEST(CApiKVQuantize, NumbersThatAreUnknownOrTooManyAreRefused) {
   ops.refuse([](Dequantize& op) { op.layout = number<mnk_kv_layout>(3); });
   ops.refuse([](Dequantize& op) { op.domain = number<mnk_kv_domain>(2); });
   ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = number<mnk_kv_codec_name>(4); });
-  ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = MNK_MLX1_AFFINE4; });
+  ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = MNK_KV_CODEC_NAME_MLX1_AFFINE4; });
   // A count that no list can have, so that reading it would end the process.
   static const uint32_t one = 1;
   ops.refuse([](Quantize& op) { op.has_rows = true, op.sequences = {&one, SIZE_MAX, nullptr}; });

@@ -53,26 +53,26 @@ TEST(CApiKVSource, ViewsTakeThePlaceOfTensors) {
   fixture.expectStored(kFusedKeys, kFusedValues);
   // What they take the place of is not looked at.
   fixture.op.keys = fixture.op.values = fixture.keyCache.get();
-  fixture.op.source_layout = MNK_TOKEN_MAJOR;
+  fixture.op.source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR;
   fixture.expectStored(kFusedKeys, kFusedValues);
 }
 
 TEST(CApiKVSource, AViewHasALayoutOfItsOwn) {
   SourceFixture fixture;
   const Numbers tokenMajor{0, 1, 2, 6, 7, 8, 3, 4, 5, 9, 10, 11}, headMajor{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  for (const mnk_kv_layout layout : {MNK_HEAD_MAJOR, MNK_TOKEN_MAJOR}) {
-    for (const mnk_kv_layout ofTensors : {MNK_HEAD_MAJOR, MNK_TOKEN_MAJOR}) {
+  for (const mnk_kv_layout layout : {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR}) {
+    for (const mnk_kv_layout ofTensors : {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR}) {
       fixture.values = {.tensor = fixture.batch.get(), .layout = layout};
       fixture.op.source_layout = ofTensors;
-      fixture.expectStored(kFusedKeys, layout == MNK_HEAD_MAJOR ? headMajor : tokenMajor);
+      fixture.expectStored(kFusedKeys, layout == MNK_KV_LAYOUT_HEAD_MAJOR ? headMajor : tokenMajor);
     }
   }
   // Keys by a view, values by a tensor.
   fixture.op.values_view = nullptr;
   fixture.op.values = fixture.batch.get();
-  fixture.op.source_layout = MNK_HEAD_MAJOR;
+  fixture.op.source_layout = MNK_KV_LAYOUT_HEAD_MAJOR;
   fixture.expectStored(kFusedKeys, headMajor);
-  fixture.op.source_layout = MNK_TOKEN_MAJOR;
+  fixture.op.source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR;
   fixture.expectStored(kFusedKeys, tokenMajor);
 }
 

@@ -17,7 +17,7 @@ struct RopeFixture {
 
   RopeFixture() {
     rope.queries = view(queries.get());
-    rope.rotary.layout = MNK_HALF_SPLIT;
+    rope.rotary.layout = MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT;
     rope.rotary.base = 100;
     rope.rotary.scale = 1;
   }
@@ -25,7 +25,7 @@ struct RopeFixture {
   static mnk_heads_view view(mnk_tensor* tensor) {
     mnk_heads_view view{};
     view.tensor = tensor;
-    view.layout = MNK_TOKEN_MAJOR;
+    view.layout = MNK_KV_LAYOUT_TOKEN_MAJOR;
     return view;
   }
 };
@@ -38,9 +38,9 @@ TEST(CApiMultiRoPE, ColumnsAreAViewOfAFusedProjection) {
   const uint64_t shape[] = {2, 3, 32};
   const Owned<mnk_tensor> fused(mnk_tensor_make_reshaped(fixture.queries.get(), shape, 3, nullptr), mnk_tensor_release);
   Refusals no;
-  const mnk_heads_view& view = fixture.rope.queries;
+  const mnk_heads_view_strides& view = fixture.rope.queries.strides;
   EXPECT(mnk_heads_view_set_columns(&fixture.rope.queries, fused.get(), 16, 2, 8, no.out()));
-  EXPECT(view.tensor == fused.get() && view.has_strides);
+  EXPECT(fixture.rope.queries.tensor == fused.get() && fixture.rope.queries.has_strides);
   const std::vector<uint64_t> got{view.sequences, view.tokens,          view.heads,        view.head_dim,
                                   view.offset,    view.sequence_stride, view.token_stride, view.head_stride};
   EXPECT_EQ(fmt::format("{}", fmt::join(got, " ")), "2 3 2 8 16 96 32 8");
@@ -69,18 +69,17 @@ TEST(CApiMultiRoPE, WhatIsNoDescriptorIsRefused) {
   refuse([](mnk_multi_rope& rope) { rope.offsets = {.list = &one, .list_count = 1, .list_axes = 3}; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factor_count = 4; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factors = &factor; });
-  refuse([](mnk_multi_rope& rope) { rope.rotary.rope_dim = 4; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.yarn.beta_fast = 32; });
-  refuse([](mnk_multi_rope& rope) { rope.queries.head_stride = 8; });
+  refuse([](mnk_multi_rope& rope) { rope.queries.strides.head_stride = 8; });
   refuse([](mnk_multi_rope& rope) { rope.rotated_keys.has_strides = true; });
   refuse([](mnk_multi_rope& rope) {
     rope.first_position = 3;
     rope.positions = {.list = &one, .list_count = 1};
   });
   refuse([](mnk_multi_rope& rope) { rope.queries.layout = number<mnk_kv_layout>(3); });
-  refuse([](mnk_multi_rope& rope) { rope.rotary.layout = number<mnk_rotary_layout>(7); });
-  refuse([](mnk_multi_rope& rope) { rope.rotary.pairing = number<mnk_rotary_pairing>(3); });
-  refuse([](mnk_multi_rope& rope) { rope.rotary.other_axis = number<mnk_rotary_other_axis>(2); });
+  refuse([](mnk_multi_rope& rope) { rope.rotary.layout = number<mnk_rotary_embedding_layout>(7); });
+  refuse([](mnk_multi_rope& rope) { rope.rotary.pairing = number<mnk_rotary_embedding_pairing>(3); });
+  refuse([](mnk_multi_rope& rope) { rope.rotary.other_axis = number<mnk_rotary_embedding_other_axis>(2); });
   // Counts that no list can have, so that reading it would end the process.
   refuse([](mnk_multi_rope& rope) { rope.positions = mnk_rotary_numbers{&one, SIZE_MAX, 1, nullptr}; });
   refuse([](mnk_multi_rope& rope) { rope.offsets = mnk_rotary_numbers{&one, 1025, 1, nullptr}; });

@@ -23,7 +23,7 @@ TEST(CApiPrepare, ReportsWhatIsReady) {
   const CacheFolder folder;
   const std::string file = folder.path("tuning");
   Fixture fixture;
-  mnk_rotary_embedding rotary{.layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
+  mnk_rotary_embedding rotary{.layout = MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, .base = 10000, .scale = 1};
   mnk_attention_options options{.scale = 0.5f};
   fixture.preparation.rotary = &rotary;
   fixture.preparation.options = &options;
@@ -56,8 +56,8 @@ TEST(CApiPrepare, RefusesWhatItCannotRead) {
     no(mnk_device_prepare(fixture.device.get(), &preparation, nullptr, no.out()));
   };
   const mnk_cache* none[1] = {nullptr};
-  const mnk_rotary_embedding rotary{.pairing = number<mnk_rotary_pairing>(9)};
-  const mnk_attention_options options{.kernel = number<mnk_flash_decode_kernel>(9)};
+  const mnk_rotary_embedding rotary{.pairing = number<mnk_rotary_embedding_pairing>(9)};
+  const mnk_attention_options options{.kernel = number<mnk_attention_options_kernel>(9)};
   refuse([](auto& p) { p.caches = nullptr; });
   refuse([&](auto& p) { p.caches = none; });
   refuse([](auto& p) { p.cache_count = 5000; });

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "CAPI/Handles.hpp"
+#include "CAPI/Generated/Write.hpp"
 #include "Ops/Common/BindingCases.hpp"
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
@@ -17,9 +17,6 @@ namespace mnk::test {
 // C structs for what the core has, with the memory that they point to.
 class CStructs {
  public:
-  // Numbers that are the default are left zero if `leavesDefaults`.
-  explicit CStructs(bool leavesDefaults) : leavesDefaults_(leavesDefaults) {}
-
   mnk_kv_cache_write of(const KVCacheWrite& op) {
     auto made = storeOf<mnk_kv_cache_write>(op);
     made.into = of(op.into);
@@ -29,10 +26,7 @@ class CStructs {
   mnk_kv_cache_quantize of(const KVCacheQuantize& op) {
     auto made = storeOf<mnk_kv_cache_quantize>(op);
     made.into = of(op.into);
-    made.options = {.candidates = orZero(op.options.candidates, 5u),
-                    .key_scale = ruleOf(op.options.keyScale, KVScaleRule::unbiased),
-                    .value_scale = ruleOf(op.options.valueScale, KVScaleRule::leastSquares),
-                    .non_finite = static_cast<mnk_kv_non_finite>(op.options.nonFinite)};
+    made.options = of(op.options);
     made.counts = of(op.counts);
     made.probe = of(op.probe);
     return made;
@@ -44,15 +38,15 @@ class CStructs {
             .position = op.position,
             .keys = of(op.keys),
             .values = of(op.values),
-            .layout = layoutOf(op.layout, KVLayout::tokenMajor),
-            .domain = static_cast<mnk_kv_domain>(op.domain)};
+            .layout = c::write(op.layout),
+            .domain = c::write(op.domain)};
   }
 
   mnk_hadamard of(const Hadamard& op) {
     return {.from = of(op.from),
             .into = of(op.into),
             .has_signs = op.signs.has_value(),
-            .signs = static_cast<mnk_kv_codec_name>(op.signs.value_or(KVCodecName::turbo)),
+            .signs = c::write(op.signs.value_or(KVCodec::Name::turbo)),
             .is_inverse = op.isInverse};
   }
 
@@ -66,8 +60,7 @@ class CStructs {
     if (const auto* first = std::get_if<int64_t>(&positions)) made.first_position = *first;
     if (const auto* tensor = std::get_if<Tensor>(&positions)) made.positions.tensor = of(*tensor);
     if (const auto* list = std::get_if<RotaryPositions::List>(&positions)) {
-      made.positions = {
-          .list = list->numbers.data(), .list_count = list->numbers.size(), .list_axes = orZero(list->axes, 1u)};
+      made.positions = {.list = list->numbers.data(), .list_count = list->numbers.size(), .list_axes = list->axes};
     }
     if (op.offsets) made.offsets = numbersOf<mnk_rotary_numbers>(*op.offsets);
     return made;
@@ -87,9 +80,7 @@ class CStructs {
     else
       made.quantized = keep(of(std::get<QuantizedKVCacheView>(op.over)));
     std::vector<mnk_attended_sequence> sequences;
-    for (const AttendedSequence& one : op.sequences)
-      sequences.push_back(
-          {one.sequence, one.length, one.highest, one.rows, one.position.has_value(), one.position.value_or(0)});
+    for (const AttendedSequence& one : op.sequences) sequences.push_back(of(one));
     made.sequences = sequences_.emplace_back(std::move(sequences)).data();
     return made;
   }
@@ -102,18 +93,6 @@ class CStructs {
   }
 
  private:
-  template <typename T>
-  T orZero(T number, T byDefault) const {
-    return leavesDefaults_ && number == byDefault ? T{} : number;
-  }
-  mnk_kv_layout layoutOf(KVLayout layout, KVLayout byDefault) const {
-    return static_cast<mnk_kv_layout>(orZero(static_cast<uint32_t>(layout) + 1, static_cast<uint32_t>(byDefault) + 1));
-  }
-  mnk_kv_scale_rule ruleOf(KVScaleRule rule, KVScaleRule byDefault) const {
-    return static_cast<mnk_kv_scale_rule>(
-        orZero(static_cast<uint32_t>(rule) + 1, static_cast<uint32_t>(byDefault) + 1));
-  }
-
   template <typename Struct>
   const Struct* keep(Struct made) {
     return &std::get<std::deque<Struct>>(kept_).emplace_back(made);
@@ -122,82 +101,19 @@ class CStructs {
   mnk_tensor* of(const std::optional<Tensor>& tensor) { return tensor ? of(*tensor) : nullptr; }
 
   static bool isPlain(const HeadsView& view) { return !view.strides && view.layout == KVLayout::tokenMajor; }
-  mnk_heads_view of(const HeadsView& view) {
-    mnk_heads_view made{.tensor = of(view.tensor),
-                        .layout = layoutOf(view.layout, KVLayout::tokenMajor),
-                        .has_strides = view.strides.has_value()};
-    if (!view.strides) return made;
-    made.sequences = view.strides->sequences;
-    made.tokens = view.strides->tokens;
-    made.heads = view.strides->heads;
-    made.head_dim = view.strides->headDim;
-    made.offset = view.strides->offset;
-    made.sequence_stride = view.strides->sequenceStride;
-    made.token_stride = view.strides->tokenStride;
-    made.head_stride = view.strides->headStride;
-    return made;
-  }
   mnk_heads_view of(const std::optional<HeadsView>& view) { return view ? of(*view) : mnk_heads_view{}; }
 
-  mnk_kv_cache_view of(const KVCacheView& view) {
-    return {.keys = of(view.keys),
-            .values = of(view.values),
-            .layout = layoutOf(view.layout, KVLayout::headMajor),
-            .wrap = static_cast<mnk_kv_wrap>(view.wrap),
-            .pinned = view.pinned,
-            .latent_dim = view.latentDim};
-  }
-  mnk_quantized_kv_plane of(const QuantizedKVPlane& plane) {
-    return {.codec = {.name = static_cast<mnk_kv_codec_name>(plane.codec.name),
-                      .bits = plane.codec.bits,
-                      .scale_factor = orZero(plane.codec.scaleFactor, 1.0f)},
-            .codes = of(plane.codes),
-            .scales = of(plane.scales),
-            .means = of(plane.means),
-            .channel_scales = of(plane.channelScales)};
-  }
-  mnk_quantized_kv_view of(const QuantizedKVCacheView& view) {
-    return {.keys = of(view.keys),
-            .values = view.values ? of(*view.values) : mnk_quantized_kv_plane{},
-            .layout = layoutOf(view.layout, KVLayout::headMajor),
-            .wrap = static_cast<mnk_kv_wrap>(view.wrap),
-            .pinned = view.pinned,
-            .latent_dim = view.latentDim};
+  // A struct that the API's description writes.
+  template <typename Core>
+  auto of(const Core& core) -> decltype(c::write(core, nullptr)) {
+    return c::write(core, [this](const auto& tensor) { return of(tensor); });
   }
 
-  mnk_attention_options of(const AttentionOptions& options) {
-    mnk_attention_options converted{.mask = of(options.mask), .slopes = of(options.slopes), .sinks = of(options.sinks)};
-    for (const NumberOption& option : numberOptions()) option.setInC(converted, option.get(options));
-    return converted;
-  }
   mnk_attention_results of(const AttentionResults& results) {
     return {.into = of(results.into),
             .partial_sums = results.partials ? of(results.partials->sums) : nullptr,
             .partial_stats = results.partials ? of(results.partials->stats) : nullptr,
             .log_sum_exp = of(results.logSumExp)};
-  }
-
-  static mnk_rotary_embedding of(const RotaryEmbedding& rotary) {
-    mnk_rotary_embedding made{.layout = static_cast<mnk_rotary_layout>(rotary.layout),
-                              .base = rotary.base,
-                              .has_rope_dim = rotary.ropeDim.has_value(),
-                              .rope_dim = rotary.ropeDim.value_or(0),
-                              .pairing = static_cast<mnk_rotary_pairing>(rotary.pairing),
-                              .other_axis = static_cast<mnk_rotary_other_axis>(rotary.otherAxis),
-                              .scale = rotary.scale,
-                              .frequency_factors = rotary.frequencyFactors.data(),
-                              .frequency_factor_count = rotary.frequencyFactors.size(),
-                              .has_yarn = rotary.yarn.has_value(),
-                              .is_inverse = rotary.isInverse};
-    std::copy(rotary.sections.begin(), rotary.sections.end(), made.sections);
-    if (!rotary.yarn) return made;
-    made.yarn = {.original_context = rotary.yarn->originalContext,
-                 .extension_factor = rotary.yarn->extensionFactor,
-                 .attention_factor = rotary.yarn->attentionFactor,
-                 .beta_fast = rotary.yarn->betaFast,
-                 .beta_slow = rotary.yarn->betaSlow,
-                 .keeps_fractions = !rotary.yarn->roundsCorners};
-    return made;
   }
 
   template <typename Numbers, typename List>
@@ -225,7 +141,7 @@ class CStructs {
       made.values = of(op.values->tensor);
     else if (op.values)
       made.values_view = keep(of(*op.values));
-    made.source_layout = layoutOf(op.sourceLayout, KVLayout::tokenMajor);
+    made.source_layout = c::write(op.sourceLayout);
     made.source_offset = op.sourceOffset;
     made.has_tokens = op.tokens.has_value();
     made.tokens = op.tokens.value_or(0);
@@ -239,9 +155,8 @@ class CStructs {
     return made;
   }
 
-  bool leavesDefaults_;
   std::deque<mnk_tensor> tensors_;
-  std::tuple<std::deque<mnk_heads_view>, std::deque<mnk_kv_cache_view>, std::deque<mnk_quantized_kv_view>,
+  std::tuple<std::deque<mnk_heads_view>, std::deque<mnk_kv_cache_view>, std::deque<mnk_quantized_kv_cache_view>,
              std::deque<mnk_attention_options>, std::deque<mnk_attention_results>>
       kept_;
   std::deque<std::vector<mnk_attended_sequence>> sequences_;

@@ -99,7 +99,7 @@ TEST(AttentionCacheAttend, UnequalRowsShareADispatch) {
       EXPECT_EQ(encoder.summary().total.dispatches, 1u);
       REQUIRE(fixture.cache.attend(encoder, {.queries = queries,
                                              .results = {.into = split},
-                                             .options = {.splits = 2, .merge = FlashDecodeMerge::separate},
+                                             .options = {.splits = 2, .merge = AttentionOptions::Merge::separate},
                                              .sequences = sequences,
                                              .rowCounts = counts}));
       EXPECT_EQ(encoder.summary().total.dispatches, 3u);

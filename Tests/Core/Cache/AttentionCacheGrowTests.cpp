@@ -250,7 +250,7 @@ TEST(AttentionCacheGrow, ASequenceGoesOnlyWhereItFits) {
 
 // Memory of a new cache is undefined, and only positions that were written are read: full checking would report it.
 TEST(AttentionCacheGrow, NothingReadsWhatWasNeverWritten) {
-  const auto device = hostDevice({.workers = 1, .checking = host::Checking::full});
+  const auto device = hostDevice({.workers = 1, .checking = HostOptions::Checking::full});
   for (const bool isQuantized : {false, true}) {
     AttentionFixture fixture(device, isQuantized ? quantizedDescriptor(device) : attendedDescriptor(6, 2));
     const auto bytes = bytesOf(fixture.cache.view().keys);

@@ -47,7 +47,7 @@ AttentionCacheDescriptor dense(DType dtype) {
   return descriptor;
 }
 
-AttentionCacheDescriptor quantized(KVCodecName codec, KVQuantizeOptions options = {}) {
+AttentionCacheDescriptor quantized(KVCodec::Name codec, KVQuantizeOptions options = {}) {
   AttentionCacheDescriptor descriptor = attendedDescriptor(8);
   descriptor.headDim = kAttendedDim;
   descriptor.quantized = KVQuantizedStorage{.codec = codec, .options = options};
@@ -69,8 +69,8 @@ TEST(AttentionCacheNonFinite, ReachesTheRowsThatSeeIt) {
         }
       }
       for (const float number : {kNaN, kInfinity, -kInfinity}) {
-        EXPECT(rowThatSees(device, quantized(KVCodecName::turbo), number, isKey) == Row::nan);
-        EXPECT(rowThatSees(device, quantized(KVCodecName::turbo, {.nonFinite = KVNonFinite::zero}), number, isKey) ==
+        EXPECT(rowThatSees(device, quantized(KVCodec::Name::turbo), number, isKey) == Row::nan);
+        EXPECT(rowThatSees(device, quantized(KVCodec::Name::turbo, {.nonFinite = KVNonFinite::zero}), number, isKey) ==
                Row::finite);
       }
       // Beyond f16, which ends at 65504: infinite in a cache of f16, and as it is in the others.
@@ -80,7 +80,7 @@ TEST(AttentionCacheNonFinite, ReachesTheRowsThatSeeIt) {
       EXPECT(rowThatSees(device, dense(DType::bf16), 3.4e38f, false, true) == Row::nan);
       EXPECT(rowThatSees(device, dense(DType::f32), 1e6f, isKey, true) == Row::finite);
       // Codes: the scale of a vector ends at 65504.
-      EXPECT(rowThatSees(device, quantized(KVCodecName::turbo), 1e9f, isKey, true) == Row::finite);
+      EXPECT(rowThatSees(device, quantized(KVCodec::Name::turbo), 1e9f, isKey, true) == Row::finite);
     }
   });
 }

@@ -14,7 +14,7 @@ namespace {
 using Op = AttentionCacheDescriptor;
 
 void useMlx1(Op& d, uint32_t bits) {
-  d.quantized->codec = KVCodecName::mlx1;
+  d.quantized->codec = KVCodec::Name::mlx1;
   d.quantized->keyBits = d.quantized->valueBits = bits;
 }
 void useDims(Op& d, uint32_t headDim) {
@@ -28,17 +28,17 @@ const Break<Op> kBroken[] = {
     [](Op& d) { d.quantized->planes = static_cast<KVQuantizedPlanes>(3); },
     [](Op& d) { d.headDim = 48; },
     [](Op& d) { d.quantized->valueBits = 9; },
-    [](Op& d) { d.quantized->codec = KVCodecName::mlx1; },
-    [](Op& d) { useMlx1(d, 4), useDims(d, 256), d.quantized->codec = KVCodecName::mlx1Unrotated; },
-    [](Op& d) { useMlx1(d, 8), d.quantized->codec = KVCodecName::mlx1Unrotated; },
-    [](Op& d) { useMlx1(d, 8), useDims(d, 256), d.quantized->codec = KVCodecName::mlx1Affine4; },
-    [](Op& d) { useMlx1(d, 4), useDims(d, 128), d.quantized->codec = KVCodecName::mlx1Affine4; },
-    [](Op& d) { useMlx1(d, 4), useDims(d, 256), d.quantized->codec = static_cast<KVCodecName>(4); },
+    [](Op& d) { d.quantized->codec = KVCodec::Name::mlx1; },
+    [](Op& d) { useMlx1(d, 4), useDims(d, 256), d.quantized->codec = KVCodec::Name::mlx1Unrotated; },
+    [](Op& d) { useMlx1(d, 8), d.quantized->codec = KVCodec::Name::mlx1Unrotated; },
+    [](Op& d) { useMlx1(d, 8), useDims(d, 256), d.quantized->codec = KVCodec::Name::mlx1Affine4; },
+    [](Op& d) { useMlx1(d, 4), useDims(d, 128), d.quantized->codec = KVCodec::Name::mlx1Affine4; },
+    [](Op& d) { useMlx1(d, 4), useDims(d, 256), d.quantized->codec = static_cast<KVCodec::Name>(4); },
     [](Op& d) { useMlx1(d, 4), d.headDim = 4096; },
     [](Op& d) { d.quantized->scaleFactor = 2; },
     [](Op& d) { useMlx1(d, 8), useDims(d, 512), d.quantized->scaleFactor = INFINITY; },
     [](Op& d) {
-      useMlx1(d, 4), useDims(d, 512), d.quantized->codec = KVCodecName::mlx1Affine4, d.quantized->scaleFactor = 2;
+      useMlx1(d, 4), useDims(d, 512), d.quantized->codec = KVCodec::Name::mlx1Affine4, d.quantized->scaleFactor = 2;
     },
     [](Op& d) { d.quantized->options.candidates = 2; },
     [](Op& d) { d.quantized->options.valueScale = static_cast<KVScaleRule>(2); },

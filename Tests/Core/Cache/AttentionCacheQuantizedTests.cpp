@@ -29,11 +29,11 @@ TEST(AttentionCacheQuantized, ReportsItsShapesAndSizes) {
 
 TEST(AttentionCacheQuantized, TwoScalesPerVectorAddAnAxis) {
   const AttentionCache cache = makeCache(
-      FakeDevice::make(),
-      {.kvHeads = 1,
-       .headDim = 512,
-       .capacity = 3,
-       .quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f}});
+      FakeDevice::make(), {.kvHeads = 1,
+                           .headDim = 512,
+                           .capacity = 3,
+                           .quantized = KVQuantizedStorage{
+                               .codec = KVCodec::Name::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f}});
   EXPECT_EQ(cache.quantizedView()->keys.codes.shape(), REQUIRE(Shape::make({1, 1, 3, 512})));
   EXPECT_EQ(cache.quantizedView()->values->codes.shape(), REQUIRE(Shape::make({1, 1, 3, 256})));
   EXPECT_EQ(cache.quantizedView()->keys.scales.shape(), REQUIRE(Shape::make({1, 1, 3, 2})));

@@ -35,7 +35,7 @@ AttentionCacheDescriptor dense(DType dtype, uint32_t headDim, uint32_t valueHead
       .kvHeads = 2, .headDim = headDim, .valueHeadDim = valueHeadDim, .capacity = 40, .sequences = 2, .dtype = dtype};
 }
 
-AttentionCacheDescriptor quantized(KVCodecName codec, uint32_t keyBits, uint32_t valueBits, uint32_t headDim) {
+AttentionCacheDescriptor quantized(KVCodec::Name codec, uint32_t keyBits, uint32_t valueBits, uint32_t headDim) {
   AttentionCacheDescriptor descriptor = dense(DType::f16, headDim);
   descriptor.quantized = KVQuantizedStorage{.codec = codec, .keyBits = keyBits, .valueBits = valueBits};
   return descriptor;
@@ -48,14 +48,14 @@ AttentionCacheDescriptor ring(AttentionCacheDescriptor descriptor, uint32_t capa
   return descriptor;
 }
 
-RotaryEmbedding partial(uint64_t ropeDim, RotaryPairing pairing) {
+RotaryEmbedding partial(uint64_t ropeDim, RotaryEmbedding::Pairing pairing) {
   return {.ropeDim = ropeDim, .pairing = pairing};
 }
 
 // Each kind of storage with its name.
 std::vector<std::pair<std::string, AttentionCacheDescriptor>> storages(DType dtype, uint32_t keyBits,
                                                                        uint32_t valueBits, uint32_t headDim) {
-  const AttentionCacheDescriptor both = quantized(KVCodecName::turbo, keyBits, valueBits, headDim);
+  const AttentionCacheDescriptor both = quantized(KVCodec::Name::turbo, keyBits, valueBits, headDim);
   return {{"dense", dense(dtype, headDim)},
           {"quantized", both},
           {"quantized keys", mixed(both, KVQuantizedPlanes::keys, dtype)},
@@ -70,8 +70,8 @@ std::vector<Case> storageCases() {
         const bool areKeys = planes == KVQuantizedPlanes::keys;
         cases.push_back({.name = fmt::format("{} codes, {} tokens, {} {}", areKeys ? "key" : "value", name(keys),
                                              name(cache), areKeys ? "values" : "keys"),
-                         .cache = mixed(quantized(KVCodecName::turbo, 4, 3, 64), planes, cache),
-                         .rotary = partial(areKeys ? 48 : 22, RotaryPairing::halfOfRopeDim),
+                         .cache = mixed(quantized(KVCodec::Name::turbo, 4, 3, 64), planes, cache),
+                         .rotary = partial(areKeys ? 48 : 22, RotaryEmbedding::Pairing::halfOfRopeDim),
                          .queries = keys,
                          .keys = keys,
                          .tokens = keys == cache ? 5u : 1u});
@@ -83,7 +83,7 @@ std::vector<Case> storageCases() {
       for (const DType queries : {keys, keys == DType::f32 ? DType::bf16 : DType::f32}) {
         cases.push_back({.name = fmt::format("{} queries, {} keys, {} cache", name(queries), name(keys), name(cache)),
                          .cache = dense(cache, 64),
-                         .rotary = partial(48, RotaryPairing::halfOfRopeDim),
+                         .rotary = partial(48, RotaryEmbedding::Pairing::halfOfRopeDim),
                          .queries = queries,
                          .keys = keys,
                          .tokens = queries == keys ? 5u : 1u});
@@ -92,7 +92,7 @@ std::vector<Case> storageCases() {
   }
   for (uint32_t bits = 2; bits <= 8; ++bits) {
     cases.push_back({.name = fmt::format("turbo of {} bits", bits),
-                     .cache = quantized(KVCodecName::turbo, bits, 10 - bits, bits % 2 == 0 ? 128 : 64),
+                     .cache = quantized(KVCodec::Name::turbo, bits, 10 - bits, bits % 2 == 0 ? 128 : 64),
                      .keys = bits % 3 == 0   ? DType::f32
                              : bits % 3 == 1 ? DType::f16
                                              : DType::bf16,
@@ -101,7 +101,7 @@ std::vector<Case> storageCases() {
   for (const uint32_t headDim : {80, 96, 112, 192}) {
     for (const uint32_t tokens : {1, 5, 40}) {
       if (tokens == 40 && headDim > 96) continue;  // GPUs have no kernel for this many rows
-      AttentionCacheDescriptor cache = quantized(KVCodecName::turbo, 3 + headDim / 16 % 3, 4, headDim);
+      AttentionCacheDescriptor cache = quantized(KVCodec::Name::turbo, 3 + headDim / 16 % 3, 4, headDim);
       if (headDim == 192) cache.valueHeadDim = 128;
       cases.push_back({.name = fmt::format("turbo, {} tokens, heads of {}", tokens, headDim),
                        .cache = cache,
@@ -114,8 +114,8 @@ std::vector<Case> storageCases() {
   }
   for (const uint32_t bits : {4, 5, 6, 8}) {
     cases.push_back({.name = fmt::format("mlx1 of {} bits", bits),
-                     .cache = quantized(KVCodecName::mlx1, bits, bits, bits == 4 ? 128 : 256),
-                     .rotary = {.layout = RotaryLayout::interleavedPairs},
+                     .cache = quantized(KVCodec::Name::mlx1, bits, bits, bits == 4 ? 128 : 256),
+                     .rotary = {.layout = RotaryEmbedding::Layout::interleavedPairs},
                      .queries = DType::bf16,
                      .keys = DType::bf16,
                      .tokens = bits == 8 ? 5u : 1u});
@@ -126,14 +126,14 @@ std::vector<Case> storageCases() {
 std::vector<Case> rotaryCases() {
   const std::pair<std::string, RotaryEmbedding> rotaries[] = {
       {"half-split", {.base = 5e5}},
-      {"interleaved", {.layout = RotaryLayout::interleavedPairs}},
-      {"half of the rope dim", partial(48, RotaryPairing::halfOfRopeDim)},
-      {"half of the head dim", partial(48, RotaryPairing::halfOfHeadDim)},
-      {"neighbors", partial(48, RotaryPairing::neighbors)},
-      {"pairs not in fours", partial(22, RotaryPairing::halfOfRopeDim)},
-      {"pairs not in fours, of the head", partial(22, RotaryPairing::halfOfHeadDim)},
-      {"neighbors not in fours", partial(22, RotaryPairing::neighbors)},
-      {"inverse, stretched", {.scale = 0.25, .yarn = YaRN{.originalContext = 64}, .isInverse = true}},
+      {"interleaved", {.layout = RotaryEmbedding::Layout::interleavedPairs}},
+      {"half of the rope dim", partial(48, RotaryEmbedding::Pairing::halfOfRopeDim)},
+      {"half of the head dim", partial(48, RotaryEmbedding::Pairing::halfOfHeadDim)},
+      {"neighbors", partial(48, RotaryEmbedding::Pairing::neighbors)},
+      {"pairs not in fours", partial(22, RotaryEmbedding::Pairing::halfOfRopeDim)},
+      {"pairs not in fours, of the head", partial(22, RotaryEmbedding::Pairing::halfOfHeadDim)},
+      {"neighbors not in fours", partial(22, RotaryEmbedding::Pairing::neighbors)},
+      {"inverse, stretched", {.scale = 0.25, .yarn = RotaryEmbedding::YaRN{.originalContext = 64}, .isInverse = true}},
   };
   std::vector<Case> cases;
   for (const uint32_t headDim : {64, 128, 256}) {
@@ -147,9 +147,9 @@ std::vector<Case> rotaryCases() {
       }
     }
   }
-  const RotaryEmbedding mrope{.layout = RotaryLayout::mrope, .sections = {8, 12, 12, 0}};
-  const RotaryEmbedding imrope{.layout = RotaryLayout::imrope, .sections = {12, 10, 10, 0}};
-  const RotaryEmbedding vision{.layout = RotaryLayout::vision, .sections = {16, 16, 0, 0}};
+  const RotaryEmbedding mrope{.layout = RotaryEmbedding::Layout::mrope, .sections = {8, 12, 12, 0}};
+  const RotaryEmbedding imrope{.layout = RotaryEmbedding::Layout::imrope, .sections = {12, 10, 10, 0}};
+  const RotaryEmbedding vision{.layout = RotaryEmbedding::Layout::vision, .sections = {16, 16, 0, 0}};
   for (const auto& [storage, cache] : storages(DType::bf16, 5, 4, 64)) {
     const auto add = [&, &storage = storage, &cache = cache](std::string called, const RotaryEmbedding& rotary,
                                                              Numbers positions, uint32_t axes,
@@ -175,9 +175,9 @@ std::vector<Case> rotaryCases() {
 }
 
 std::vector<Case> memoryCases() {
-  const AttentionOptions split{.splits = 3, .merge = FlashDecodeMerge::separate};
+  const AttentionOptions split{.splits = 3, .merge = AttentionOptions::Merge::separate};
   const AttentionOptions window{.window = 6};
-  const RotaryEmbedding mrope{.layout = RotaryLayout::mrope, .sections = {8, 12, 12, 0}};
+  const RotaryEmbedding mrope{.layout = RotaryEmbedding::Layout::mrope, .sections = {8, 12, 12, 0}};
   std::vector<Case> cases;
   for (const auto& [storage, cache] : storages(DType::f16, 4, 4, 64)) {
     const auto called = [&, &storage = storage](std::string_view what) { return fmt::format("{}, {}", what, storage); };
@@ -192,7 +192,7 @@ std::vector<Case> memoryCases() {
                      .dispatches = 3});
     cases.push_back({.name = called("a fused projection, not aligned, in splits"),
                      .cache = cache,
-                     .rotary = partial(30, RotaryPairing::halfOfRopeDim),
+                     .rotary = partial(30, RotaryEmbedding::Pairing::halfOfRopeDim),
                      .isFused = true,
                      .gap = 1,
                      .before = 30,

@@ -81,7 +81,7 @@ TEST(CacheFileCapacity, KeepsOtherRules) {
 
 // A file holds zeros for slots without a readable position, and never what memory held before.
 TEST(CacheFileCapacity, FilesHoldNothingThatWasNotWritten) {
-  const auto device = hostDevice({.workers = 1, .checking = host::Checking::guarded});
+  const auto device = hostDevice({.workers = 1, .checking = HostOptions::Checking::guarded});
   const CacheFolder folder;
   AttentionCache cache =
       makeCache(device, {.kvHeads = 2, .headDim = 8, .capacity = 6, .sequences = 2, .dtype = DType::f32});

@@ -56,16 +56,16 @@ std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
   });
   add("mlx1 of two scales", turbo, [](auto& d) {
     d.kvHeads = 1, d.headDim = d.valueHeadDim = 512;
-    d.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f};
+    d.quantized = KVQuantizedStorage{.codec = KVCodec::Name::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f};
   });
   add("mlx1Unrotated beside f16 keys", turbo, [](auto& d) {
     d.headDim = d.valueHeadDim = 512, d.dtype = DType::f16;
     d.quantized = KVQuantizedStorage{
-        .codec = KVCodecName::mlx1Unrotated, .valueBits = 8, .scaleFactor = 2, .planes = KVQuantizedPlanes::values};
+        .codec = KVCodec::Name::mlx1Unrotated, .valueBits = 8, .scaleFactor = 2, .planes = KVQuantizedPlanes::values};
   });
   add("mlx1Affine4", turbo, [](auto& d) {
     d.headDim = d.valueHeadDim = 256;
-    d.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1Affine4, .keyBits = 4, .valueBits = 4};
+    d.quantized = KVQuantizedStorage{.codec = KVCodec::Name::mlx1Affine4, .keyBits = 4, .valueBits = 4};
   });
   const auto makeLatent = [](auto& d) {
     d.kvHeads = 1, d.headDim = 64, d.valueHeadDim = 0, d.latentDim = 512, d.isStorageOnly = false;
@@ -219,7 +219,7 @@ TEST(CacheFile, FieldsOfQuantizedStorageAreStable) {
   const auto device = FakeDevice::make();
   const CacheFolder folder;
   AttentionCacheDescriptor descriptor = turboDescriptor();
-  descriptor.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1,
+  descriptor.quantized = KVQuantizedStorage{.codec = KVCodec::Name::mlx1,
                                             .keyBits = 8,
                                             .valueBits = 4,
                                             .scaleFactor = 0.5f,

@@ -139,10 +139,10 @@ AttentionCacheDescriptor anyDescriptor(Seeded& random) {
   const auto pinned = static_cast<uint32_t>(random.below(3));
   const bool isRing = random.below(4) != 0, isTurbo = random.below(3) != 0;
   constexpr uint32_t kTurboDims[] = {32, 64, 80, 96};
-  const auto codec = isTurbo ? KVCodecName::turbo : static_cast<KVCodecName>(1 + random.below(3));
-  const uint32_t headDim = isTurbo ? kTurboDims[random.below(4)] : codec == KVCodecName::mlx1 ? 32 : 256;
+  const auto codec = isTurbo ? KVCodec::Name::turbo : static_cast<KVCodec::Name>(1 + random.below(3));
+  const uint32_t headDim = isTurbo ? kTurboDims[random.below(4)] : codec == KVCodec::Name::mlx1 ? 32 : 256;
   const auto drawBits = [&]() -> uint32_t {
-    return isTurbo ? static_cast<uint32_t>(2 + random.below(7)) : codec == KVCodecName::mlx1Unrotated ? 8 : 4;
+    return isTurbo ? static_cast<uint32_t>(2 + random.below(7)) : codec == KVCodec::Name::mlx1Unrotated ? 8 : 4;
   };
   AttentionCacheDescriptor descriptor{.kvHeads = static_cast<uint32_t>(1 + random.below(3)),
                                       .headDim = headDim,

@@ -424,14 +424,14 @@ TEST(RotatedTokens, QueriesAndKeysHaveOneEmbedding) {
     };
   };
   const RotaryEmbedding given{.base = 1e6f};
-  const YaRN scaled{.originalContext = 1024, .attentionFactor = 2}, plain{.originalContext = 1024};
+  const RotaryEmbedding::YaRN scaled{.originalContext = 1024, .attentionFactor = 2}, plain{.originalContext = 1024};
   const ExpectedError expected{.op = "AttentionCache.attend",
                                .what = "queries were rotated by another embedding than the step's keys",
                                .got = "queries of sequence 0 that another RotaryEmbedding rotated",
                                .expected = "one embedding for queries and keys",
                                .fix = "all of its options included"};
   for (const RotaryEmbedding& other :
-       {RotaryEmbedding{}, RotaryEmbedding{.layout = RotaryLayout::interleavedPairs, .base = 1e6f},
+       {RotaryEmbedding{}, RotaryEmbedding{.layout = RotaryEmbedding::Layout::interleavedPairs, .base = 1e6f},
         RotaryEmbedding{.base = 1e6f, .ropeDim = 32}, RotaryEmbedding{.base = 1e6f, .scale = 0.5f}}) {
     EXPECT_ERROR(f.run({rotate(f.queries, given), rotate(f.keys, other), f.append(f.keys, 0), f.attend(f.queries, 0)}),
                  (expected));

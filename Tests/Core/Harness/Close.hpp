@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 
 namespace mnk::test {
 

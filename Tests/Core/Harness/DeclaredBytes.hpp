@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk::test {

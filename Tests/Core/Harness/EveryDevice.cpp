@@ -20,7 +20,7 @@ bool environmentAsksForChecks() {
 
 std::vector<DeviceUnderTest> makeDevices() {
   std::vector<DeviceUnderTest> devices;
-  const auto addHost = [&](std::string name, const host::Options& options, bool hasOwnKernels) {
+  const auto addHost = [&](std::string name, const HostOptions& options, bool hasOwnKernels) {
     devices.push_back({std::move(name), REQUIRE(host::makeDevice(options)), hasOwnKernels});
   };
   // Described dispatches show a capture, or the software Metal, which bytes each one declares.
@@ -42,9 +42,9 @@ std::vector<DeviceUnderTest> makeDevices() {
   for (const char* family : {"host", "apple9", "other"}) {
     ++seed;
     addHost(fmt::format("host in random order {}, as {}", seed, family),
-            {.orderSeed = seed, .checking = host::Checking::guarded, .compiler = {}, .family = family}, false);
+            {.orderSeed = seed, .checking = HostOptions::Checking::guarded, .compiler = {}, .family = family}, false);
   }
-  addHost("host with one baseline worker", {.workers = 1, .level = host::Level::baseline, .compiler = {}}, true);
+  addHost("host with one baseline worker", {.workers = 1, .level = HostOptions::Level::baseline, .compiler = {}}, true);
   return devices;
 }
 

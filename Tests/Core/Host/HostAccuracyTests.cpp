@@ -1,4 +1,4 @@
-// The Host device with Options::perturb: results have the largest errors Metal allows, and never more.
+// The Host device with HostOptions::perturb: results have the largest errors Metal allows, and never more.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -158,7 +158,7 @@ struct Bench {
   std::shared_ptr<Device> device;
   std::shared_ptr<Library> library;
 
-  explicit Bench(const host::Options& options)
+  explicit Bench(const HostOptions& options)
       : device(hostDevice(options)),
         library(REQUIRE(device->registry().library(
             {LibrarySource::Kind::path,
@@ -243,7 +243,7 @@ void expectColumn(const Bench& bench, const Column& column) {
 }
 
 const Bench& perturbed() {
-  static const Bench bench({.orderSeed = 7, .perturb = true});
+  static const Bench bench({.orderSeed = 7, .perturbsResults = true});
   return bench;
 }
 
@@ -355,8 +355,8 @@ TEST(HostRuntimeLibrary, PerturbationFollowsTheSeedAlone) {
     return bench.run("fastRows", DType::f32, operands.x, operands.y, kCount, std::size(kRows) * kCount);
   };
   const auto first = results(perturbed());
-  EXPECT(first == results(Bench({.workers = 1, .orderSeed = 7, .perturb = true})));
-  EXPECT(first != results(Bench({.orderSeed = 8, .perturb = true})));
+  EXPECT(first == results(Bench({.workers = 1, .orderSeed = 7, .perturbsResults = true})));
+  EXPECT(first != results(Bench({.orderSeed = 8, .perturbsResults = true})));
 }
 
 }  // namespace mnk::test

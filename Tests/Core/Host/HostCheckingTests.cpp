@@ -13,9 +13,9 @@ namespace {
 
 constexpr uint64_t kOrders[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
-std::shared_ptr<Device> checkedDevice(uint64_t order, bool allowSameValue = false) {
+std::shared_ptr<Device> checkedDevice(uint64_t order, bool allowsSameValue = false) {
   return hostDevice(
-      {.workers = 2, .orderSeed = order, .checking = host::Checking::full, .allowSameValue = allowSameValue});
+      {.workers = 2, .orderSeed = order, .checking = HostOptions::Checking::full, .allowsSameValue = allowsSameValue});
 }
 
 // "Faults.metal:12", the line of a kernel that contains the snippet.

@@ -176,7 +176,7 @@ export_kernel(writesThenReadsItsOutput)
 // Declares buffer 0 as read and buffer 1 as written; `writesFirst` also declares buffer 0 as written.
 Result<void> runChecked(const std::string& function, uint32_t threads = 32, bool writesFirst = false) {
   // Never destroyed: at exit, a device would wait for threads that the process has already stopped.
-  static const auto& device = *new auto(hostDevice({.checking = host::Checking::full}));
+  static const auto& device = *new auto(hostDevice({.checking = HostOptions::Checking::full}));
   const auto library =
       REQUIRE(device->registry().library({.kind = LibrarySource::Kind::text, .value = kText, .label = "two words"}));
   std::vector<uint32_t> data(32), more(32);

@@ -20,7 +20,7 @@ void onEveryMatrixHost(const std::function<void(const std::shared_ptr<Device>&)>
   for (const bool perturb : {false, true}) {
     for (const uint64_t order : {0, 5}) {
       const Context context(fmt::format("full checking, perturbed {}, order {}", perturb, order));
-      body(hostDevice({.orderSeed = order, .checking = host::Checking::full, .perturb = perturb}));
+      body(hostDevice({.orderSeed = order, .checking = HostOptions::Checking::full, .perturbsResults = perturb}));
     }
   }
 }
@@ -146,12 +146,12 @@ TEST(HostMatrix, ShippedProbeReportsTheLayout) {
 
 TEST(HostMatrix, PerturbationChangesTheLayout) {
   for (const bool perturb : {false, true}) {
-    const host::Options options{.perturb = perturb};
+    const HostOptions options{.perturbsResults = perturb};
     std::vector<float> rows(8 * 11), out(64, -1);
     for (uint32_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i);
     REQUIRE(runOn(hostDevice(options),
                   {.function = "matrixPlaces", .grid = simdgroups(1), .buffers = {bytesOf(rows), bytesOf(out)}}));
-    EXPECT_EQ(out[2 * 2], REQUIRE(host::resolve(options)).perturb ? 4.0f : 11.0f);
+    EXPECT_EQ(out[2 * 2], REQUIRE(host::resolve(options)).perturbsResults ? 4.0f : 11.0f);
   }
 }
 
@@ -194,8 +194,8 @@ TEST(HostMatrix, PerturbationChangesTheOrderOfSums) {
     std::set<std::vector<float>> results;
     bool isPerturbed = false;
     for (const uint64_t order : {1, 2, 3, 4}) {
-      const host::Options options{.orderSeed = order, .perturb = perturb};
-      isPerturbed |= REQUIRE(host::resolve(options)).perturb;
+      const HostOptions options{.orderSeed = order, .perturbsResults = perturb};
+      isPerturbed |= REQUIRE(host::resolve(options)).perturbsResults;
       std::vector<float> out(256);
       REQUIRE(runOn(hostDevice(options), {.function = "matrixProducts_float",
                                           .grid = simdgroups(1),
@@ -219,7 +219,8 @@ TEST(HostMatrix, FullCheckingFindsSeededFaults) {
   };
   for (const bool perturb : {false, true}) {
     for (const uint64_t order : {0, 1, 2, 3}) {
-      const auto device = hostDevice({.orderSeed = order, .checking = host::Checking::full, .perturb = perturb});
+      const auto device =
+          hostDevice({.orderSeed = order, .checking = HostOptions::Checking::full, .perturbsResults = perturb});
       for (const auto& fault : kSeededFaults) {
         const Context context(fmt::format("{}, perturbed {}, order {}", fault.function, perturb, order));
         std::vector<float> data(fault.elements);

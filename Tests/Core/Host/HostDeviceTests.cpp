@@ -22,7 +22,7 @@ TEST(HostDevice, ReportsItsName) {
 }
 
 TEST(HostDevice, RefusesUnsupportedOptions) {
-  EXPECT_ERROR(host::makeDevice({.level = static_cast<host::Level>(9)}),
+  EXPECT_ERROR(host::makeDevice({.level = static_cast<HostOptions::Level>(9)}),
                {.code = ErrorCode::unsupported, .what = "no kernels for the instruction set", .fix = "Level::best"});
   EXPECT_ERROR(host::makeDevice({.workers = 100000}),
                {.what = "too many workers", .got = "100000", .expected = "at most", .fix = "0"});
@@ -194,8 +194,10 @@ TEST(HostDevice, RefusesPipelinesOfOtherDevices) {
 
 TEST(HostDevice, SeveralThreadsUseTwoDevices) {
   const auto plain = hostDevice({.workers = 2});
-  const auto random =
-      hostDevice({.workers = 1, .orderSeed = 9, .checking = host::Checking::guarded, .level = host::Level::baseline});
+  const auto random = hostDevice({.workers = 1,
+                                  .orderSeed = 9,
+                                  .checking = HostOptions::Checking::guarded,
+                                  .level = HostOptions::Level::baseline});
   const auto library = conformanceLibrary();
   std::atomic<int> wrong = 0;
   std::vector<std::thread> callers;

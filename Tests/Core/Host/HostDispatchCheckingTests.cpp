@@ -8,7 +8,7 @@ using namespace mnk::test;
 
 namespace {
 
-std::shared_ptr<Device> deviceWith(host::Checking checking, uint64_t order = 0) {
+std::shared_ptr<Device> deviceWith(HostOptions::Checking checking, uint64_t order = 0) {
   return hostDevice({.workers = 2, .orderSeed = order, .checking = checking});
 }
 
@@ -54,7 +54,7 @@ std::shared_ptr<Buffer> filled(const std::shared_ptr<Device>& device, uint64_t b
 }  // namespace
 
 TEST(HostDispatchChecking, FindsAnUndeclaredWrite) {
-  for (const auto checking : {host::Checking::guarded, host::Checking::full}) {
+  for (const auto checking : {HostOptions::Checking::guarded, HostOptions::Checking::full}) {
     const auto device = deviceWith(checking);
     const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
     const Part source{from, 0, 64, {{0, 64}}, {}};
@@ -66,7 +66,7 @@ TEST(HostDispatchChecking, FindsAnUndeclaredWrite) {
 }
 
 TEST(HostDispatchChecking, FindsReadsOfUndefinedMemory) {
-  const auto device = deviceWith(host::Checking::full);
+  const auto device = deviceWith(HostOptions::Checking::full);
   const auto from = REQUIRE(device->makeUndefinedBuffer(64)), to = filled(device, 64, 5);
   const auto copied = [&](const std::shared_ptr<Buffer>& source, const std::shared_ptr<Buffer>& target) {
     const Part read{source, 0, 64, {{0, 64}}, {}}, written{target, 0, 64, {}, {{0, 64}}};
@@ -87,7 +87,7 @@ TEST(HostDispatchChecking, FindsReadsOfUndefinedMemory) {
 }
 
 TEST(HostDispatchChecking, FindsAnUndeclaredRead) {
-  const auto device = deviceWith(host::Checking::full);
+  const auto device = deviceWith(HostOptions::Checking::full);
   const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
   const Part partly{from, 0, 64, {{0, 16, 32, 2}}, {}};
   const auto outcome = submitTogether(device, {copyDispatch(device, partly, {to, 0, 64, {}, {{0, 64}}}, 4)}, false);
@@ -101,7 +101,7 @@ TEST(HostDispatchChecking, FindsAnUndeclaredRead) {
 
 TEST(HostDispatchChecking, FindsUnorderedDispatches) {
   for (const uint64_t order : {0, 1, 2, 3}) {
-    const auto device = deviceWith(host::Checking::full, order);
+    const auto device = deviceWith(HostOptions::Checking::full, order);
     const auto a = filled(device, 64, 1), b = filled(device, 64, 2), c = filled(device, 64, 3);
     const auto copy = [&](const auto& from, const auto& to) {
       return copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 0, 64, {}, {{0, 64}}}, 4);
@@ -116,7 +116,7 @@ TEST(HostDispatchChecking, FindsUnorderedDispatches) {
 }
 
 TEST(HostDispatchChecking, FindsAccessesOutsideABoundSlice) {
-  const auto device = deviceWith(host::Checking::full);
+  const auto device = deviceWith(HostOptions::Checking::full);
   const auto from = filled(device, 64, 3), to = filled(device, 128, 5);
   const auto outcome = submitTogether(
       device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 16, 48, {}, {{0, 48}}}, 4)}, false);
@@ -127,7 +127,7 @@ TEST(HostDispatchChecking, FindsAccessesOutsideABoundSlice) {
 }
 
 TEST(HostDispatchChecking, FindsAVectorAcrossTheEnd) {
-  const auto device = deviceWith(host::Checking::full);
+  const auto device = deviceWith(HostOptions::Checking::full);
   const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
   const auto outcome = submitTogether(
       device, {copyDispatch(device, {from, 0, 56, {{0, 56}}, {}}, {to, 0, 64, {}, {{0, 64}}}, 4)}, false);
@@ -135,7 +135,7 @@ TEST(HostDispatchChecking, FindsAVectorAcrossTheEnd) {
 }
 
 TEST(HostDispatchChecking, FindsRacesBetweenOverlappingBindings) {
-  const auto device = deviceWith(host::Checking::full);
+  const auto device = deviceWith(HostOptions::Checking::full);
   const auto both = filled(device, 128, 3);
   const auto copy = [&](uint64_t from, uint64_t to) {
     return submitTogether(
@@ -147,7 +147,7 @@ TEST(HostDispatchChecking, FindsRacesBetweenOverlappingBindings) {
 }
 
 TEST(HostDispatchChecking, NamesTheOverrunBinding) {
-  const auto device = deviceWith(host::Checking::full);
+  const auto device = deviceWith(HostOptions::Checking::full);
   const auto both = filled(device, 128, 3);
   // The source ends where the destination starts.
   const auto outcome = submitTogether(
@@ -156,7 +156,7 @@ TEST(HostDispatchChecking, NamesTheOverrunBinding) {
 }
 
 TEST(HostDispatchChecking, GuardsTheNeighborsOfASlice) {
-  const auto device = deviceWith(host::Checking::guarded);
+  const auto device = deviceWith(HostOptions::Checking::guarded);
   const auto from = filled(device, 64, 3), to = filled(device, 128, 5);
   const auto outcome = submitTogether(
       device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 16, 48, {}, {{0, 48}}}, 4)}, false);
@@ -166,7 +166,7 @@ TEST(HostDispatchChecking, GuardsTheNeighborsOfASlice) {
 
 #if !__has_feature(address_sanitizer)  // AddressSanitizer reports the write itself
 TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
-  const auto device = deviceWith(host::Checking::guarded);
+  const auto device = deviceWith(HostOptions::Checking::guarded);
   const auto from = filled(device, 64, 3), to = filled(device, 48, 5);
   const auto copied = [&](uint64_t declared, uint32_t threads) {
     const Part written{to, 0, 48, {}, {{0, declared}}};
@@ -182,7 +182,7 @@ TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
 
 #if !__has_feature(address_sanitizer)
 TEST(HostDispatchChecking, GuardsMemoryBeforeABinding) {
-  const auto device = deviceWith(host::Checking::guarded);
+  const auto device = deviceWith(HostOptions::Checking::guarded);
   const auto library = REQUIRE(device->registry().library(
       {.kind = LibrarySource::Kind::text,
        .value = "kernel void before(device uint* data [[buffer(0)]]) { (data - 1)[0] = 7; }\nexport_kernel(before)\n",
@@ -200,7 +200,7 @@ TEST(HostDispatchChecking, GuardsMemoryBeforeABinding) {
 #endif
 
 TEST(HostDispatchChecking, PoisonsUnwrittenOutputs) {
-  for (const auto checking : {host::Checking::guarded, host::Checking::full}) {
+  for (const auto checking : {HostOptions::Checking::guarded, HostOptions::Checking::full}) {
     const auto device = deviceWith(checking);
     const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
     const Part source{from, 0, 64, {{0, 64}}, {}};
@@ -218,7 +218,7 @@ TEST(HostDispatchChecking, PoisonsUnwrittenOutputs) {
 }
 
 TEST(HostDispatchChecking, ReportsLinesOfTextCompiledAtRunTime) {
-  const auto device = deviceWith(host::Checking::full);
+  const auto device = deviceWith(HostOptions::Checking::full);
   const auto library = REQUIRE(device->registry().library(
       {.kind = LibrarySource::Kind::text,
        .value = "kernel void shift(device float* data [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n"
@@ -244,7 +244,7 @@ TEST(HostDispatchChecking, SumsUseRandomTreesIfPerturbed) {
       "export_kernel(total)\n";
   std::vector<float> results;
   for (uint64_t seed = 1; seed <= 8; ++seed) {
-    const auto device = hostDevice({.orderSeed = seed, .perturb = true});
+    const auto device = hostDevice({.orderSeed = seed, .perturbsResults = true});
     const auto library =
         REQUIRE(device->registry().library({.kind = LibrarySource::Kind::text, .value = text, .label = "total"}));
     std::vector<float> data(32);

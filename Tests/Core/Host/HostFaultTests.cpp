@@ -135,7 +135,7 @@ TEST(HostFaults, WithoutALabelNameOnlyTheKernel) {
 
 TEST(HostFaults, PoisonExposesUninitializedMemory) {
   for (const uint64_t seed : {0, 1, 2}) {
-    const auto device = hostDevice({.workers = 1, .orderSeed = seed, .checking = host::Checking::guarded});
+    const auto device = hostDevice({.workers = 1, .orderSeed = seed, .checking = HostOptions::Checking::guarded});
     std::vector<float> data(32);
     REQUIRE(runOn(device,
                   {.function = "faultUnwritten", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}));

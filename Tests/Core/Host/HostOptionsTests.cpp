@@ -10,20 +10,20 @@ using namespace mnk::test;
 TEST(HostOptions, DefaultToTheEnvironment) {
   const EnvironmentVariable seed("MNK_HOST_SEED", "18446744073709551615"), checking("MNK_HOST_CHECKING", "guarded"),
       perturb("MNK_HOST_PERTURB", "1");
-  const Options used = REQUIRE(resolve({}));
+  const HostOptions used = REQUIRE(resolve({}));
   EXPECT_EQ(used.orderSeed, ~uint64_t(0));
-  EXPECT(used.checking == Checking::guarded);
-  EXPECT(used.perturb);
+  EXPECT(used.checking == HostOptions::Checking::guarded);
+  EXPECT(used.perturbsResults);
   EXPECT(REQUIRE(resolve({.orderSeed = 4})).orderSeed == 4);
 }
 
 TEST(HostOptions, AreOffWithoutAnEnvironment) {
   const EnvironmentVariable seed("MNK_HOST_SEED", std::nullopt), checking("MNK_HOST_CHECKING", "off"),
       perturb("MNK_HOST_PERTURB", "0");
-  const Options used = REQUIRE(resolve({}));
+  const HostOptions used = REQUIRE(resolve({}));
   EXPECT_EQ(used.orderSeed, 0u);
-  EXPECT(used.checking == Checking::off);
-  EXPECT(!used.perturb);
+  EXPECT(used.checking == HostOptions::Checking::off);
+  EXPECT(!used.perturbsResults);
 }
 
 TEST(HostOptions, RefuseInvalidVariables) {
@@ -47,11 +47,12 @@ TEST(HostOptions, RefuseInvalidVariables) {
 }
 
 TEST(HostOptions, RefuseUnknownChecking) {
-  for (const int value : {-1, 3}) {
-    EXPECT_ERROR(resolve({.checking = static_cast<Checking>(value)}), {.op = "Host device",
-                                                                       .what = "there is no such checking",
-                                                                       .got = fmt::format("{}", value),
-                                                                       .expected = "off (0), guarded (1) or full (2)",
-                                                                       .fix = "one of the listed values"});
+  for (const uint32_t value : {3u, UINT32_MAX}) {
+    EXPECT_ERROR(resolve({.checking = static_cast<HostOptions::Checking>(value)}),
+                 {.op = "Host device",
+                  .what = "there is no such checking",
+                  .got = fmt::format("{}", value),
+                  .expected = "off (0), guarded (1) or full (2)",
+                  .fix = "one of the listed values"});
   }
 }

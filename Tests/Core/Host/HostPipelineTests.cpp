@@ -277,5 +277,5 @@ TEST(HostRuntimeLibrary, ReportsMissingFileAndCompiler) {
                 .what = "library mine needs a compiler",
                 .got = "no-such-compiler: No such file",
                 .expected = "clang++",
-                .fix = "Options::compiler"});
+                .fix = "HostOptions::compiler"});
 }

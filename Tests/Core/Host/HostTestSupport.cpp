@@ -8,7 +8,7 @@
 
 namespace mnk::test {
 
-std::shared_ptr<Device> hostDevice(const host::Options& options) {
+std::shared_ptr<Device> hostDevice(const HostOptions& options) {
   return REQUIRE(host::makeDevice(options));
 }
 
@@ -66,11 +66,12 @@ Result<void> runOn(const std::shared_ptr<Device>& device, const HostRun& run, st
 void onEveryHost(const std::function<void(const std::shared_ptr<Device>&)>& body) {
   for (int level = 1; level <= static_cast<int>(host::bestLevel()); ++level) {
     for (const uint64_t seed : {0, 1, 2, 3, 4}) {
-      const auto device = hostDevice({.workers = seed % 2 ? 1u : 3u,
-                                      .orderSeed = seed,
-                                      .checking = seed % 2 == 0 ? host::Checking::guarded : host::Checking::off,
-                                      .level = static_cast<host::Level>(level),
-                                      .compiler = {}});
+      const auto device =
+          hostDevice({.workers = seed % 2 ? 1u : 3u,
+                      .orderSeed = seed,
+                      .checking = seed % 2 == 0 ? HostOptions::Checking::guarded : HostOptions::Checking::off,
+                      .level = static_cast<HostOptions::Level>(level),
+                      .compiler = {}});
       const Context context(fmt::format("{}, order {}", device->name(), seed));
       body(device);
     }

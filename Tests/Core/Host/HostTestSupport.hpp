@@ -28,7 +28,7 @@ inline Grid threads(Size3 extent, Size3 threadgroup) {
   return {Grid::Unit::threads, extent, threadgroup};
 }
 
-std::shared_ptr<Device> hostDevice(const host::Options& options);
+std::shared_ptr<Device> hostDevice(const HostOptions& options);
 std::shared_ptr<Library> conformanceLibrary();
 
 // Prepares and commits.

@@ -33,9 +33,9 @@ TEST(HostToolchain, UsesNoFlagThatAMacRefuses) {
   const std::string compiler = scripts.add("clang++", kMacCompiler);
   const auto plain = shift(hostDevice({.compiler = compiler}), 8);
   if (!plain) fail(__FILE__, __LINE__, plain.error().message());
-  const auto perturbed = shift(hostDevice({.perturb = true, .compiler = compiler}), 8);
+  const auto perturbed = shift(hostDevice({.perturbsResults = true, .compiler = compiler}), 8);
   if (!perturbed) fail(__FILE__, __LINE__, perturbed.error().message());
-  EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full, .compiler = compiler}), 4),
+  EXPECT_ERROR(shift(hostDevice({.checking = HostOptions::Checking::full, .compiler = compiler}), 4),
                {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:2"});
 }
 
@@ -50,11 +50,11 @@ TEST(HostToolchain, ParsesAtosOutput) {
                                   "int) (in Module.so) (&)|'\n",
                                   search));
   const EnvironmentVariable path("PATH", fmt::format("{}:{}", scripts.path(), search));
-  EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full}), 4),
+  EXPECT_ERROR(shift(hostDevice({.checking = HostOptions::Checking::full}), 4),
                {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:2"});
   // Its output for unknown addresses.
   scripts.add("atos", "shift 3\nfor offset; do echo \"$offset (in Module.so)\"; done\n");
-  EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full}), 4),
+  EXPECT_ERROR(shift(hostDevice({.checking = HostOptions::Checking::full}), 4),
                {.code = ErrorCode::deviceFault, .what = "shifts", .got = "offset 0x"});
 }
 #endif

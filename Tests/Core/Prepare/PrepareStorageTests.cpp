@@ -135,7 +135,7 @@ TEST(PrepareStorage, PlansFollowWhatWasMeasured) {
       const FlashDecode op = attentionOver(cache, timed.device, 128, 4096),
                         prompt = attentionOver(cache, timed.device, 128, 4096, 9);
       FlashDecode byVectors = op;
-      byVectors.options.kernel = FlashDecodeKernel::vector;
+      byVectors.options.kernel = AttentionOptions::Kernel::vector;
       const FlashDecodeChoice ofVectors = choiceFor(byVectors, *timed.device);
       Preparation preparation{.caches = {cache},
                               .queryHeads = 128,

@@ -98,7 +98,7 @@ TEST(Prepare, PlansFollowWhatWasMeasured) {
     const FlashDecode op = attentionOver(cache, timed.device, 128, 16384);
     const FlashDecodeChoice planned = choiceFor(op, *timed.device);
     FlashDecode byVectors = op;
-    byVectors.options.kernel = FlashDecodeKernel::vector;
+    byVectors.options.kernel = AttentionOptions::Kernel::vector;
     const FlashDecodeChoice plannedByVectors = choiceFor(byVectors, *timed.device);
     const Preparation preparation{
         .caches = {cache}, .queryHeads = 128, .dtype = DType::f16, .tuning = Tuning::measure, .tuningFile = file};
@@ -110,7 +110,7 @@ TEST(Prepare, PlansFollowWhatWasMeasured) {
     EXPECT_EQ(choiceFor(op, *timed.device).text(), fastest.text());
     // What the caller asks for counts.
     FlashDecode own = op;
-    own.options = {.splits = 3, .kernel = FlashDecodeKernel::vector, .merge = FlashDecodeMerge::separate};
+    own.options = {.splits = 3, .kernel = AttentionOptions::Kernel::vector, .merge = AttentionOptions::Merge::separate};
     const FlashDecodeChoice asked = choiceFor(own, *timed.device);
     EXPECT(!asked.usesMatrices && asked.splits == 3 && !asked.mergesInKernel);
     if (fastest.usesMatrices) EXPECT(choiceFor(byVectors, *timed.device) == plannedByVectors);

@@ -84,7 +84,7 @@ TEST(MatrixLayout, IsDetectedOnEveryDevice) {
     EXPECT(device->probe().matrixLayout == found);
   });
   // Perturbed devices use the other layout, so that kernels cannot rely on one.
-  EXPECT(hostDevice({.perturb = true})->probe().matrixLayout == MatrixLayout::rowMajor);
+  EXPECT(hostDevice({.perturbsResults = true})->probe().matrixLayout == MatrixLayout::rowMajor);
 }
 
 }  // namespace mnk::test

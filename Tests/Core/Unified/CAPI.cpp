@@ -11,6 +11,7 @@
 #include "CAPI/CApiPrepareTests.cpp"
 #include "CAPI/CApiRecordedStepTests.cpp"
 #include "CAPI/CApiTests.cpp"
+#include "CAPI/FieldTests.cpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeDistortionTests.cpp"
 #include "Runtime/ScratchPoolTests.cpp"
 #include "Support/ArgumentsTests.cpp"

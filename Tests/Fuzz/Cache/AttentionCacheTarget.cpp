@@ -16,12 +16,12 @@ namespace {
 using test::Owned;
 
 constexpr std::string_view kNoDescriptor = "mnk_cache_descriptor is missing";
-constexpr std::string_view kNotADType = "the number is not a dtype";
-constexpr std::string_view kNotAWrap = "the number is not a wrap";
-constexpr std::string_view kNotACodec = "the number is not a codec";
-constexpr std::string_view kNotARule = "the number is not a rule for scales";
-constexpr std::string_view kNotATreatment = "the number is not a treatment of NaN and infinity";
-constexpr std::string_view kNotPlanes = "the number is not a choice of what is quantized";
+constexpr std::string_view kNotADType = "the number is not a case of mnk_dtype";
+constexpr std::string_view kNotAWrap = "the number is not a case of mnk_kv_wrap";
+constexpr std::string_view kNotACodec = "the number is not a case of mnk_kv_codec_name";
+constexpr std::string_view kNotARule = "the number is not a case of mnk_kv_scale_rule";
+constexpr std::string_view kNotATreatment = "the number is not a case of mnk_kv_non_finite";
+constexpr std::string_view kNotPlanes = "the number is not a case of mnk_kv_quantized_planes";
 constexpr std::string_view kChannelShape = "means or channel scales do not match the cache";
 constexpr std::string_view kTooLarge = "the shape holds more elements than 64-bit sizes can count";
 constexpr std::string_view kNoMemory = "no memory for a buffer";
@@ -39,9 +39,9 @@ class AttentionCacheCase final : public Case {
          .capacity = static_cast<uint32_t>(1 + random.below(9)),
          .sequences = static_cast<uint32_t>(1 + random.below(3)),
          .dtype = oneOf(random, {MNK_F32, MNK_F16, MNK_BF16}),
-         .when_full = coin(random, 2, 3) ? MNK_RING : MNK_LINEAR,
+         .when_full = coin(random, 2, 3) ? MNK_KV_WRAP_RING : MNK_KV_WRAP_LINEAR,
          .pinned = 0};
-    if (d.when_full == MNK_RING) d.pinned = static_cast<uint32_t>(random.below(d.capacity));
+    if (d.when_full == MNK_KV_WRAP_RING) d.pinned = static_cast<uint32_t>(random.below(d.capacity));
     position_ = coin(random, 3, 4) ? 0 : edge(random, {d.capacity});
     sequence_ = static_cast<uint32_t>(coin(random, 3, 4) ? random.below(d.sequences) : edge(random, {d.sequences}));
     if (coin(random, 1, 4)) slide(random);
@@ -164,17 +164,18 @@ class AttentionCacheCase final : public Case {
     const bool isAffine = isVariant && !hasByteCodes;
     isQuantized_ = true;
     quantization_ = {
-        .codec = isTurbo      ? MNK_TURBO
-                 : !isVariant ? MNK_MLX1
-                 : isAffine   ? MNK_MLX1_AFFINE4
-                              : MNK_MLX1_UNROTATED,
+        .codec = isTurbo      ? MNK_KV_CODEC_NAME_TURBO
+                 : !isVariant ? MNK_KV_CODEC_NAME_MLX1
+                 : isAffine   ? MNK_KV_CODEC_NAME_MLX1_AFFINE4
+                              : MNK_KV_CODEC_NAME_MLX1_UNROTATED,
         .key_bits = isTurbo        ? static_cast<uint32_t>(2 + random.below(7))
                     : hasByteCodes ? oneOf(random, {5u, 6u, 8u})
                                    : 4u,
         .scale_factor = !isTurbo && !isAffine && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
         .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
     if (coin(random, 1, 2)) quantization_.value_bits = quantization_.key_bits;
-    if (coin(random, 1, 3)) quantization_.planes = oneOf(random, {MNK_QUANTIZED_KEYS, MNK_QUANTIZED_VALUES});
+    if (coin(random, 1, 3))
+      quantization_.planes = oneOf(random, {MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES});
     d.quantization = &quantization_;
     for (uint32_t i = 0; i < 3; ++i) {
       if (isTurbo && (!isOfElements(i) || coin(random, 1, 8)) && coin(random, 1, 3)) fills_[i] = 1;
@@ -185,7 +186,7 @@ class AttentionCacheCase final : public Case {
     const auto number = static_cast<uint32_t>(coin(random, 1, 2) ? random.below(10) : edge(random, {}));
     switch (random.below(11)) {
       case 9:
-        quantization_.planes = test::number<mnk_quantized_planes>(number);
+        quantization_.planes = test::number<mnk_kv_quantized_planes>(number);
         return;
       case 0:
       case 1:
@@ -222,7 +223,7 @@ class AttentionCacheCase final : public Case {
 
   // Whether the vectors of a set of means or channel scales are not quantized.
   bool isOfElements(uint32_t set) const {
-    return quantization_.planes == (set == 1 ? MNK_QUANTIZED_KEYS : MNK_QUANTIZED_VALUES);
+    return quantization_.planes == (set == 1 ? MNK_KV_QUANTIZED_PLANES_KEYS : MNK_KV_QUANTIZED_PLANES_VALUES);
   }
 
   // Means of keys, means of values, channel scales of keys: those that are filled, all of one number.
@@ -266,7 +267,7 @@ class AttentionCacheCase final : public Case {
                        .capacity = d.capacity,
                        .sequences = d.sequences,
                        .dtype = static_cast<uint32_t>(d.dtype),
-                       .isRing = d.when_full == MNK_RING,
+                       .isRing = d.when_full == MNK_KV_WRAP_RING,
                        .pinned = d.pinned,
                        .isQuantized = isQuantized_};
     if (isQuantized_) {
@@ -290,10 +291,10 @@ class AttentionCacheCase final : public Case {
 
   std::string_view quantizationRefusal() const {
     const mnk_kv_quantize_options& options = quantization_.options;
-    if (static_cast<uint32_t>(quantization_.codec) > MNK_MLX1_AFFINE4) return kNotACodec;
-    if (std::max<uint32_t>(options.key_scale, options.value_scale) > MNK_SCALE_LEAST_SQUARES) return kNotARule;
-    if (static_cast<uint32_t>(options.non_finite) > MNK_NON_FINITE_ZERO) return kNotATreatment;
-    if (static_cast<uint32_t>(quantization_.planes) > MNK_QUANTIZED_VALUES) return kNotPlanes;
+    if (static_cast<uint32_t>(quantization_.codec) > MNK_KV_CODEC_NAME_MLX1_AFFINE4) return kNotACodec;
+    if (std::max<uint32_t>(options.key_scale, options.value_scale) > MNK_KV_SCALE_RULE_LEAST_SQUARES) return kNotARule;
+    if (static_cast<uint32_t>(options.non_finite) > MNK_KV_NON_FINITE_ZERO) return kNotATreatment;
+    if (static_cast<uint32_t>(quantization_.planes) > MNK_KV_QUANTIZED_PLANES_VALUES) return kNotPlanes;
     return {};
   }
 
@@ -312,7 +313,7 @@ class AttentionCacheCase final : public Case {
     const mnk_cache_descriptor& d = descriptor_;
     if (isNull_) return kNoDescriptor;
     if (static_cast<uint32_t>(d.dtype) > MNK_I32) return kNotADType;
-    if (static_cast<uint32_t>(d.when_full) > MNK_RING) return kNotAWrap;
+    if (static_cast<uint32_t>(d.when_full) > MNK_KV_WRAP_RING) return kNotAWrap;
     if (isQuantized_ && !quantizationRefusal().empty()) return quantizationRefusal();
     const CacheNumbers cache = numbers();
     if (cache.window == 0 && (cache.maxRows != 0 || cache.maxDraft != 0)) return kNoWindow;

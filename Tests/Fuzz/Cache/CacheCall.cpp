@@ -70,7 +70,7 @@ std::string mutateStruct(CacheCall& call, Seeded& random) {
     case 3:
       if (view.heads->view.has_strides) return {};
       view.heads->view.layout = test::number<mnk_kv_layout>(static_cast<uint32_t>(3 + random.below(9)));
-      return "the number is not a layout";
+      return "the number is not a case of mnk_kv_layout";
     case 4:
       view.heads->tensor.reset();
       if (view.heads->view.has_strides) return fmt::format("{}.tensor is missing", view.name);
@@ -214,10 +214,10 @@ std::vector<StepEntry> CacheCall::entries() const {
 }
 
 HeadsSpec CacheCall::queriesInto() const {
-  return isInPlace ? queries : HeadsSpec{into, {.layout = MNK_TOKEN_MAJOR}};
+  return isInPlace ? queries : HeadsSpec{into, {.layout = MNK_KV_LAYOUT_TOKEN_MAJOR}};
 }
 HeadsSpec CacheCall::keysInto() const {
-  return isInPlace ? keys : HeadsSpec{rotatedKeys, {.layout = MNK_TOKEN_MAJOR}};
+  return isInPlace ? keys : HeadsSpec{rotatedKeys, {.layout = MNK_KV_LAYOUT_TOKEN_MAJOR}};
 }
 
 std::string CacheCall::text() const {

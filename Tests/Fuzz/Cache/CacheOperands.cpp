@@ -48,7 +48,7 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
   for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
     numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
   }
-  mnk_heads_view view{.layout = MNK_TOKEN_MAJOR};
+  mnk_heads_view view{.layout = MNK_KV_LAYOUT_TOKEN_MAJOR};
   TensorSpec spec{.dtype = dtype, .shape = {each, headCount, dim}};
   if (axis != 0) spec.shape.insert(spec.shape.begin(), sequences);
   switch (random_.below(3)) {
@@ -56,7 +56,7 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
       if (rows == 1 && axis == 0 && coin(random_, 1, 2)) spec.shape = {headCount, dim};
       break;
     case 1:
-      view.layout = MNK_HEAD_MAJOR;
+      view.layout = MNK_KV_LAYOUT_HEAD_MAJOR;
       std::swap(spec.shape[spec.shape.size() - 3], spec.shape[spec.shape.size() - 2]);
       break;
     default: {
@@ -75,7 +75,7 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
 }
 
 HeadsSpec Operands::drawRows(const HeadsSpec& whole, uint64_t first, uint64_t rows, uint64_t axis) {
-  const bool isTokenMajor = !whole.view.has_strides && whole.view.layout == MNK_TOKEN_MAJOR;
+  const bool isTokenMajor = !whole.view.has_strides && whole.view.layout == MNK_KV_LAYOUT_TOKEN_MAJOR;
   if (isTokenMajor && coin(random_, 1, 2)) return {partOf(*whole.tensor, first, rows, axis), whole.view};
   mnk_heads_view view = *placesOf(whole);
   view.has_strides = true;

@@ -33,8 +33,8 @@ std::vector<int64_t> CacheRotation::turns(const std::vector<StepEntry>& entries,
 }
 
 void CacheRotation::rotate(float* row, uint64_t heads, uint64_t headDim, int64_t position, mnk_dtype dtype) const {
-  const uint64_t ropeDim = embedding.has_rope_dim ? embedding.rope_dim : headDim;
-  const bool isInterleaved = embedding.layout == MNK_INTERLEAVED_PAIRS;
+  const uint64_t ropeDim = embedding.rope_dim == 0 ? headDim : embedding.rope_dim;
+  const bool isInterleaved = embedding.layout == MNK_ROTARY_EMBEDDING_LAYOUT_INTERLEAVED_PAIRS;
   const RotaryEmbedding rotary{.base = embedding.base, .ropeDim = ropeDim};
   for (uint64_t pair = 0; pair < ropeDim / 2; ++pair) {
     const long double turned = test::referenceFrequency(rotary, headDim, pair) * static_cast<long double>(position);
@@ -97,13 +97,12 @@ NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool
 
 CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows, uint64_t entries, bool isEven) {
   CacheRotation rotation;
-  rotation.embedding = {.layout = oneOf(random, {MNK_HALF_SPLIT, MNK_INTERLEAVED_PAIRS}),
-                        .base = oneOf(random, {10000.0, 500000.0, 2.0}),
-                        .has_rope_dim = coin(random, 1, 3),
-                        .rope_dim = 2 * (1 + random.below(headDim / 2)),
-                        .scale = 1,
-                        .is_inverse = coin(random, 1, 6)};
-  if (!rotation.embedding.has_rope_dim) rotation.embedding.rope_dim = 0;
+  rotation.embedding = {
+      .layout = oneOf(random, {MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, MNK_ROTARY_EMBEDDING_LAYOUT_INTERLEAVED_PAIRS}),
+      .base = oneOf(random, {10000.0, 500000.0, 2.0}),
+      .rope_dim = coin(random, 1, 3) ? 2 * (1 + random.below(headDim / 2)) : 0,
+      .scale = 1,
+      .is_inverse = coin(random, 1, 6)};
   const auto number = [&] { return static_cast<int32_t>(random.below(1 << 21)) - (1 << 20); };
   switch (random.below(4)) {
     case 0:
@@ -125,8 +124,7 @@ CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows
 std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random) {
   switch (random.below(5)) {
     case 0:
-      rotation.embedding.has_rope_dim = true;
-      rotation.embedding.rope_dim = coin(random, 1, 2) ? 0 : rotation.embedding.rope_dim - 1;
+      rotation.embedding.rope_dim += rotation.embedding.rope_dim == 0 ? 1 : -1;
       return "the rope dim is odd or zero";
     case 1:
       rotation.embedding.base = oneOf(random, {0.0, -1.0, std::nan(""), HUGE_VAL});

@@ -1,5 +1,6 @@
 // The ops of the C++ core as objects of the binding, with each field as a property.
 #pragma once
+#import "../Generated/Objects.hpp"
 #import "Bridging.hpp"
 
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
@@ -8,12 +9,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 namespace mnk::objc_test {
 
-MNKKVCacheView* objectFor(const KVCacheView& view);
-MNKQuantizedKVCacheView* objectFor(const QuantizedKVCacheView& view);
-MNKKVQuantizeOptions* objectFor(const KVQuantizeOptions& options);
-MNKAttentionOptions* objectFor(const AttentionOptions& options);
 MNKAttentionResults* objectFor(const AttentionResults& results);
-MNKRotaryEmbedding* objectFor(const RotaryEmbedding& rotary);
 MNKAttentionCacheDescriptor* objectFor(const AttentionCacheDescriptor& descriptor);
 
 MNKKVCacheWrite* objectFor(const KVCacheWrite& op);

@@ -1,24 +1,10 @@
 #import "BindingOps.hpp"
 
+#include "CAPI/Generated/Write.hpp"
+
 namespace mnk::objc_test {
 
 namespace {
-
-MNKKVCodec *objectFor(const KVCodec &codec) {
-  MNKKVCodec *object = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(codec.name) bits:codec.bits];
-  object.scaleFactor = codec.scaleFactor;
-  return object;
-}
-
-MNKQuantizedKVPlane *objectFor(const QuantizedKVPlane &plane) {
-  MNKQuantizedKVPlane *object = plane.isDense() ? [[MNKQuantizedKVPlane alloc] initWithElements:objectOver(plane.codes)]
-                                                : [[MNKQuantizedKVPlane alloc] initWithCodec:objectFor(plane.codec)
-                                                                                       codes:objectOver(plane.codes)
-                                                                                      scales:objectOver(plane.scales)];
-  object.means = objectOver(plane.means);
-  object.channelScales = objectOver(plane.channelScales);
-  return object;
-}
 
 template <typename Number>
 MNKIntegers *objectFor(const std::variant<std::vector<Number>, Tensor> &numbers) {
@@ -28,35 +14,14 @@ MNKIntegers *objectFor(const std::variant<std::vector<Number>, Tensor> &numbers)
   return [MNKIntegers integersWithList:list];
 }
 
-MNKHeadsView *objectFor(const HeadsView &view) {
-  MNKHeadsView *object = [[MNKHeadsView alloc] initWithTensor:objectOver(view.tensor)];
-  object.layout = static_cast<MNKKVLayout>(view.layout);
-  if (!view.strides) return object;
-  MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
-  strides.sequences = view.strides->sequences;
-  strides.tokens = view.strides->tokens;
-  strides.heads = view.strides->heads;
-  strides.headDim = view.strides->headDim;
-  strides.offset = view.strides->offset;
-  strides.sequenceStride = view.strides->sequenceStride;
-  strides.tokenStride = view.strides->tokenStride;
-  strides.headStride = view.strides->headStride;
-  object.strides = strides;
-  return object;
-}
-
-NSUInteger sequenceNumber(uint64_t sequence) {
-  return sequence == kOnlySequence ? MNKOnlySequence : sequence;
-}
-
 // The source and destination of tokens, which both storing ops share.
 template <typename Object, typename Op>
 void fill(Object *object, const Op &op) {
-  object.sourceLayout = static_cast<MNKKVLayout>(op.sourceLayout);
+  object.sourceLayout = static_cast<MNKKVLayout>(c::write(op.sourceLayout));
   object.sourceOffset = op.sourceOffset;
   if (op.tokens) object.tokens = @(*op.tokens);
   object.sourceIsRing = op.sourceIsRing;
-  object.sequence = sequenceNumber(op.sequence);
+  object.sequence = sequenceFrom(op.sequence);
   if (!op.rows) return;
   object.rowSequences = objectFor(op.rows->sequences);
   object.rowPositions = objectFor(op.rows->positions);
@@ -64,52 +29,7 @@ void fill(Object *object, const Op &op) {
 
 }  // namespace
 
-MNKKVCacheView *objectFor(const KVCacheView &view) {
-  MNKKVCacheView *object = [[MNKKVCacheView alloc] initWithKeys:objectOver(view.keys) values:objectOver(view.values)];
-  object.layout = static_cast<MNKKVLayout>(view.layout);
-  object.wrap = static_cast<MNKKVWrap>(view.wrap);
-  object.pinned = view.pinned;
-  object.latentDim = view.latentDim;
-  return object;
-}
-
-MNKQuantizedKVCacheView *objectFor(const QuantizedKVCacheView &view) {
-  MNKQuantizedKVCacheView *object =
-      [[MNKQuantizedKVCacheView alloc] initWithKeys:objectFor(view.keys)
-                                             values:view.values ? objectFor(*view.values) : nil];
-  object.layout = static_cast<MNKKVLayout>(view.layout);
-  object.wrap = static_cast<MNKKVWrap>(view.wrap);
-  object.pinned = view.pinned;
-  object.latentDim = view.latentDim;
-  return object;
-}
-
-MNKKVQuantizeOptions *objectFor(const KVQuantizeOptions &options) {
-  MNKKVQuantizeOptions *object = [[MNKKVQuantizeOptions alloc] init];
-  object.candidates = options.candidates;
-  object.keyScale = static_cast<MNKKVScaleRule>(options.keyScale);
-  object.valueScale = static_cast<MNKKVScaleRule>(options.valueScale);
-  object.nonFinite = static_cast<MNKKVNonFinite>(options.nonFinite);
-  return object;
-}
-
-MNKAttentionOptions *objectFor(const AttentionOptions &options) {
-  MNKAttentionOptions *object = [[MNKAttentionOptions alloc] init];
-  for (const test::NumberOption &option : test::numberOptions()) {
-    NSString *key = @(option.name);
-    [object setValue:@(option.get(options)) forKey:key];
-  }
-  object.mask = objectOver(options.mask);
-  object.slopes = objectOver(options.slopes);
-  object.sinks = objectOver(options.sinks);
-  return object;
-}
-
 namespace {
-
-MNKAttentionPartials *objectFor(const AttentionPartials &partials) {
-  return [[MNKAttentionPartials alloc] initWithSums:objectOver(partials.sums) stats:objectOver(partials.stats)];
-}
 
 MNKRotaryPositions *objectFor(const RotaryPositions &positions) {
   if (const auto *first = std::get_if<int64_t>(&positions.source)) {
@@ -139,30 +59,6 @@ MNKAttentionResults *objectFor(const AttentionResults &results) {
   return object;
 }
 
-MNKRotaryEmbedding *objectFor(const RotaryEmbedding &rotary) {
-  MNKRotaryEmbedding *object = [[MNKRotaryEmbedding alloc] init];
-  object.layout = static_cast<MNKRotaryLayout>(rotary.layout);
-  object.sections = @[ @(rotary.sections[0]), @(rotary.sections[1]), @(rotary.sections[2]), @(rotary.sections[3]) ];
-  object.base = rotary.base;
-  object.ropeDim = rotary.ropeDim.value_or(0);
-  object.pairing = static_cast<MNKRotaryPairing>(rotary.pairing);
-  object.otherAxis = static_cast<MNKRotaryOtherAxis>(rotary.otherAxis);
-  object.scale = rotary.scale;
-  NSMutableArray<NSNumber *> *factors = [NSMutableArray array];
-  for (const float factor : rotary.frequencyFactors) [factors addObject:@(factor)];
-  object.frequencyFactors = factors;
-  object.inverse = rotary.isInverse;
-  if (!rotary.yarn) return object;
-  MNKYaRN *yarn = [[MNKYaRN alloc] initWithOriginalContext:rotary.yarn->originalContext];
-  yarn.extensionFactor = rotary.yarn->extensionFactor;
-  yarn.attentionFactor = rotary.yarn->attentionFactor;
-  yarn.betaFast = rotary.yarn->betaFast;
-  yarn.betaSlow = rotary.yarn->betaSlow;
-  yarn.roundsCorners = rotary.yarn->roundsCorners;
-  object.yarn = yarn;
-  return object;
-}
-
 MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descriptor) {
   MNKAttentionCacheDescriptor *object = [MNKAttentionCacheDescriptor descriptorWithKVHeads:descriptor.kvHeads
                                                                                    headDim:descriptor.headDim
@@ -174,15 +70,11 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
   object.pinned = descriptor.pinned;
   object.storageOnly = descriptor.isStorageOnly;
   object.latentDim = descriptor.latentDim;
-  if (const auto &window = descriptor.slidingWindow) {
-    object.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:window->window
-                                                            maxRows:window->maxRows
-                                                           maxDraft:window->maxDraft];
-  }
+  if (const auto &window = descriptor.slidingWindow) object.slidingWindow = objectFor(*window);
   if (!descriptor.quantized) return object;
   const KVQuantizedStorage &coreStorage = *descriptor.quantized;
   MNKQuantizedStorage *storage =
-      [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(coreStorage.codec)
+      [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(c::write(coreStorage.codec))
                                          keyBits:coreStorage.keyBits
                                        valueBits:coreStorage.valueBits];
   storage.scaleFactor = coreStorage.scaleFactor;
@@ -190,7 +82,7 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
   storage.keyMeans = objectOver(coreStorage.keyMeans);
   storage.valueMeans = objectOver(coreStorage.valueMeans);
   storage.keyChannelScales = objectOver(coreStorage.keyChannelScales);
-  storage.planes = static_cast<MNKQuantizedPlanes>(coreStorage.planes);
+  storage.planes = static_cast<MNKKVQuantizedPlanes>(c::write(coreStorage.planes));
   object.quantized = storage;
   return object;
 }
@@ -221,16 +113,16 @@ MNKKVCacheDequantize *objectFor(const KVCacheDequantize &op) {
                                                                         keys:objectOver(op.keys)
                                                                       values:objectOver(op.values)
                                                                     position:op.position];
-  object.sequence = sequenceNumber(op.sequence);
-  object.layout = static_cast<MNKKVLayout>(op.layout);
-  object.domain = static_cast<MNKKVDomain>(op.domain);
+  object.sequence = sequenceFrom(op.sequence);
+  object.layout = static_cast<MNKKVLayout>(c::write(op.layout));
+  object.domain = static_cast<MNKKVDomain>(c::write(op.domain));
   return object;
 }
 
 MNKHadamard *objectFor(const Hadamard &op) {
   MNKHadamard *object = [[MNKHadamard alloc] initWithSource:objectOver(op.from) intoTensor:objectOver(op.into)];
   object.usesSigns = op.signs.has_value();
-  if (op.signs) object.codec = static_cast<MNKKVCodecName>(*op.signs);
+  if (op.signs) object.codec = static_cast<MNKKVCodecName>(c::write(*op.signs));
   object.inverse = op.isInverse;
   return object;
 }
@@ -248,13 +140,7 @@ MNKMultiRoPE *objectFor(const MultiRoPE &op) {
 
 MNKFlashDecode *objectFor(const FlashDecode &op) {
   NSMutableArray<MNKAttendedSequence *> *sequences = [NSMutableArray array];
-  for (const AttendedSequence &one : op.sequences) {
-    [sequences addObject:[[MNKAttendedSequence alloc] initWithSequence:sequenceNumber(one.sequence)
-                                                                length:one.length
-                                                               highest:one.highest
-                                                                  rows:one.rows
-                                                              position:one.position ? @(*one.position) : nil]];
-  }
+  for (const AttendedSequence &one : op.sequences) [sequences addObject:objectFor(one)];
   MNKFlashDecode *object = nil;
   if (const auto *dense = std::get_if<KVCacheView>(&op.over)) {
     object = [[MNKFlashDecode alloc] initWithQueriesView:objectFor(op.queries)

@@ -15,6 +15,17 @@ MNKTensor* objectOver(const Tensor& tensor);
 MNKTensor* _Nullable objectOver(const std::optional<Tensor>& tensor);
 MNKAttentionCache* objectOver(const AttentionCache& cache);
 
+inline NSUInteger sequenceFrom(uint64_t sequence) {
+  return sequence == kOnlySequence ? MNKOnlySequence : static_cast<NSUInteger>(sequence);
+}
+NSString* stringFrom(const std::string& text);
+template <typename Numbers>
+NSArray<NSNumber*>* numbersFrom(const Numbers& numbers) {
+  NSMutableArray<NSNumber*>* all = [NSMutableArray array];
+  for (const auto number : numbers) [all addObject:@(number)];
+  return all;
+}
+
 std::shared_ptr<Device> coreOf(MNKDevice* device);
 Tensor coreOf(MNKTensor* tensor);
 

@@ -26,6 +26,10 @@ MNKAttentionCache *objectOver(const AttentionCache &cache) {
   return object;
 }
 
+NSString *stringFrom(const std::string &text) {
+  return @(text.c_str());
+}
+
 std::shared_ptr<Device> coreOf(MNKDevice *device) {
   mnk_device *handle = [device makeHandleWithError:nil];
   auto core = handle->device;

@@ -67,7 +67,7 @@ static void testOps(mnk_device* device) {
   float numbers[kCount];
   for (int i = 0; i < kCount; ++i) numbers[i] = (float)(i * 7 % 19 - 9) / 8;
   mnk_kv_codec_sizes sizes = {0};
-  const mnk_kv_codec codec = {.name = MNK_TURBO, .bits = 8};
+  const mnk_kv_codec codec = {.name = MNK_KV_CODEC_NAME_TURBO, .bits = 8};
   CHECK(mnk_kv_codec_get_sizes(&codec, kDim, &sizes, NULL));
   mnk_tensor *tokens = make(device, MNK_F32, kTokens, 1, kDim), *back = make(device, MNK_F32, kTokens, 1, kDim);
   mnk_tensor *out = make(device, MNK_F32, kTokens, 1, kDim), *stats = make(device, MNK_F32, kTokens, 1, 2);
@@ -78,26 +78,28 @@ static void testOps(mnk_device* device) {
   CHECK(mnk_tensor_write(tokens, numbers, sizeof numbers, NULL));
 
   // With one head, a cache has the layout of its tokens.
-  const mnk_kv_cache_write write = {
-      .keys = tokens, .source_layout = MNK_TOKEN_MAJOR, .into = {.keys = dense, .wrap = MNK_RING}, .position = kTokens};
+  const mnk_kv_cache_write write = {.keys = tokens,
+                                    .source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR,
+                                    .into = {.keys = dense, .wrap = MNK_KV_WRAP_RING},
+                                    .position = kTokens};
   RUN(device, mnk_encoder_kv_cache_write, &write);
   CHECK(isClose(dense, numbers));
-  const mnk_quantized_kv_view view = {
+  const mnk_quantized_kv_cache_view view = {
       .keys = {.codec = codec, .codes = keyCodes, .scales = keyScales},
       .values = {.codec = codec, .codes = valueCodes, .scales = valueScales},
-      .wrap = MNK_RING,
+      .wrap = MNK_KV_WRAP_RING,
   };
   const mnk_kv_cache_quantize store = {.keys = tokens, .values = tokens, .into = view};
   RUN(device, mnk_encoder_kv_cache_quantize, &store);
   const mnk_kv_cache_dequantize load = {
-      .from = view, .values = back, .layout = MNK_TOKEN_MAJOR, .domain = MNK_ORIGINAL_DOMAIN};
+      .from = view, .values = back, .layout = MNK_KV_LAYOUT_TOKEN_MAJOR, .domain = MNK_KV_DOMAIN_ORIGINAL};
   RUN(device, mnk_encoder_kv_cache_dequantize, &load);
   CHECK(isClose(back, numbers));
-  mnk_hadamard turn = {.from = back, .has_signs = true, .signs = MNK_TURBO};
+  mnk_hadamard turn = {.from = back, .has_signs = true, .signs = MNK_KV_CODEC_NAME_TURBO};
   mnk_multi_rope rope = {
       .queries = {.tensor = back},
       .first_position = 100000,
-      .rotary = {.layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1},
+      .rotary = {.layout = MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, .base = 10000, .scale = 1},
   };
   RUN(device, mnk_encoder_hadamard, &turn);
   RUN(device, mnk_encoder_multi_rope, &rope);
@@ -135,7 +137,7 @@ static void testOps(mnk_device* device) {
   attend.sequence_count = 0;
   CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
   CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "FlashDecode");
-  const mnk_attention_options byMatrices = {.kernel = MNK_KERNEL_MATRIX};
+  const mnk_attention_options byMatrices = {.kernel = MNK_ATTENTION_OPTIONS_KERNEL_MATRIX};
   attend.options = &byMatrices;
   attend.sequence_count = 1;
   if (strcmp(mnk_device_kind(device), "host") == 0) {

@@ -18,7 +18,7 @@ Binding bindingOf(const std::shared_ptr<Device>& device, uint32_t index, uint64_
 }
 
 Result<void> run(const char* function, uint32_t threadgroups, uint32_t count, uint64_t elements) {
-  const auto device = hostDevice({.workers = 2, .checking = host::Checking::guarded});
+  const auto device = hostDevice({.workers = 2, .checking = HostOptions::Checking::guarded});
   const Grid grid{Grid::Unit::threadgroups, {threadgroups, 1, 1}, {count, 1, 1}};
   auto ready = REQUIRE(makeReady(device, {.function = function, .grid = grid, .threadgroupMemory = {{0, 128}}}));
   ready.dispatch.buffers = {bindingOf(device, 0, elements * sizeof(float)), bindingOf(device, 1, sizeof(int32_t))};

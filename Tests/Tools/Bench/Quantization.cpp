@@ -76,7 +76,7 @@ Result<void> benchQuantization() {
              kHeads, kHeadDim);
   for (const uint64_t tokens : {uint64_t{1}, uint64_t{4096}}) {
     for (const Case& of : {Case{{.bits = 4}, 1, tokens}, Case{{.bits = 4}, 5, tokens}, Case{{.bits = 4}, 17, tokens},
-                           Case{{.bits = 8}, 5, tokens}, Case{{.name = KVCodecName::mlx1}, 1, tokens}}) {
+                           Case{{.bits = 8}, 5, tokens}, Case{{.name = KVCodec::Name::mlx1}, 1, tokens}}) {
       if (auto done = bench(of); !done) return done;
     }
   }

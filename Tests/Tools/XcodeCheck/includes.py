@@ -23,7 +23,10 @@ def sources(target):
 def findings(project, files, paths, targets):
     quoted = quoted_folders(project, files, paths, targets)
     everywhere = {folder for _, folders in quoted for folder in folders}
-    public = {target.name: {posixpath.basename(path) for path in target.public} for target in targets}
+    public = {
+        target.name: {posixpath.basename(path) for path in target.public} |
+        {"/".join(path.split("/")[-2:]) for path in target.generated} for target in targets
+    }
     for target, folders in quoted:
         search = Search(files, folders, everywhere, public)
         yield from search.findings(target)

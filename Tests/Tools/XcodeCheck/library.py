@@ -21,6 +21,7 @@ def findings(project, files, paths, targets):
     for target in project.targets:
         yield from links(project, files, paths, target)
     public = {file_name(path) for target in targets for path in target.public}
+    public |= {"/".join(path.split("/")[-2:]) for target in targets for path in target.generated}
     yield from module_map(files, f"{project.folder}/Configuration/MLXNativeKernels.modulemap", public)
     # Embedded text is not code, and a .metal file neither calls C functions nor includes headers of the core.
     library = {path for one in targets if one.is_library for path in one.compiled | one.headers}
@@ -71,7 +72,7 @@ def module_map(files, file, public):
         yield Finding(file, 1, f"{name} {what}.")
     for text, names in listed.items():
         for name in names:
-            if name.startswith("MNK") != (text is objc) or (listed[general] + listed[objc]).count(name) > 1:
+            if file_name(name).startswith("MNK") != (text is objc) or (listed[general] + listed[objc]).count(name) > 1:
                 yield Finding(file, 1, f"{name} belongs once in the part that requires objc, or outside. Move it.")
 
 
@@ -81,7 +82,7 @@ def wrong_includes(text):
     by both paths is read twice."""
     rules = [
         (r"<MLXNativeKernels/\S*\.hpp>", "C++ headers of the core are included in quotes"),
-        (r'"MLXNativeKernels/MNK\S*"', "headers of Objective-C are imported in angle brackets"),
+        (r'"MLXNativeKernels/(?:Generated/)?MNK\S*"', "headers of Objective-C are imported in angle brackets"),
     ]
     return [
         (text.count("\n", 0, found.start()) + 1, found[0], message) for pattern, message in rules

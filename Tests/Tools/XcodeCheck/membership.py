@@ -33,7 +33,7 @@ class Target:
     def __init__(self, project, files, paths, object):
         self.object, self.name = object, object.name
         self.is_framework = object.text("productType") == "com.apple.product-type.framework"
-        self.compiled, self.headers, self.public, self.copied = set(), set(), set(), []
+        self.compiled, self.headers, self.public, self.generated, self.copied = set(), set(), set(), set(), []
         for group in project.named(object, "fileSystemSynchronizedGroups"):
             folder = paths.get(group.id)
             if not folder:
@@ -41,6 +41,7 @@ class Target:
             sets = [one for one in project.named(group, "exceptions") if one.text("target") == object.id]
             excepted = {f"{folder}/{path}" for one in sets for path in one.texts("membershipExceptions")}
             self.public |= {f"{folder}/{path}" for one in sets for path in one.texts("publicHeaders")}
+            self.generated |= set(generated_headers(project, object, group, folder))
             for path in files.below(folder):
                 if path in excepted:
                     continue
@@ -53,6 +54,17 @@ class Target:
         # Whether it is part of the library: the framework or the Host device.
         self.is_library = any(path.startswith("Sources/") for path in self.compiled)
         self.swift = sorted(path for path in self.compiled if path.endswith(".swift"))
+
+
+def generated_headers(project, target, group, folder):
+    """The headers that a phase copies into the folder of public headers, below it as in the sources."""
+    for one in project.named(group, "exceptions"):
+        phase = project.first(one, "buildPhase")
+        if phase and phase.id in target.texts("buildPhases") and phase.text("dstSubfolderSpec") == "16":
+            below = phase.text("dstPath").removeprefix("$(PUBLIC_HEADERS_FOLDER_PATH)")
+            for path in one.texts("membershipExceptions"):
+                if path.rpartition("/")[0].endswith(below) and below:
+                    yield f"{folder}/{path}"
 
 
 def same_names(paths):
@@ -98,9 +110,10 @@ def exceptions(project, files, group, folder):
 def published(project, target):
     """Headers in a folder `include` must be public, and no others."""
     meant = {path for path in target.headers if "/include/" in path}
-    for path in meant - target.public:
-        yield project.finding(target.object, f"{path} is not among the publicHeaders of {target.name}. Add it.")
-    for path in target.public - meant:
+    for path in meant - target.public - target.generated:
+        place = "headers that a phase copies" if "/Generated/" in path else f"publicHeaders of {target.name}"
+        yield project.finding(target.object, f"{path} is not among the {place}. Add it.")
+    for path in (target.public | target.generated) - meant:
         message = f"{path} is a public header of {target.name}, but is not in a folder include. Remove it."
         yield project.finding(target.object, message)
     for file, count in same_names(target.public):

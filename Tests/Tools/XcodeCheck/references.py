@@ -18,7 +18,11 @@ CLASSES = {
     "targetProxy": ("PBXContainerItemProxy",), "containerPortal": ("PBXProject",),
     "remoteGlobalIDString": ("PBXNativeTarget",), "productReference": ("PBXFileReference",),
     "fileSystemSynchronizedGroups": ("PBXFileSystemSynchronizedRootGroup",),
-    "exceptions": ("PBXFileSystemSynchronizedBuildFileExceptionSet",),
+    "exceptions": (
+        "PBXFileSystemSynchronizedBuildFileExceptionSet",
+        "PBXFileSystemSynchronizedGroupBuildPhaseMembershipExceptionSet",
+    ),
+    "buildPhase": ("PBXCopyFilesBuildPhase",),
     "children": ("PBXGroup", "PBXFileReference", "PBXFileSystemSynchronizedRootGroup"),
 }
 # Variables that Xcode defines.

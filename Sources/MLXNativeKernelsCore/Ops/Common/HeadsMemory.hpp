@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 
 namespace mnk {
 

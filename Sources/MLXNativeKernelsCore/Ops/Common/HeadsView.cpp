@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 
 #include "Support/Guard.hpp"
 

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 
 namespace mnk {
 

@@ -11,34 +11,34 @@ namespace {
 
 std::string_view expectedText(const KVCodec& codec) {
   switch (codec.name) {
-    case KVCodecName::turbo:
+    case KVCodec::Name::turbo:
       return "2 to 8 bits, and a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512";
-    case KVCodecName::mlx1:
+    case KVCodec::Name::mlx1:
       return "4 bits and a power of two from 4 to 4096, or 5, 6 or 8 bits and 256 or 512";
-    case KVCodecName::mlx1Unrotated:
+    case KVCodec::Name::mlx1Unrotated:
       return "5, 6 or 8 bits, and a head dim of 256 or 512";
-    case KVCodecName::mlx1Affine4:
+    case KVCodec::Name::mlx1Affine4:
       return "4 bits, and a head dim of 256 or 512";
   }
-  return "a codec of KVCodecName";
+  return "a codec of KVCodec::Name";
 }
 
 // Whether each half of a vector of 512 has a scale.
 bool hasTwoScales(const KVCodec& codec, uint64_t headDim) {
-  return headDim == 512 && (codec.name == KVCodecName::mlx1 || codec.name == KVCodecName::mlx1Unrotated);
+  return headDim == 512 && (codec.name == KVCodec::Name::mlx1 || codec.name == KVCodec::Name::mlx1Unrotated);
 }
 
 }  // namespace
 
-std::string_view name(KVCodecName codec) {
+std::string_view name(KVCodec::Name codec) {
   switch (codec) {
-    case KVCodecName::turbo:
+    case KVCodec::Name::turbo:
       return "turbo";
-    case KVCodecName::mlx1:
+    case KVCodec::Name::mlx1:
       return "mlx1";
-    case KVCodecName::mlx1Unrotated:
+    case KVCodec::Name::mlx1Unrotated:
       return "mlx1Unrotated";
-    case KVCodecName::mlx1Affine4:
+    case KVCodec::Name::mlx1Affine4:
       return "mlx1Affine4";
   }
   return "unknown codec";
@@ -49,22 +49,22 @@ bool KVCodec::canQuantize(uint64_t headDim) const {
   const bool isLong = headDim == 256 || headDim == 512;
   const bool hasBytes = bits == 5 || bits == 6 || bits == 8;
   switch (name) {
-    case KVCodecName::turbo: {
+    case KVCodec::Name::turbo: {
       const bool hasBlocks = headDim == 80 || headDim == 96 || headDim == 112 || headDim == 192;
       return bits >= 2 && bits <= 8 && ((isPowerOfTwo && headDim >= 32 && headDim <= 512) || hasBlocks);
     }
-    case KVCodecName::mlx1:
+    case KVCodec::Name::mlx1:
       return bits == 4 ? isPowerOfTwo && headDim >= 4 && headDim <= 4096 : hasBytes && isLong;
-    case KVCodecName::mlx1Unrotated:
+    case KVCodec::Name::mlx1Unrotated:
       return hasBytes && isLong;
-    case KVCodecName::mlx1Affine4:
+    case KVCodec::Name::mlx1Affine4:
       return bits == 4 && isLong;
   }
   return false;
 }
 
 bool KVCodec::hasByteCodes() const {
-  return name != KVCodecName::turbo && bits != 4;
+  return name != KVCodec::Name::turbo && bits != 4;
 }
 
 bool KVCodec::canScale(uint64_t headDim) const {
@@ -75,7 +75,7 @@ bool KVCodec::canScale(uint64_t headDim) const {
 }
 
 DType KVCodec::scaleType() const {
-  return name == KVCodecName::turbo ? DType::f16 : DType::f32;
+  return name == KVCodec::Name::turbo ? DType::f16 : DType::f32;
 }
 
 std::string KVCodec::text() const {

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "MLXNativeKernels/KVCodec.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"

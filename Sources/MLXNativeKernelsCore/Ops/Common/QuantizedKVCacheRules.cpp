@@ -119,18 +119,18 @@ std::string codeText(const Plane& plane) {
   return fmt::format("{}, {} bytes of codes", plane.codec.text(), shape[shape.rank() - 1]);
 }
 
-std::string_view lengthsOf(KVCodecName codec) {
+std::string_view lengthsOf(KVCodec::Name codec) {
   switch (codec) {
-    case KVCodecName::turbo:
+    case KVCodec::Name::turbo:
       return "2 to 8 bits, and bits * headDim / 8 bytes for a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512";
-    case KVCodecName::mlx1:
+    case KVCodec::Name::mlx1:
       return "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes";
-    case KVCodecName::mlx1Unrotated:
+    case KVCodec::Name::mlx1Unrotated:
       return "5, 6 or 8 bits and 256 or 512 bytes";
-    case KVCodecName::mlx1Affine4:
+    case KVCodec::Name::mlx1Affine4:
       return "4 bits and 128 or 256 bytes";
   }
-  return "a codec of KVCodecName";
+  return "a codec of KVCodec::Name";
 }
 
 std::string scaleFactorText(const Plane& plane) {
@@ -202,7 +202,7 @@ constexpr Rule<QuantizedKVCacheView> kRules[] = {
                scaleText(*firstWithout(op, hasFittingScales)),
                "Give scales the axes of the codes but for the last, and one of 2 where a vector has two."),
 
-    INVALID_IF(hasChannelScales(op.values) || (op.codecName() != KVCodecName::turbo &&
+    INVALID_IF(hasChannelScales(op.values) || (op.codecName() != KVCodec::Name::turbo &&
                                                (hasFactors(op.keys) || (op.values && hasFactors(*op.values)))),
                "the codec has no means or channel scales",
                hasChannelScales(op.values) ? std::string("channel scales of values")

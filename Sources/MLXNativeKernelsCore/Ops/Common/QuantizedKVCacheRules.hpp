@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "MLXNativeKernels/KVCodec.hpp"
 #include "Ops/Common/Overlap.hpp"
 #include "Runtime/RepeatedOp.hpp"
 #include "Support/Rule.hpp"

@@ -77,9 +77,9 @@ std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, cons
   const KVCodec none = {};
   const KVCodec& codec = !first.isDense() ? first.codec : !last.isDense() ? last.codec : none;
   const DType denseType = first.isDense() ? first.codes.dtype() : last.isDense() ? last.codes.dtype() : DType::f32;
-  return {{kKVCodecIsTurbo, codec.name == KVCodecName::turbo},
-          {kKVCodecIsUnrotated, codec.name == KVCodecName::mlx1Unrotated},
-          {kKVCodecIsAffine, codec.name == KVCodecName::mlx1Affine4},
+  return {{kKVCodecIsTurbo, codec.name == KVCodec::Name::turbo},
+          {kKVCodecIsUnrotated, codec.name == KVCodec::Name::mlx1Unrotated},
+          {kKVCodecIsAffine, codec.name == KVCodec::Name::mlx1Affine4},
           {kKVCodecKeyBits, codec.bits},
           {kKVCodecValueBits, last.isDense() ? codec.bits : last.codec.bits},
           {kKVCodecHasQuantizedKeys, !first.isDense()},

@@ -8,8 +8,8 @@
 
 #include "Common/KVCodecTypes.h"
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
-#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
+#include "MLXNativeKernels/KVCodec.hpp"
 
 namespace mnk {
 

@@ -20,10 +20,10 @@ std::vector<FunctionConstant> finishConstants(const AttentionResults& results, c
                                               bool hasSinks) {
   const bool hasValueMeans = quantized && quantized->values->means.has_value();
   const bool hasQuantizedValues = quantized && !quantized->values->isDense();
-  const KVCodecName codec = quantized ? quantized->codecName() : KVCodecName::turbo;
-  return {{kKVCodecIsTurbo, codec == KVCodecName::turbo},
-          {kKVCodecIsUnrotated, codec == KVCodecName::mlx1Unrotated},
-          {kKVCodecIsAffine, codec == KVCodecName::mlx1Affine4},
+  const KVCodec::Name codec = quantized ? quantized->codecName() : KVCodec::Name::turbo;
+  return {{kKVCodecIsTurbo, codec == KVCodec::Name::turbo},
+          {kKVCodecIsUnrotated, codec == KVCodec::Name::mlx1Unrotated},
+          {kKVCodecIsAffine, codec == KVCodec::Name::mlx1Affine4},
           {kKVCodecHasValueMeans, hasValueMeans},
           {kKVCodecHasQuantizedValues, hasQuantizedValues},
           {kKVCodecValueDim, hasQuantizedValues ? static_cast<uint32_t>(quantized->values->headDim()) : 0},

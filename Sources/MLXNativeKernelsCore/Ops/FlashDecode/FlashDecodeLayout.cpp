@@ -98,7 +98,8 @@ PrefillInstance prefillOf(const AttentionShape& shape, uint32_t maxBlocks = UINT
 
 bool wantsPrefill(const AttentionShape& shape, const FlashDecodeTuning& tuning, const MeasuredChoice& measured) {
   const AttentionOptions& options = shape.options;
-  if (options.kernel != FlashDecodeKernel::automatic || options.merge == FlashDecodeMerge::inKernel) return false;
+  if (options.kernel != AttentionOptions::Kernel::automatic || options.merge == AttentionOptions::Merge::inKernel)
+    return false;
   const uint64_t group = shape.isLatent() ? shape.group() : 1;
   const uint32_t least = shape.isLatent() ? tuning.minLatentRows : tuning.minPrefillRows;
   const bool isLong = shape.longestRows * group >= least;
@@ -107,7 +108,8 @@ bool wantsPrefill(const AttentionShape& shape, const FlashDecodeTuning& tuning, 
 
 bool wantsMatrices(const AttentionShape& shape, const FlashDecodeTuning& tuning, const MeasuredChoice& measured) {
   if (!shape.canUseMatrices()) return false;
-  if (shape.options.kernel != FlashDecodeKernel::automatic) return shape.options.kernel == FlashDecodeKernel::matrix;
+  if (shape.options.kernel != AttentionOptions::Kernel::automatic)
+    return shape.options.kernel == AttentionOptions::Kernel::matrix;
   if (shape.queryView.tensor.dtype() == DType::f32) return false;  // halves do not have its precision
   if (measured) return measured->usesMatrices;
   if (shape.keyDim > tuning.matrixHeadDim) return false;
@@ -126,14 +128,15 @@ AttentionKernel kernelOn(const AttentionShape& shape, const DeviceProfile& profi
 }
 
 bool mayMergeInKernel(const AttentionShape& shape, const DeviceProfile& profile, const MeasuredChoice& measured) {
-  if (shape.options.merge != FlashDecodeMerge::automatic) return shape.options.merge == FlashDecodeMerge::inKernel;
+  if (shape.options.merge != AttentionOptions::Merge::automatic)
+    return shape.options.merge == AttentionOptions::Merge::inKernel;
   if (measured) return measured->mergesInKernel;
   return tuningFor(profile).maxInKernelSplits > 1;
 }
 
 // Whether the matrix kernel needs a table for the plane.
 bool looksUpLevels(const QuantizedKVPlane& plane) {
-  return plane.codec.name != KVCodecName::turbo || !kTurboHasCurve(plane.codec.bits);
+  return plane.codec.name != KVCodec::Name::turbo || !kTurboHasCurve(plane.codec.bits);
 }
 
 }  // namespace
@@ -187,8 +190,8 @@ FlashDecodeWorkload workloadOf(const AttentionShape& shape, const DeviceProfile&
 
 Result<FlashDecodeLayout> layoutFor(const AttentionShape& shape, const DeviceProfile& profile, MeasuredChoice choice) {
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
-  if (!hasMatrices && shape.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
-  if (!profile.ordersThreadgroups && shape.options.merge == FlashDecodeMerge::inKernel) return noOrder();
+  if (!hasMatrices && shape.options.kernel == AttentionOptions::Kernel::matrix) return noMatrices();
+  if (!profile.ordersThreadgroups && shape.options.merge == AttentionOptions::Merge::inKernel) return noOrder();
   if (!choice) choice = measuredFor(shape, profile);
   // A measured choice applies only to the kernel that it was measured with.
   if (choice && kernelOn(shape, profile, choice) != kernelOf(*choice)) choice.reset();
@@ -256,8 +259,8 @@ FlashDecodeLayout FlashDecodeLayout::of(const AttentionShape& shape, const Devic
     if (layout.usesVectors() && layout.isLong()) tuning.threadgroupsPerCore *= tuning.longVectorFactor;
     layout.splits = automaticSplits(tuning, profile, layout.threadgroups(), longest);
   }
-  const bool areFew =
-      shape.options.merge == FlashDecodeMerge::inKernel || measured || layout.splits <= layout.tuning.maxInKernelSplits;
+  const bool areFew = shape.options.merge == AttentionOptions::Merge::inKernel || measured ||
+                      layout.splits <= layout.tuning.maxInKernelSplits;
   layout.mergesInKernel = !layout.usesPrefill() && profile.ordersThreadgroups &&
                           mayMergeInKernel(shape, profile, measured) && layout.splits > 1 && areFew;
   if (!layout.usesPrefill()) {

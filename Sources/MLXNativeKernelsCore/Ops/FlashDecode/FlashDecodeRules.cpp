@@ -384,15 +384,15 @@ constexpr Rule<Op> kOperandRules[] = {
                fmt::format("{}", op.options.splits), fmt::format("at most {}", FlashDecode::kMaxSplits),
                "Pass fewer splits, or leave their number to the device."),
 
-    INVALID_IF(op.options.kernel > FlashDecodeKernel::matrix, "the choice of a kernel is not known",
+    INVALID_IF(op.options.kernel > AttentionOptions::Kernel::matrix, "the choice of a kernel is not known",
                fmt::format("kernel {}", static_cast<uint32_t>(op.options.kernel)), "automatic, vector or matrix",
-               "Pass one that FlashDecodeKernel names."),
+               "Pass one that AttentionOptions::Kernel names."),
 
-    INVALID_IF(op.options.merge > FlashDecodeMerge::inKernel, "the choice of a merge is not known",
+    INVALID_IF(op.options.merge > AttentionOptions::Merge::inKernel, "the choice of a merge is not known",
                fmt::format("merge {}", static_cast<uint32_t>(op.options.merge)), "automatic, separate or inKernel",
-               "Pass one that FlashDecodeMerge names."),
+               "Pass one that AttentionOptions::Merge names."),
 
-    INVALID_IF(op.options.kernel == FlashDecodeKernel::matrix && !op.canUseMatrices(),
+    INVALID_IF(op.options.kernel == AttentionOptions::Kernel::matrix && !op.canUseMatrices(),
                "the matrix kernel cannot attend to this", matrixText(op),
                "codes with head dims of 64 to 256, or f16 without a mask and with head dims of 64, 128 or 256",
                "Use automatic."),

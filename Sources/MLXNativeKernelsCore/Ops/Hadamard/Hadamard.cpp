@@ -13,7 +13,7 @@ namespace {
 
 uint32_t signsOf(const Hadamard& op) {
   if (!op.signs) return kHadamardNoSigns;
-  return *op.signs == KVCodecName::turbo ? kHadamardTurboSigns : kHadamardMlx1Signs;
+  return *op.signs == KVCodec::Name::turbo ? kHadamardTurboSigns : kHadamardMlx1Signs;
 }
 
 Dispatch makeDispatch(const Hadamard& op) {

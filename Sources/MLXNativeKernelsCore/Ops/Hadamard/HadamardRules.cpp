@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -17,7 +17,7 @@ uint64_t vectorsOf(const Hadamard& op) {
 bool hasLength(const Hadamard& op) {
   const uint64_t length = lengthOf(op);
   if (std::has_single_bit(length)) return length >= 4 && length <= Hadamard::kMaxLength;
-  return op.signs != KVCodecName::mlx1 && KVCodec{.name = KVCodecName::turbo}.canQuantize(length);
+  return op.signs != KVCodec::Name::mlx1 && KVCodec{.name = KVCodec::Name::turbo}.canQuantize(length);
 }
 
 constexpr Rule<Hadamard> kHadamardRules[] = {
@@ -29,15 +29,15 @@ constexpr Rule<Hadamard> kHadamardRules[] = {
                name(isFloat(op.from.dtype()) ? op.into->dtype() : op.from.dtype()), "f32, f16 or bf16",
                "Convert the tensor."),
 
-    INVALID_IF(op.signs > KVCodecName::mlx1, "the codec has no signs", name(*op.signs), "turbo or mlx1",
+    INVALID_IF(op.signs > KVCodec::Name::mlx1, "the codec has no signs", name(*op.signs), "turbo or mlx1",
                "Leave the signs out: mlx1Affine4 rotates without signs, and mlx1Unrotated does not rotate."),
 
     INVALID_IF(!hasLength(op), "the transform does not support this vector length", op.from.shape().text(),
                fmt::format("a last axis that is a power of two from 4 to {}{}", Hadamard::kMaxLength,
-                           op.signs == KVCodecName::mlx1 ? "" : ", or 80, 96, 112 or 192"),
+                           op.signs == KVCodec::Name::mlx1 ? "" : ", or 80, 96, 112 or 192"),
                "Reshape the tensor, or pad its vectors."),
 
-    INVALID_IF(op.signs == KVCodecName::turbo && !KVCodec{.name = KVCodecName::turbo}.canQuantize(lengthOf(op)),
+    INVALID_IF(op.signs == KVCodec::Name::turbo && !KVCodec{.name = KVCodec::Name::turbo}.canQuantize(lengthOf(op)),
                "the codec has no signs for this length", fmt::format("turbo, vectors of {}", lengthOf(op)),
                "32, 64, 80, 96, 112, 128, 192, 256 or 512 with the signs of turbo",
                "Turn vectors of a head dim that the codec has, or leave the signs out."),

@@ -83,7 +83,7 @@ Dispatch makeQuantizeDispatch(const KVCacheQuantize& op) {
   dispatch.kernel.constants = {
       {kKVCacheQuantizeHasCounts, op.counts.has_value()},
       {kKVCacheQuantizeHasProbe, op.probe.has_value()},
-      {kKVCacheQuantizeHasSearch, op.into.codecName() == KVCodecName::turbo && op.options.candidates > 1},
+      {kKVCacheQuantizeHasSearch, op.into.codecName() == KVCodec::Name::turbo && op.options.candidates > 1},
       {kKVCacheQuantizeAppliesRoPE, false},
       {kRotaryAppendQueryType, uint32_t{kFloat32}},
       {kMultiRoPEHasPositions, false},

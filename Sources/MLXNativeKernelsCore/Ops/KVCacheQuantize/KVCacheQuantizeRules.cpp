@@ -76,7 +76,7 @@ constexpr Rule<KVCacheQuantize> kQuantizeRules[] = {
     INVALID_IF(op.counts && !isCounts(*op.counts), "the counts do not fit", op.counts->text(), "u32 [2]",
                "Pass a tensor of two u32."),
 
-    INVALID_IF(op.probe && (op.into.keys.isDense() || op.into.keys.codec.name != KVCodecName::mlx1 ||
+    INVALID_IF(op.probe && (op.into.keys.isDense() || op.into.keys.codec.name != KVCodec::Name::mlx1 ||
                             tokenCount(addressesOf(op)) > 1),
                "the probe is for one token of mlx1",
                fmt::format("{} tokens of {}", tokenCount(addressesOf(op)),

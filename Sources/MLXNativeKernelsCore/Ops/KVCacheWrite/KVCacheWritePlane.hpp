@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 
 namespace mnk {

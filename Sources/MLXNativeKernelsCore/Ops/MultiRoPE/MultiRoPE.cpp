@@ -70,13 +70,14 @@ Work workOf(const MultiRoPE& op, std::span<const RotaryOperand> operands) {
 }
 
 bool isInterleaved(const MultiRoPE& op) {
-  return op.rotary.layout == RotaryLayout::interleavedPairs || op.rotary.pairing == RotaryPairing::neighbors;
+  return op.rotary.layout == RotaryEmbedding::Layout::interleavedPairs ||
+         op.rotary.pairing == RotaryEmbedding::Pairing::neighbors;
 }
 
 // The elements that a dispatch touches in each vector.
 std::vector<ElementRun> runsOf(const MultiRoPE& op, const Work& work) {
   if (!work.isInPlace) return {{0, work.headDim}};
-  const bool isSplitHead = !isInterleaved(op) && op.rotary.pairing == RotaryPairing::halfOfHeadDim;
+  const bool isSplitHead = !isInterleaved(op) && op.rotary.pairing == RotaryEmbedding::Pairing::halfOfHeadDim;
   if (!isSplitHead || work.ropeDim == work.headDim) return {{0, work.ropeDim}};
   return {{0, work.ropeDim / 2}, {work.headDim / 2, work.ropeDim / 2}};
 }
@@ -172,7 +173,7 @@ MultiRoPEOperand rotaryOperand(const Strides& from, const Strides& into, uint64_
 MultiRoPEParams rotaryParams(const MultiRoPE& op, uint64_t pairsPerUnit, uint64_t headsPerGroup) {
   const Strides queries = op.queries.resolved();
   const uint64_t headDim = queries.headDim, ropeDim = ropeDimOf(op.rotary, headDim);
-  const bool isSplitHead = op.rotary.pairing == RotaryPairing::halfOfHeadDim;
+  const bool isSplitHead = op.rotary.pairing == RotaryEmbedding::Pairing::halfOfHeadDim;
   const Tensor* positions = positionTensor(op);
   const Tensor* offsets = offsetTensor(op);
   const bool hasSignedPositions = !positions || positions->dtype() == DType::i32;

@@ -16,8 +16,7 @@ void describeRotary(const RotaryEmbedding& rotary, OpForm& form) {
   form.add(rotary.layout);
   for (const uint32_t section : rotary.sections) form.add(section);
   form.add(rotary.base);
-  form.add(rotary.ropeDim.has_value());
-  form.add(rotary.ropeDim.value_or(0));
+  form.add(rotary.ropeDim);
   form.add(rotary.pairing);
   form.add(rotary.otherAxis);
   form.add(rotary.scale);

@@ -14,7 +14,7 @@ struct Ramp {
   double low = 0;
   double high = 0;
 
-  Ramp(const YaRN& yarn, double base, double dims) {
+  Ramp(const RotaryEmbedding::YaRN& yarn, double base, double dims) {
     const double context = static_cast<double>(yarn.originalContext);
     const auto pairWithTurns = [&](double turns) {
       return dims * std::log(context / (turns * 2 * std::numbers::pi)) / (2 * std::log(base));
@@ -45,16 +45,17 @@ std::vector<double> ladder(uint64_t pairs, double base, double dims, uint64_t fi
 
 }  // namespace
 
-bool hasSections(RotaryLayout layout) {
-  return layout == RotaryLayout::mrope || layout == RotaryLayout::imrope || layout == RotaryLayout::vision;
+bool hasSections(RotaryEmbedding::Layout layout) {
+  return layout == RotaryEmbedding::Layout::mrope || layout == RotaryEmbedding::Layout::imrope ||
+         layout == RotaryEmbedding::Layout::vision;
 }
 
 uint64_t ropeDimOf(const RotaryEmbedding& rotary, uint64_t headDim) {
-  return rotary.ropeDim.value_or(headDim);
+  return rotary.ropeDim == 0 ? headDim : rotary.ropeDim;
 }
 
 uint64_t pairsOfRound(const RotaryEmbedding& rotary) {
-  const size_t sections = rotary.layout == RotaryLayout::vision ? 2 : rotary.sections.size();
+  const size_t sections = rotary.layout == RotaryEmbedding::Layout::vision ? 2 : rotary.sections.size();
   uint64_t sum = 0;
   for (size_t i = 0; i < sections; ++i) sum += rotary.sections[i];
   return sum;
@@ -64,10 +65,10 @@ uint32_t axisOf(const RotaryEmbedding& rotary, uint64_t pair) {
   if (!hasSections(rotary.layout)) return 0;
   const auto& sections = rotary.sections;
   const uint64_t place = pair % pairsOfRound(rotary);
-  if (rotary.layout == RotaryLayout::imrope) {
+  if (rotary.layout == RotaryEmbedding::Layout::imrope) {
     const auto axis = static_cast<uint32_t>(place % 3);
     if (place < 3 * uint64_t{sections[axis]}) return axis;
-    return rotary.otherAxis == RotaryOtherAxis::axis0 ? 0 : 3;
+    return rotary.otherAxis == RotaryEmbedding::OtherAxis::axis0 ? 0 : 3;
   }
   uint64_t end = 0;
   for (uint32_t axis = 0; axis < 3; ++axis) {
@@ -79,7 +80,7 @@ uint32_t axisOf(const RotaryEmbedding& rotary, uint64_t pair) {
 
 std::vector<double> frequenciesOf(const RotaryEmbedding& rotary, uint64_t headDim) {
   const uint64_t ropeDim = ropeDimOf(rotary, headDim);
-  const bool isVision = rotary.layout == RotaryLayout::vision;
+  const bool isVision = rotary.layout == RotaryEmbedding::Layout::vision;
   const auto dims = static_cast<double>(isVision ? headDim / 2 : ropeDim);
   auto frequencies = ladder(ropeDim / 2, rotary.base, dims, isVision ? rotary.sections[0] : UINT64_MAX);
   for (size_t pair = 0; pair < rotary.frequencyFactors.size() && pair < frequencies.size(); ++pair) {
@@ -100,7 +101,7 @@ std::vector<double> frequenciesOf(const RotaryEmbedding& rotary, uint64_t headDi
 
 double magnitudeOf(const RotaryEmbedding& rotary) {
   if (!rotary.yarn) return 1;
-  const YaRN& yarn = *rotary.yarn;
+  const RotaryEmbedding::YaRN& yarn = *rotary.yarn;
   // -log(scale) instead of log(1 / scale), which can overflow.
   const double growth = yarn.extensionFactor == 0 ? 1 : 1 - 0.1 * std::log(rotary.scale);
   return yarn.attentionFactor * growth;

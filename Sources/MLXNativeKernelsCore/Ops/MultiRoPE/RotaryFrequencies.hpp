@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "MLXNativeKernels/RotaryEmbedding.hpp"
+#include "MLXNativeKernels/Generated/Rotary.hpp"
 
 namespace mnk {
 
-bool hasSections(RotaryLayout layout);
+bool hasSections(RotaryEmbedding::Layout layout);
 uint64_t ropeDimOf(const RotaryEmbedding& rotary, uint64_t headDim);
 
 // The number of pairs after which the sections repeat.

@@ -14,8 +14,9 @@ namespace {
 // In radians. A double cannot hold the fraction of a turn of a larger frequency precisely enough for large positions.
 constexpr double kMaxFrequency = 65536;
 
-bool isKnown(RotaryLayout layout) {
-  return layout == RotaryLayout::interleavedPairs || layout == RotaryLayout::halfSplit || hasSections(layout);
+bool isKnown(RotaryEmbedding::Layout layout) {
+  return layout == RotaryEmbedding::Layout::interleavedPairs || layout == RotaryEmbedding::Layout::halfSplit ||
+         hasSections(layout);
 }
 
 uint64_t ropeDim(const RotaryCheck& op) {
@@ -23,7 +24,7 @@ uint64_t ropeDim(const RotaryCheck& op) {
 }
 
 bool isVision(const RotaryCheck& op) {
-  return op.rotary.layout == RotaryLayout::vision;
+  return op.rotary.layout == RotaryEmbedding::Layout::vision;
 }
 
 bool isPositive(double value) {
@@ -47,12 +48,12 @@ bool blends(const RotaryCheck& op) {
 
 // Context and betas are ignored if the extension factor is 0.
 bool isSoundYaRN(const RotaryCheck& op) {
-  const YaRN& yarn = *op.rotary.yarn;
+  const RotaryEmbedding::YaRN& yarn = *op.rotary.yarn;
   return yarn.extensionFactor >= 0 && yarn.extensionFactor <= 1 && isPositive(yarn.attentionFactor) &&
          (!blends(op) || (yarn.originalContext > 0 && isPositive(yarn.betaFast) && isPositive(yarn.betaSlow)));
 }
 
-std::string yarnText(const YaRN& yarn) {
+std::string yarnText(const RotaryEmbedding::YaRN& yarn) {
   return fmt::format("context {}, extension {}, attention {}, betas {} and {}", yarn.originalContext,
                      yarn.extensionFactor, yarn.attentionFactor, yarn.betaFast, yarn.betaSlow);
 }
@@ -78,15 +79,17 @@ uint32_t highestAxis(const RotaryCheck& op) {
 constexpr Rule<RotaryCheck> kRotaryRules[] = {
     INVALID_IF(!isKnown(op.rotary.layout), "the layout is not known",
                fmt::format("mode {}", static_cast<uint32_t>(op.rotary.layout)),
-               "0, 2, 8 (mrope), 24 (vision) or 40 (imrope)", "Pass one of the layouts that RotaryLayout names."),
+               "0, 2, 8 (mrope), 24 (vision) or 40 (imrope)",
+               "Pass one of the layouts that RotaryEmbedding::Layout names."),
 
-    INVALID_IF(op.rotary.pairing > RotaryPairing::neighbors, "the pairing is not known",
+    INVALID_IF(op.rotary.pairing > RotaryEmbedding::Pairing::neighbors, "the pairing is not known",
                fmt::format("pairing {}", static_cast<uint32_t>(op.rotary.pairing)),
-               "halfOfRopeDim, halfOfHeadDim or neighbors", "Pass one of the pairings that RotaryPairing names."),
+               "halfOfRopeDim, halfOfHeadDim or neighbors",
+               "Pass one of the pairings that RotaryEmbedding::Pairing names."),
 
-    INVALID_IF(op.rotary.otherAxis > RotaryOtherAxis::axis3, "the axis of spare pairs is not known",
+    INVALID_IF(op.rotary.otherAxis > RotaryEmbedding::OtherAxis::axis3, "the axis of spare pairs is not known",
                fmt::format("otherAxis {}", static_cast<uint32_t>(op.rotary.otherAxis)), "axis0 or axis3",
-               "Pass one of the axes that RotaryOtherAxis names."),
+               "Pass one of the axes that RotaryEmbedding::OtherAxis names."),
 
     INVALID_IF(ropeDim(op) == 0 || ropeDim(op) % 2 != 0, "the rope dim is odd or zero", fmt::format("{}", ropeDim(op)),
                "an even number of at least 2",

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "MLXNativeKernels/RotaryEmbedding.hpp"
+#include "MLXNativeKernels/Generated/Rotary.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {

@@ -6,7 +6,6 @@
 // commit is refused, with a retryable error, if another thread has since changed tokens that it reads or the position
 // at which it appends.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,21 +15,17 @@
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheStorage.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
-#include "MLXNativeKernels/KVCacheView.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 
 namespace mnk {
 
-// What of a cache is quantized. The rest is dense, with the descriptor's dtype.
-enum class KVQuantizedPlanes : uint32_t { both, keys, values };
-
 // How a cache quantizes what is appended. Means and channel scales are copied when the cache is made, so that their
 // sources may be changed afterwards; the copies may not, while the cache holds anything.
 struct KVQuantizedStorage {
-  KVCodecName codec = KVCodecName::turbo;
+  KVCodec::Name codec = KVCodec::Name::turbo;
   uint32_t keyBits = 4;
   uint32_t valueBits = 4;
   float scaleFactor = 1;
@@ -45,20 +40,6 @@ struct KVQuantizedStorage {
   bool hasQuantizedValues() const { return planes != KVQuantizedPlanes::keys; }
   KVCodec keyCodec() const { return {codec, keyBits, scaleFactor}; }
   KVCodec valueCodec() const { return {codec, valueBits, scaleFactor}; }
-};
-
-// What a sliding-window cache must serve exactly: steps that append up to maxRows tokens, whose rows each see `window`
-// positions, also after a rollback of up to maxDraft of the newest tokens. Such a step sees window + maxRows - 1
-// positions, and a rollback of n tokens has lost n positions.
-struct SlidingWindow {
-  static constexpr uint32_t kDefaultMaxRows = 64;  // a prompt takes few chunks, for 63 more slots
-
-  uint32_t window = 0;                 // positions that a row sees, including its own
-  uint32_t maxRows = kDefaultMaxRows;  // 0: the default
-  uint32_t maxDraft = 0;
-
-  uint64_t slots() const { return uint64_t{window} + std::max(maxRows == 0 ? kDefaultMaxRows : maxRows, maxDraft) - 1; }
-  bool operator==(const SlidingWindow&) const = default;
 };
 
 struct AttentionCacheDescriptor {

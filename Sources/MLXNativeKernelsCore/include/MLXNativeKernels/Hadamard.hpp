@@ -21,8 +21,8 @@ struct Hadamard {
   static constexpr uint64_t kMaxLength = 4096;
 
   Tensor from;  // f32, f16 or bf16; its last axis is a power of two from 4 to 4096, or 80, 96, 112 or 192
-  std::optional<Tensor> into = {};        // a float tensor of the same shape; without it, results replace `from`
-  std::optional<KVCodecName> signs = {};  // of turbo or mlx1; other codecs have none
+  std::optional<Tensor> into = {};          // a float tensor of the same shape; without it, results replace `from`
+  std::optional<KVCodec::Name> signs = {};  // of turbo or mlx1; other codecs have none
   bool isInverse = false;
 };
 

@@ -7,13 +7,10 @@
 #include <string_view>
 
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "MLXNativeKernels/KVCodec.hpp"
 #include "MLXNativeKernels/Result.hpp"
 
 namespace mnk {
-
-// original: rotated back, with channel scales and means undone. rotated: scale * codebook value, as attention reads it.
-enum class KVDomain : uint32_t { original, rotated };
 
 struct KVCacheDequantize {
   static constexpr std::string_view name = "KVCacheDequantize";

@@ -15,28 +15,10 @@
 
 #include "MLXNativeKernels/Dispatch.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
-#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "MLXNativeKernels/KVCodec.hpp"
 #include "MLXNativeKernels/Result.hpp"
 
 namespace mnk {
-
-enum class KVScaleRule : uint32_t { unbiased, leastSquares };
-enum class KVNonFinite : uint32_t { propagate, zero };
-
-// How vectors are quantized where the format allows a choice. Readers do not need it.
-struct KVQuantizeOptions {
-  uint32_t candidates = 5;  // turbo: 1, 5 or 17
-  KVScaleRule keyScale = KVScaleRule::unbiased;
-  KVScaleRule valueScale = KVScaleRule::leastSquares;
-  KVNonFinite nonFinite = KVNonFinite::propagate;
-
-  bool hasSearch() const { return candidates == 1 || candidates == 5 || candidates == 17; }
-  bool areKnown() const {
-    return keyScale <= KVScaleRule::leastSquares && valueScale <= KVScaleRule::leastSquares &&
-           nonFinite <= KVNonFinite::zero;
-  }
-  bool operator==(const KVQuantizeOptions&) const = default;
-};
 
 struct KVCacheQuantize {
   static constexpr std::string_view name = "KVCacheQuantize";

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
-#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "MLXNativeKernels/Result.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
 

@@ -32,34 +32,15 @@
 //          - 7.5).
 #pragma once
 #include <cstdint>
-#include <string>
+#include <optional>
 #include <string_view>
 
-#include "MLXNativeKernels/DType.hpp"
+#include "MLXNativeKernels/Generated/QuantizedViews.hpp"
 #include "MLXNativeKernels/Result.hpp"
 
 namespace mnk {
 
-enum class KVCodecName : uint32_t { turbo, mlx1, mlx1Unrotated, mlx1Affine4 };
-std::string_view name(KVCodecName codec);
-
-struct KVCodec {
-  KVCodecName name = KVCodecName::turbo;
-  uint32_t bits = 4;
-  // mlx1 and mlx1Unrotated at head dim 512: what elements are multiplied by before they are quantized.
-  float scaleFactor = 1;
-
-  // Whether the codec supports these bits and this head dim.
-  bool canQuantize(uint64_t headDim) const;
-  // Whether the scale factor can be used: 1 always, others from 1e-6 to 1e6 with mlx1 and mlx1Unrotated at 512.
-  bool canScale(uint64_t headDim) const;
-  // Whether each code takes a byte; others are packed.
-  bool hasByteCodes() const;
-  DType scaleType() const;
-  std::string text() const;  // "turbo of 4 bits"
-
-  bool operator==(const KVCodec&) const = default;
-};
+std::string_view name(KVCodec::Name codec);
 
 // The sizes of one vector.
 struct KVCodecSizes {
@@ -72,5 +53,18 @@ struct KVCodecSizes {
 Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim);
 // The head dim whose codes take this many bytes; 0 if there is none.
 uint64_t headDimOf(const KVCodec& codec, uint64_t codeBytes);
+
+// The extents of a quantized cache.
+struct QuantizedCacheExtents {
+  KVCodec keys = {};
+  uint64_t headDim = 0;
+  std::optional<KVCodec> values = {};
+  uint64_t valueHeadDim = 0;
+  uint64_t heads = 0;
+  uint64_t capacity = 0;
+  uint64_t sequences = 1;
+};
+// Codes and scales of all its keys and values together.
+Result<uint64_t> quantizedCacheBytes(const QuantizedCacheExtents& extents);
 
 }  // namespace mnk

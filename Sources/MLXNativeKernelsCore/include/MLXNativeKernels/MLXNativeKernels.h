@@ -4,8 +4,13 @@
 #include "MLXNativeKernels/mnk_metal.h"
 
 #ifdef __OBJC__
+#import <MLXNativeKernels/Generated/MNKAttentionOptions.h>
+#import <MLXNativeKernels/Generated/MNKCacheStorage.h>
+#import <MLXNativeKernels/Generated/MNKCacheViews.h>
+#import <MLXNativeKernels/Generated/MNKHostOptions.h>
+#import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
+#import <MLXNativeKernels/Generated/MNKRotary.h>
 #import <MLXNativeKernels/MNKAttentionCache.h>
-#import <MLXNativeKernels/MNKAttentionOptions.h>
 #import <MLXNativeKernels/MNKCacheStep.h>
 #import <MLXNativeKernels/MNKCommandEncoder.h>
 #import <MLXNativeKernels/MNKCompletion.h>
@@ -16,12 +21,10 @@
 #import <MLXNativeKernels/MNKFlashDecode.h>
 #import <MLXNativeKernels/MNKHadamard.h>
 #import <MLXNativeKernels/MNKHandles.h>
-#import <MLXNativeKernels/MNKHostOptions.h>
 #import <MLXNativeKernels/MNKIntegers.h>
 #import <MLXNativeKernels/MNKKVCacheDequantize.h>
 #import <MLXNativeKernels/MNKKVCacheQuantize.h>
 #import <MLXNativeKernels/MNKKVCacheStore.h>
-#import <MLXNativeKernels/MNKKVCacheView.h>
 #import <MLXNativeKernels/MNKKVCacheWrite.h>
 #import <MLXNativeKernels/MNKKVCodec.h>
 #import <MLXNativeKernels/MNKKernelLibrary.h>
@@ -31,7 +34,6 @@
 #import <MLXNativeKernels/MNKPreparation.h>
 #import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
 #import <MLXNativeKernels/MNKRecordedStep.h>
-#import <MLXNativeKernels/MNKRotaryEmbedding.h>
 #import <MLXNativeKernels/MNKTensor.h>
 #ifdef __APPLE__
 #import <MLXNativeKernels/MNKMetal.h>

@@ -1,4 +1,5 @@
-#import <MLXNativeKernels/MNKKVCacheView.h>
+#import <MLXNativeKernels/Generated/MNKCacheStorage.h>
+#import <MLXNativeKernels/Generated/MNKCacheViews.h>
 #import <MLXNativeKernels/MNKKVCodec.h>
 #import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
 #import <MLXNativeKernels/MNKTensor.h>
@@ -7,13 +8,6 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
 FOUNDATION_EXPORT const NSUInteger MNKOnlySequence;
-
-/// What of a cache is quantized. The rest is dense, with the descriptor's element type.
-typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
-  MNKQuantizedPlanesBoth = 0,
-  MNKQuantizedPlanesKeys,
-  MNKQuantizedPlanesValues,
-};
 
 /// How a cache quantizes what is appended. Means and channel scales are for turbo only, and are copied when the cache
 /// is made.
@@ -39,7 +33,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
 /// `float32`, `[kvHeads, headDim]`, none of them 0.
 @property(nonatomic, nullable) MNKTensor *keyChannelScales;
 /// Both by default. Bits of a dense plane are ignored.
-@property(nonatomic) MNKQuantizedPlanes planes;
+@property(nonatomic) MNKKVQuantizedPlanes planes;
 
 @end
 
@@ -50,26 +44,6 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
   /// The newest tokens take the slots of the oldest, except for those that are pinned.
   MNKWhenFullOverwriteOldest,
 };
-
-/// What a sliding-window cache serves exactly: steps that append up to `maxRows` tokens and attend with their rows,
-/// which each see `window` positions, also after a rollback of up to `maxDraft` of the newest tokens.
-@interface MNKSlidingWindow : MNKDescriptor
-
-- (instancetype)init NS_UNAVAILABLE;
-+ (instancetype)new NS_UNAVAILABLE;
-
-- (instancetype)initWithWindow:(NSUInteger)window;
-- (instancetype)initWithWindow:(NSUInteger)window
-                       maxRows:(NSUInteger)maxRows
-                      maxDraft:(NSUInteger)maxDraft NS_DESIGNATED_INITIALIZER;
-
-/// Positions that a row sees, including its own.
-@property(nonatomic) NSUInteger window;
-/// 64 by default, which divides a prompt into few chunks; 0 is the default.
-@property(nonatomic) NSUInteger maxRows;
-@property(nonatomic) NSUInteger maxDraft;
-
-@end
 
 /// The extents of a cache, and how it stores.
 @interface MNKAttentionCacheDescriptor : MNKDescriptor

@@ -1,4 +1,4 @@
-#import <MLXNativeKernels/MNKAttentionOptions.h>
+#import <MLXNativeKernels/MNKFlashDecode.h>
 
 @class MNKCachePrefix, MNKHeadsView, MNKRotaryStep;
 

@@ -1,5 +1,5 @@
-#import <MLXNativeKernels/MNKAttentionOptions.h>
 #import <MLXNativeKernels/MNKCompletion.h>
+#import <MLXNativeKernels/MNKFlashDecode.h>
 #import <MLXNativeKernels/MNKKVCacheDequantize.h>
 #import <MLXNativeKernels/MNKMultiRoPE.h>
 #import <MLXNativeKernels/MNKOperation.h>

@@ -1,43 +1,21 @@
-#import <MLXNativeKernels/MNKAttentionOptions.h>
+#import <MLXNativeKernels/Generated/MNKAttentionOptions.h>
+#import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
 #import <MLXNativeKernels/MNKOperation.h>
-#import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
-
-@class MNKHeadsView;
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// A sequence of a cache, and how many positions it has, less than 2^31 and including those of the queries. A length of
-/// 0 gives zeros.
-@interface MNKAttendedSequence : MNKDescriptor
+/// The outputs of attention: results or partials, and optional extras. For queries of any layout, axes before the last
+/// are `[sequences, rows, heads]`, `[rows, heads]` for one sequence, or `[heads]` for one row.
+@interface MNKAttentionResults : MNKDescriptor
 
-- (instancetype)init NS_UNAVAILABLE;
-+ (instancetype)new NS_UNAVAILABLE;
++ (instancetype)resultsIntoTensor:(MNKTensor *)output;
++ (instancetype)resultsIntoPartials:(MNKAttentionPartials *)partials;
 
-- (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length;
-- (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length highest:(NSUInteger)highest;
-- (instancetype)initWithSequence:(NSUInteger)sequence
-                          length:(NSUInteger)length
-                         highest:(NSUInteger)highest
-                            rows:(NSUInteger)rows;
-- (instancetype)initWithSequence:(NSUInteger)sequence
-                          length:(NSUInteger)length
-                         highest:(NSUInteger)highest
-                            rows:(NSUInteger)rows
-                        position:(nullable NSNumber *)position NS_DESIGNATED_INITIALIZER;
-
-/// A number, or `MNKOnlySequence` for a cache of one.
-@property(nonatomic, readonly) NSUInteger sequence;
-@property(nonatomic, readonly) NSUInteger length;
-/// The largest length that the sequence has had since it was empty, if tokens were rolled back since; 0 means `length`.
-/// A ring has lost what those tokens overwrote.
-@property(nonatomic, readonly) NSUInteger highest;
-/// How many rows of the queries are of the sequence; 0 means the same number for each sequence, by the queries' shape.
-/// With row counts, for all sequences or for none, queries and results are one list of all rows, and there is no mask.
-@property(nonatomic, readonly) NSUInteger rows;
-/// The position of the first row, counted from the cache's first key: `length` + n if n tokens, which are in other
-/// caches, come between the end of this one and the first row. It is below 0 if this one begins after the row. `nil`
-/// means that the rows are the newest tokens; results that are partials need a position.
-@property(nonatomic, readonly, nullable) NSNumber *position;
+/// Any float type, with the values' head dim.
+@property(nonatomic, nullable) MNKTensor *output;
+@property(nonatomic, nullable, copy) MNKAttentionPartials *partials;
+/// `float32`, without the last axis: the logarithm of the sum of e^score, including a sink.
+@property(nonatomic, nullable) MNKTensor *logSumExp;
 
 @end
 

@@ -1,15 +1,7 @@
+#import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
 #import <MLXNativeKernels/MNKOperation.h>
-#import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
 
 NS_ASSUME_NONNULL_BEGIN
-
-/// How vectors of a quantized cache are read.
-typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
-  /// As they were stored: rotated back, channel scales and means undone.
-  MNKKVDomainOriginal = 0,
-  /// As attention reads them: scale times codebook value.
-  MNKKVDomainRotated,
-};
 
 /// Dequantizes positions of a quantized cache, keys and values in one dispatch. The tensors say how many.
 @interface MNKKVCacheDequantize : MNKOperation

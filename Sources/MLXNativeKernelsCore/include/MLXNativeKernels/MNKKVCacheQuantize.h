@@ -1,5 +1,5 @@
+#import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
 #import <MLXNativeKernels/MNKKVCacheStore.h>
-#import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
 
 NS_ASSUME_NONNULL_BEGIN
 

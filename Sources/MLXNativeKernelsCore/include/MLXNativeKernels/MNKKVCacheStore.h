@@ -1,8 +1,6 @@
+#import <MLXNativeKernels/Generated/MNKCacheViews.h>
 #import <MLXNativeKernels/MNKIntegers.h>
-#import <MLXNativeKernels/MNKKVCacheView.h>
 #import <MLXNativeKernels/MNKOperation.h>
-
-@class MNKHeadsView;
 
 NS_ASSUME_NONNULL_BEGIN
 

@@ -1,4 +1,4 @@
-#import <MLXNativeKernels/MNKAttentionOptions.h>
+#import <MLXNativeKernels/MNKFlashDecode.h>
 #import <MLXNativeKernels/MNKOperation.h>
 
 NS_ASSUME_NONNULL_BEGIN

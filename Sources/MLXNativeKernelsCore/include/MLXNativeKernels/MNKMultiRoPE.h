@@ -1,44 +1,13 @@
+#import <MLXNativeKernels/Generated/MNKCacheViews.h>
+#import <MLXNativeKernels/Generated/MNKRotary.h>
 #import <MLXNativeKernels/MNKIntegers.h>
-#import <MLXNativeKernels/MNKKVCacheView.h>
 #import <MLXNativeKernels/MNKOperation.h>
-#import <MLXNativeKernels/MNKRotaryEmbedding.h>
 
 @class MNKAttentionCache;
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// Counts of vectors in a tensor, and the distances between them in elements.
-@interface MNKHeadsStrides : MNKDescriptor
-
-/// 1 by default.
-@property(nonatomic) NSUInteger sequences;
-/// Of one sequence; 1 by default.
-@property(nonatomic) NSUInteger tokens;
-/// 1 by default.
-@property(nonatomic) NSUInteger heads;
-@property(nonatomic) NSUInteger headDim;
-/// Of the first element in the tensor.
-@property(nonatomic) NSUInteger offset;
-@property(nonatomic) NSUInteger sequenceStride;
-@property(nonatomic) NSUInteger tokenStride;
-@property(nonatomic) NSUInteger headStride;
-
-@end
-
-/// Vectors of `headDim` elements, one for every sequence, token and head, in a tensor's memory.
-///
-/// By the tensor's shape, where the sequences may be left out:
-/// - token-major: `[sequences, tokens, heads, headDim]`, or `[heads, headDim]` for one token
-/// - head-major: `[sequences, heads, tokens, headDim]`
-///
-/// or with any strides.
-@interface MNKHeadsView : MNKDescriptor
-
-- (instancetype)init NS_UNAVAILABLE;
-+ (instancetype)new NS_UNAVAILABLE;
-
-/// A token-major tensor.
-- (instancetype)initWithTensor:(MNKTensor *)tensor NS_DESIGNATED_INITIALIZER;
+@interface MNKHeadsView (MNKViews)
 
 + (instancetype)viewWithTensor:(MNKTensor *)tensor layout:(MNKKVLayout)layout;
 
@@ -49,12 +18,6 @@ NS_ASSUME_NONNULL_BEGIN
                                            heads:(NSUInteger)heads
                                          headDim:(NSUInteger)headDim
                                            error:(NSError **)error;
-
-@property(nonatomic) MNKTensor *tensor;
-/// Token-major by default.
-@property(nonatomic) MNKKVLayout layout;
-/// If not `nil`, replaces the tensor's shape and the layout.
-@property(nonatomic, nullable, copy) MNKHeadsStrides *strides;
 
 @end
 

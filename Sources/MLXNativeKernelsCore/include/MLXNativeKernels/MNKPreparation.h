@@ -1,18 +1,9 @@
-#import <MLXNativeKernels/MNKDescriptor.h>
+#import <MLXNativeKernels/Generated/MNKCacheStorage.h>
 #import <MLXNativeKernels/MNKTensor.h>
 
 @class MNKAttentionCache, MNKAttentionOptions, MNKRotaryEmbedding;
 
 NS_ASSUME_NONNULL_BEGIN
-
-/// How attention chooses kernels, splits and sizes of threadgroups. The choice changes the last bits of results.
-typedef NS_CLOSED_ENUM(uint32_t, MNKTuning) {
-  /// By a table that comes with the library. Choices that an earlier call measured stay in use.
-  MNKTuningTable = 0,
-  /// By measuring on this device, for some tens of milliseconds for each shape. The choices are kept in a file and not
-  /// measured again.
-  MNKTuningMeasure,
-};
 
 /// The steps that a device is prepared for.
 ///

@@ -1,8 +1,32 @@
 // MultiRoPE rotates queries, and keys in the same dispatch, by their positions:
-//   into[sequence, token, head] = rotated(from[sequence, token, head])     as RotaryEmbedding.hpp defines it
+//   into[sequence, token, head] = rotated(from[sequence, token, head])
 // by default in place, in f32, f16 or bf16, computing in f32; in one dispatch, or in two if queries and keys differ in
 // dtypes or only one of them is rotated in place. Angles are computed in integers, as fractions of a turn, so position
 // one million is as exact as position one.
+//
+// How positions rotate the pairs of a vector x of headDim elements. Pair p, with elements a and b, becomes
+//   out[a] = m (x[a] cos t - x[b] sin t)      t = position[axis(p)] * frequency(p)
+//   out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all other elements are kept
+// with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as YaRN defines. VISION
+// starts its exponents again in each section: base^(-2q / (headDim / 2)), where q counts from the section's first pair.
+//
+// Sections divide the pairs among up to four axes of positions (time, height, width, and one more):
+//   mrope    s0 pairs of axis 0, then s1 of axis 1, s2 of axis 2, s3 of axis 3, and again from the first
+//   imrope   of the pairs of one round, p mod 3 == a goes to axis a while p < 3 s(a), others to `otherAxis`
+//   vision   s0 pairs of axis 0 (y), s1 of axis 1 (x)
+// A round is as long as the sum of the sections.
+//
+// YaRN scales pairs that make fewer than betaSlow turns in the original context, keeps those that make more than
+// betaFast turns, and blends between them:
+//   frequency(p) = (scale (1 - k) + k) * base^(-2p / ropeDim) / frequencyFactors[p]
+//   k = extensionFactor * (1 - clamp((p - low) / max(0.001, high - low), 0, 1))
+//   low = max(0, floor(pair(betaFast))), high = min(ropeDim - 1, ceil(pair(betaSlow))), or both without rounding
+//   pair(turns) = ropeDim ln(originalContext / (2 pi turns)) / (2 ln base)
+//   m = attentionFactor * (1 + 0.1 ln(1 / scale)), or only attentionFactor if extensionFactor is 0
+// as ggml does. A configuration's `factor` is 1 / scale. Its `attention_factor`, in transformers, is all of m and must
+// be divided by 1 + 0.1 ln(1 / scale). The blend needs betaFast > betaSlow and a scale of at most 1, because swapped
+// betas or `factor` itself as scale would silently give other frequencies. With an extensionFactor of 0, neither is
+// required; what remains is the factor m, which is what LongRoPE has beside its frequency factors.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -15,9 +39,9 @@
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
+#include "MLXNativeKernels/Generated/Rotary.hpp"
 #include "MLXNativeKernels/Result.hpp"
-#include "MLXNativeKernels/RotaryEmbedding.hpp"
 
 namespace mnk {
 

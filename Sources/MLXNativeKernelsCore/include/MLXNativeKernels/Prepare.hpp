@@ -8,19 +8,9 @@
 #include <vector>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
-#include "MLXNativeKernels/RotaryEmbedding.hpp"
+#include "MLXNativeKernels/Generated/CacheStorage.hpp"
 
 namespace mnk {
-
-// How kernels, splits and sizes of threadgroups are chosen. The choice changes the last bits of results.
-enum class Tuning : uint32_t {
-  // By a table that comes with the library. What an earlier call has measured stays in use.
-  table,
-  // By measuring on this device, some tens of milliseconds for each shape of a cache; caches may be empty. The choices
-  // are kept in a file by device, version of the system and kernels, and not measured again. Until that file changes,
-  // results are the same from run to run, bit for bit.
-  measure,
-};
 
 struct Preparation {
   std::vector<AttentionCache> caches = {};  // of one device; such as one for each layer

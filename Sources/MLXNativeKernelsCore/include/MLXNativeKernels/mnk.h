@@ -13,10 +13,10 @@
 #ifndef MNK_H
 #define MNK_H
 
+#include "MLXNativeKernels/Generated/mnk_host_options.h"
 #include "MLXNativeKernels/mnk_attention_cache.h"
 #include "MLXNativeKernels/mnk_core.h"
 #include "MLXNativeKernels/mnk_flash_decode.h"
-#include "MLXNativeKernels/mnk_heads_view.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"
 #include "MLXNativeKernels/mnk_kv_codec.h"
 #include "MLXNativeKernels/mnk_kv_quantize.h"

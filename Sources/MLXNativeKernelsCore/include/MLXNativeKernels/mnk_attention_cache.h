@@ -3,22 +3,15 @@
 #ifndef MNK_ATTENTION_CACHE_H
 #define MNK_ATTENTION_CACHE_H
 
+#include "MLXNativeKernels/Generated/mnk_cache_storage.h"
 #include "MLXNativeKernels/mnk_core.h"
 #include "MLXNativeKernels/mnk_flash_decode.h"
-#include "MLXNativeKernels/mnk_heads_view.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"
 #include "MLXNativeKernels/mnk_kv_codec.h"
 #include "MLXNativeKernels/mnk_kv_quantize.h"
 #include "MLXNativeKernels/mnk_multi_rope.h"
 
 MNK_HEADER_BEGIN
-
-// What of a cache is quantized. The rest is dense, with the descriptor's dtype.
-typedef enum MNK_CLOSED(mnk_quantized_planes) {
-  MNK_QUANTIZED_BOTH = 0,
-  MNK_QUANTIZED_KEYS = 1,
-  MNK_QUANTIZED_VALUES = 2,
-} mnk_quantized_planes;
 
 // How a cache quantizes what is appended. Means and channel scales are for turbo only and are copied.
 typedef struct mnk_cache_quantization {
@@ -30,16 +23,8 @@ typedef struct mnk_cache_quantization {
   mnk_tensor* MNK_NULLABLE key_means;           // f32 [kvHeads, headDim]; NULL: none
   mnk_tensor* MNK_NULLABLE value_means;         // f32 [kvHeads, valueHeadDim]; NULL: none
   mnk_tensor* MNK_NULLABLE key_channel_scales;  // f32 [kvHeads, headDim], none of them 0; NULL: none
-  mnk_quantized_planes planes;                  // bits of a dense plane are ignored
+  mnk_kv_quantized_planes planes;               // bits of a dense plane are ignored
 } mnk_cache_quantization;
-
-// What a sliding-window cache must serve exactly: steps of up to max_rows rows that each see `window` positions, also
-// after a rollback of up to max_draft of the newest tokens.
-typedef struct mnk_sliding_window {
-  uint32_t window;    // positions that a row sees, including its own; 0: no sliding window
-  uint32_t max_rows;  // 0 is 64
-  uint32_t max_draft;
-} mnk_sliding_window;
 
 typedef struct mnk_cache_descriptor {
   uint32_t kv_heads;
@@ -47,11 +32,11 @@ typedef struct mnk_cache_descriptor {
   uint32_t value_head_dim;  // 0: as head_dim, or as latent_dim
   uint32_t capacity;        // slots of one sequence
   uint32_t sequences;
-  mnk_dtype dtype;                                          // f32, f16 or bf16
-  mnk_kv_wrap when_full;                                    // MNK_RING overwrites the oldest, MNK_LINEAR fails
-  uint32_t pinned;                                          // first positions that a ring never overwrites
+  mnk_dtype dtype;        // f32, f16 or bf16
+  mnk_kv_wrap when_full;  // MNK_KV_WRAP_RING overwrites the oldest, MNK_KV_WRAP_LINEAR fails
+  uint32_t pinned;        // first positions that a ring never overwrites
   const mnk_cache_quantization* MNK_NULLABLE quantization;  // of both: replaces dtype; NULL: none
-  // With a window: a ring that serves it, of at least `capacity` slots. Rows that attend without their own window use
+  // With a window, a ring that serves it, of at least `capacity` slots. Rows that attend without their own window use
   // this one.
   mnk_sliding_window sliding_window;
   bool is_storage_only;  // only stores, so that it may have any head dim

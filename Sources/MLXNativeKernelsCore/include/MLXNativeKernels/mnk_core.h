@@ -87,20 +87,10 @@ const char* mnk_device_name(const mnk_device* device);
 // mnk_error_release.
 mnk_error* MNK_NULLABLE mnk_device_copy_last_failure(const mnk_device* device);
 
-// Options of the Host device. Zero in a field means its default, or what the environment says: MNK_HOST_SEED,
-// MNK_HOST_CHECKING (guarded or full), MNK_HOST_PERTURB (1).
-typedef struct mnk_host_options {
-  uint32_t workers;                   // threads that run threadgroups; 0: one per core
-  uint64_t order_seed;                // not 0: dispatches, threadgroups and lanes run in this seeded random order
-  int32_t checking;                   // 0 off; 1 guarded: poison and canaries; 2 full: every load and store is checked
-  bool allow_same_value;              // full: two lanes may write the same value to one location
-  bool perturb;                       // perturb results of functions within the error that Metal allows
-  int32_t level;                      // 0: best instruction set; 1 baseline, 2 AVX2, 3 AVX-512, if it was compiled for
-  const char* MNK_NULLABLE compiler;  // for kernels passed as source; NULL: clang++ of the search path
-} mnk_host_options;
+struct mnk_host_options;
 // On Apple platforms the program must link the product MLXNativeKernelsHost and call mnk_register_host_device of
 // <MLXNativeKernelsHost/MLXNativeKernelsHost.h> first. Otherwise this fails with MNK_UNSUPPORTED and names the product.
-mnk_device* MNK_NULLABLE mnk_device_make_host(const mnk_host_options* options, mnk_error_out error);
+mnk_device* MNK_NULLABLE mnk_device_make_host(const struct mnk_host_options* options, mnk_error_out error);
 
 // Tensors
 

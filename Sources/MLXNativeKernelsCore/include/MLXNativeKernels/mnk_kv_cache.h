@@ -2,26 +2,18 @@
 #ifndef MNK_KV_CACHE_H
 #define MNK_KV_CACHE_H
 
+#include "MLXNativeKernels/Generated/mnk_cache_views.h"
 #include "MLXNativeKernels/mnk_core.h"
-#include "MLXNativeKernels/mnk_heads_view.h"
 
 MNK_HEADER_BEGIN
 
 // Names the sequence of a cache that has one. Ops and calls on a cache with several sequences must name or list them.
 #define MNK_ONLY_SEQUENCE UINT32_MAX
 
-typedef enum MNK_CLOSED(mnk_kv_wrap) { MNK_LINEAR = 0, MNK_RING = 1 } mnk_kv_wrap;
-
-typedef struct mnk_kv_cache_view {
-  mnk_tensor* keys;                 // [sequences,] heads, capacity, headDim (head-major), or
-  mnk_tensor* MNK_NULLABLE values;  // [sequences,] capacity, heads, headDim (token-major)
-  mnk_kv_layout layout;
-  mnk_kv_wrap wrap;
-  uint32_t pinned;  // first positions that a ring never overwrites
-  // For a latent cache: how many first elements of keys are also their values. `values` holds them, and `keys` the
-  // rest; without values, `keys` holds both. 0: keys and values are separate.
-  uint32_t latent_dim;
-} mnk_kv_cache_view;
+// Heads side by side in the columns of a [tokens, width] or [sequences, tokens, width] tensor, as a fused projection
+// leaves them. Fills the view in; only the rank is checked before it is used.
+bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64_t first_column, uint64_t heads,
+                                uint64_t head_dim, mnk_error_out error);
 
 // One u32 per token that is stored: `list`, or a u32 tensor that the kernel reads.
 typedef struct mnk_row_indices {

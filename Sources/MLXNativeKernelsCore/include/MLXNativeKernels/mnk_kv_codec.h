@@ -3,22 +3,10 @@
 #ifndef MNK_KV_CODEC_H
 #define MNK_KV_CODEC_H
 
+#include "MLXNativeKernels/Generated/mnk_quantized_views.h"
 #include "MLXNativeKernels/mnk_core.h"
 
 MNK_HEADER_BEGIN
-
-typedef enum MNK_CLOSED(mnk_kv_codec_name) {
-  MNK_TURBO = 0,
-  MNK_MLX1 = 1,
-  MNK_MLX1_UNROTATED = 2,
-  MNK_MLX1_AFFINE4 = 3,
-} mnk_kv_codec_name;
-
-typedef struct mnk_kv_codec {
-  mnk_kv_codec_name name;
-  uint32_t bits;       // turbo: 2 to 8; mlx1: 4, 5, 6 or 8; mlx1Unrotated: 5, 6 or 8; mlx1Affine4: 4
-  float scale_factor;  // mlx1 and mlx1Unrotated at head dim 512; 0 is 1
-} mnk_kv_codec;
 
 // The sizes of one vector.
 typedef struct mnk_kv_codec_sizes {
@@ -45,25 +33,6 @@ typedef struct mnk_quantized_cache_extents {
 // Codes and scales of all keys and values together.
 bool mnk_quantized_cache_get_byte_count(const mnk_quantized_cache_extents* extents, uint64_t* bytes,
                                         mnk_error_out error);
-
-// How vectors are quantized where the format allows a choice; readers do not need it. Zeros are the defaults.
-typedef enum MNK_CLOSED(mnk_kv_scale_rule) {
-  MNK_SCALE_DEFAULT = 0,  // unbiased for keys, least squares for values
-  MNK_SCALE_UNBIASED = 1,
-  MNK_SCALE_LEAST_SQUARES = 2,
-} mnk_kv_scale_rule;
-// What becomes of a vector that holds a NaN or an infinity.
-typedef enum MNK_CLOSED(mnk_kv_non_finite) {
-  MNK_NON_FINITE_PROPAGATE = 0,  // its scale is NaN, and so is what is computed with the vector
-  MNK_NON_FINITE_ZERO = 1,       // it is stored as zero
-} mnk_kv_non_finite;
-
-typedef struct mnk_kv_quantize_options {
-  uint32_t candidates;  // turbo: 1, 5 or 17; 0 is 5
-  mnk_kv_scale_rule key_scale;
-  mnk_kv_scale_rule value_scale;
-  mnk_kv_non_finite non_finite;
-} mnk_kv_quantize_options;
 
 MNK_HEADER_END
 

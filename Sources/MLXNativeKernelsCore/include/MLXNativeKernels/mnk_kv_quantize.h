@@ -9,25 +9,6 @@
 
 MNK_HEADER_BEGIN
 
-// Keys or values of a cache. Without codes they are left out. One of the two may be dense: elements of f32, f16 or
-// bf16, [sequences,] heads, capacity, headDim, instead of codes, and nothing else.
-typedef struct mnk_quantized_kv_plane {
-  mnk_kv_codec codec;
-  mnk_tensor* MNK_NULLABLE codes;   // u8 [sequences,] heads, capacity, code bytes (head-major; or capacity, heads, …)
-  mnk_tensor* MNK_NULLABLE scales;  // f16 for turbo, otherwise f32: the same axes; the last one only if there are two
-  mnk_tensor* MNK_NULLABLE means;   // turbo: f32 [heads, headDim]; NULL: none
-  mnk_tensor* MNK_NULLABLE channel_scales;  // turbo, keys only: f32 [heads, headDim]; NULL: none
-} mnk_quantized_kv_plane;
-
-typedef struct mnk_quantized_kv_view {
-  mnk_quantized_kv_plane keys;
-  mnk_quantized_kv_plane values;
-  mnk_kv_layout layout;  // 0 is head-major
-  mnk_kv_wrap wrap;
-  uint32_t pinned;      // first positions that a ring never overwrites
-  uint32_t latent_dim;  // of a latent cache, whose values are the first elements of keys; 0: they are separate
-} mnk_quantized_kv_view;
-
 typedef struct mnk_kv_cache_quantize {
   mnk_tensor* MNK_NULLABLE keys;    // f32, f16 or bf16; the fields of a source and of places are those of
   mnk_tensor* MNK_NULLABLE values;  // mnk_kv_cache_write
@@ -36,7 +17,7 @@ typedef struct mnk_kv_cache_quantize {
   bool has_tokens;
   uint64_t tokens;
   bool source_is_ring;
-  mnk_quantized_kv_view into;
+  mnk_quantized_kv_cache_view into;
   uint64_t sequence;  // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
   uint64_t position;
   bool has_rows;
@@ -53,10 +34,8 @@ typedef struct mnk_kv_cache_quantize {
 mnk_plan* MNK_NULLABLE mnk_kv_cache_quantize_make_plan(const mnk_kv_cache_quantize* op, mnk_error_out error);
 bool mnk_encoder_kv_cache_quantize(mnk_encoder* encoder, const mnk_kv_cache_quantize* op, mnk_error_out error);
 
-typedef enum MNK_CLOSED(mnk_kv_domain) { MNK_ORIGINAL_DOMAIN = 0, MNK_ROTATED_DOMAIN = 1 } mnk_kv_domain;
-
 typedef struct mnk_kv_cache_dequantize {
-  mnk_quantized_kv_view from;
+  mnk_quantized_kv_cache_view from;
   uint64_t sequence;              // 0 is the first; or MNK_ONLY_SEQUENCE, which a cache of several refuses
   uint64_t position;              // of the first token read
   mnk_tensor* MNK_NULLABLE keys;  // f32, f16 or bf16, both alike, for the same tokens; at least one of them

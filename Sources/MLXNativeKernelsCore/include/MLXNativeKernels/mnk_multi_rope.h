@@ -2,50 +2,11 @@
 #ifndef MNK_MULTI_ROPE_H
 #define MNK_MULTI_ROPE_H
 
+#include "MLXNativeKernels/Generated/mnk_cache_views.h"
+#include "MLXNativeKernels/Generated/mnk_rotary.h"
 #include "MLXNativeKernels/mnk_core.h"
-#include "MLXNativeKernels/mnk_heads_view.h"
 
 MNK_HEADER_BEGIN
-
-// The numbers are those of ggml's rope types, so 0 is interleaved pairs.
-typedef enum MNK_CLOSED(mnk_rotary_layout) {
-  MNK_INTERLEAVED_PAIRS = 0,
-  MNK_HALF_SPLIT = 2,
-  MNK_MROPE = 8,
-  MNK_VISION = 24,
-  MNK_IMROPE = 40,
-} mnk_rotary_layout;
-typedef enum MNK_CLOSED(mnk_rotary_pairing) {
-  MNK_HALF_OF_ROPE_DIM = 0,
-  MNK_HALF_OF_HEAD_DIM = 1,
-  MNK_NEIGHBORS = 2,
-} mnk_rotary_pairing;
-typedef enum MNK_CLOSED(mnk_rotary_other_axis) { MNK_OTHER_AXIS_0 = 0, MNK_OTHER_AXIS_3 = 1 } mnk_rotary_other_axis;
-
-typedef struct mnk_yarn {
-  uint64_t original_context;
-  float extension_factor;  // from 0, which only scales positions, to 1, which most models have
-  float attention_factor;
-  float beta_fast;       // 32 for most models; greater than beta_slow unless extension_factor is 0
-  float beta_slow;       // 1 for most models
-  bool keeps_fractions;  // of the pairs where the blend begins and ends, which are rounded otherwise
-} mnk_yarn;
-
-typedef struct mnk_rotary_embedding {
-  mnk_rotary_layout layout;
-  uint32_t sections[4];
-  double base;
-  bool has_rope_dim;  // then rope_dim elements are rotated; otherwise all
-  uint64_t rope_dim;
-  mnk_rotary_pairing pairing;
-  mnk_rotary_other_axis other_axis;
-  double scale;                                 // 1 for most models; with YaRN, 1 / factor
-  const float* MNK_NULLABLE frequency_factors;  // a divisor for each pair; NULL: none
-  size_t frequency_factor_count;
-  bool has_yarn;
-  mnk_yarn yarn;
-  bool is_inverse;
-} mnk_rotary_embedding;
 
 // `list`, or an i32 or u32 tensor that the kernel reads, before which a list is ignored. Without either there are none.
 typedef struct mnk_rotary_numbers {

@@ -8,12 +8,6 @@
 
 MNK_HEADER_BEGIN
 
-// How kernels, splits and sizes of threadgroups are chosen. The choice changes the last bits of results.
-typedef enum MNK_CLOSED(mnk_tuning) {
-  MNK_TUNING_TABLE = 0,    // by a table; what an earlier call has measured stays in use
-  MNK_TUNING_MEASURE = 1,  // by measuring, some tens of milliseconds for each shape; the choices are kept in a file
-} mnk_tuning;
-
 typedef struct mnk_preparation {
   const mnk_cache* MNK_NULLABLE const* MNK_NULLABLE caches;  // of the device; such as one for each layer
   size_t cache_count;

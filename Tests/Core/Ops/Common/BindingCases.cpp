@@ -84,7 +84,7 @@ void addLatent(List& list) {
                          .valueHeadDim = 512,
                          .isLatent = true,
                          .kvHeads = 1,
-                         .options = {.scale = 0.1f, .kernel = FlashDecodeKernel::vector}};
+                         .options = {.scale = 0.1f, .kernel = AttentionOptions::Kernel::vector}};
   list.add(std::vector{latent}, 1);
   latent.name = "latent, one tensor";
   latent.isOneTensor = true;
@@ -144,10 +144,10 @@ void addDequantize(List& list) {
 }
 
 void addHadamard(List& list) {
-  using Signs = std::optional<KVCodecName>;
+  using Signs = std::optional<KVCodec::Name>;
   for (const bool isInPlace : {false, true}) {
     for (const bool isInverse : {false, true}) {
-      for (const Signs signs : {Signs(), Signs(KVCodecName::turbo), Signs(KVCodecName::mlx1)}) {
+      for (const Signs signs : {Signs(), Signs(KVCodec::Name::turbo), Signs(KVCodec::Name::mlx1)}) {
         const auto text = fmt::format("{}{}, signs {}", isInPlace ? "in place" : "out of place",
                                       isInverse ? ", inverse" : "", signs ? name(*signs) : "none");
         list.add(text, [=](BindingMemory& memory) {

@@ -1,5 +1,5 @@
 // Where the vectors of a HeadsView lie, and which bytes a binding of them declares, against a walk over every vector.
-#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 
 #include "Harness/Check.hpp"
 #include "Harness/PlanBuffer.hpp"

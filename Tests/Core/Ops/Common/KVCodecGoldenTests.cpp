@@ -25,14 +25,14 @@ struct Golden {
   std::string last;             // 8 bytes
   uint32_t crc;
   uint64_t length;
-  KVCodecName name = KVCodecName::mlx1;
+  KVCodec::Name name = KVCodec::Name::mlx1;
 
   std::string text() const { return fmt::format("{} of {} bits, head dim {}", mnk::name(name), bits, headDim); }
 };
 
 // No element of these is nearer than 1e-4 to a boundary, so that rounding cannot change a byte.
 const std::vector<Golden>& goldenVectors() {
-  constexpr KVCodecName kUnrotated = KVCodecName::mlx1Unrotated, kAffine4 = KVCodecName::mlx1Affine4;
+  constexpr KVCodec::Name kUnrotated = KVCodec::Name::mlx1Unrotated, kAffine4 = KVCodec::Name::mlx1Affine4;
   static const std::vector<Golden> vectors = {
       {256, 4, 19, {0x41969708}, "a9aba5d1b6c2555d7bc76c96654abb64", "a86d69b6bca84773", 0x70913513, 128},
       {512, 4, 23, {0x3f9647bc, 0x3f8d2377}, "5857586e889a8b46db6b991744b7cadd", "5cc1578b626d798a", 0x9b6585b1, 256},
@@ -191,7 +191,7 @@ TEST(KVCodecReference, LevelsHaveTheDistortionOfTheirDefinition) {
 
 TEST(KVCodecReference, SignsOfMlx1AreThoseThatWerePublished) {
   const auto negatives = [](uint64_t headDim) {
-    const auto signs = signsOf(KVCodecName::mlx1, headDim);
+    const auto signs = signsOf(KVCodec::Name::mlx1, headDim);
     return std::count(signs.begin(), signs.end(), -1);
   };
   EXPECT_EQ(negatives(256), 132);
@@ -202,21 +202,21 @@ TEST(KVCodecReference, SignsOfMlx1AreThoseThatWerePublished) {
 
 TEST(KVCodecReference, PacksAsTheHeaderSays) {
   std::vector<uint32_t> codes(32, 0);
-  const auto bytesOf = [&](KVCodecName name, uint32_t bits) {
+  const auto bytesOf = [&](KVCodec::Name name, uint32_t bits) {
     return hex(packed({.name = name, .bits = bits}, codes)).substr(0, 64);
   };
   codes[0] = 0x15, codes[1] = 0x0a, codes[9] = 0x1f;
-  EXPECT_EQ(bytesOf(KVCodecName::turbo, 5), "a5000000f0000000000000000000000001020000");
+  EXPECT_EQ(bytesOf(KVCodec::Name::turbo, 5), "a5000000f0000000000000000000000001020000");
   codes[0] = 5, codes[1] = 2, codes[9] = 7;
-  EXPECT_EQ(bytesOf(KVCodecName::turbo, 3), "09000c000000000001020000");
+  EXPECT_EQ(bytesOf(KVCodec::Name::turbo, 3), "09000c000000000001020000");
   codes[0] = 0x41, codes[1] = 0x3f, codes[9] = 0x7f;
-  EXPECT_EQ(bytesOf(KVCodecName::turbo, 7),
+  EXPECT_EQ(bytesOf(KVCodec::Name::turbo, 7),
             "f1000000f0000000000000000000000"
             "0"
             "0c000c0000000000"
             "01020000");
   codes[0] = 0x15, codes[1] = 0x0a, codes[9] = 0x1f;
-  EXPECT_EQ(bytesOf(KVCodecName::mlx1, 5),
+  EXPECT_EQ(bytesOf(KVCodec::Name::mlx1, 5),
             "150a00000000000000"
             "1f"
             "00000000000000000000000000000000000000000000");

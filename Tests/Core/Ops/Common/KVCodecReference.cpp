@@ -63,13 +63,13 @@ bool isCodable(double x) {
 
 // The elements that share a scale.
 uint64_t blockLength(const KVCodec& codec, uint64_t headDim) {
-  const bool isWhole = codec.name == KVCodecName::turbo || codec.name == KVCodecName::mlx1Affine4;
+  const bool isWhole = codec.name == KVCodec::Name::turbo || codec.name == KVCodec::Name::mlx1Affine4;
   return headDim == 512 && !isWhole ? 256 : headDim;
 }
 
 // Planes of a row of codes, the widest first: how many bits each holds.
 std::vector<uint32_t> planes(const KVCodec& codec) {
-  if (codec.name != KVCodecName::turbo) return {codec.bits == 4 ? 4u : 8u};
+  if (codec.name != KVCodec::Name::turbo) return {codec.bits == 4 ? 4u : 8u};
   std::vector<uint32_t> widths;
   for (uint32_t width : {8, 4, 2, 1}) {
     if (codec.bits & width) widths.push_back(width);
@@ -155,8 +155,9 @@ CodedVector encoded(const VectorCoding& coding, std::span<const double> vector) 
 }
 
 CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> rotated) {
-  if (coding.codec.name == KVCodecName::turbo) return encodedTurbo(coding, rotated);
-  return coding.codec.name == KVCodecName::mlx1Affine4 ? encodedAffine(coding, rotated) : encodedMlx1(coding, rotated);
+  if (coding.codec.name == KVCodec::Name::turbo) return encodedTurbo(coding, rotated);
+  return coding.codec.name == KVCodec::Name::mlx1Affine4 ? encodedAffine(coding, rotated)
+                                                         : encodedMlx1(coding, rotated);
 }
 
 std::vector<double> hadamard(std::span<const double> x) {
@@ -181,8 +182,8 @@ std::vector<double> hadamard(std::span<const double> x) {
   return y;
 }
 
-std::vector<double> rotated(KVCodecName codec, std::span<const double> x) {
-  if (codec == KVCodecName::mlx1Unrotated) return {x.begin(), x.end()};
+std::vector<double> rotated(KVCodec::Name codec, std::span<const double> x) {
+  if (codec == KVCodec::Name::mlx1Unrotated) return {x.begin(), x.end()};
   std::vector<double> turned = signsOf(codec, x.size());
   for (size_t j = 0; j < x.size(); ++j) turned[j] *= x[j];
   turned = hadamard(turned);
@@ -241,7 +242,7 @@ double turboScale(KVScaleRule rule, const KVCodec& codec, std::span<const double
 }
 
 uint64_t scaleBits(const KVCodec& codec, double scale) {
-  if (codec.name == KVCodecName::turbo) return nearestBits(DType::f16, std::min(scale, kLargestHalf));
+  if (codec.name == KVCodec::Name::turbo) return nearestBits(DType::f16, std::min(scale, kLargestHalf));
   return nearestBits(DType::f32, scale < kSmallestNormalFloat ? 0 : std::min(scale, kLargestFloat));
 }
 
@@ -251,7 +252,7 @@ std::vector<double> decodedRotated(const KVCodec& codec, std::span<const uint32_
   const uint64_t headDim = codes.size();
   for (uint64_t j = 0; j < headDim; ++j) {
     const double scale = valueOf(codec.scaleType(), scales[j / blockLength(codec, headDim)]);
-    if (codec.name == KVCodecName::turbo) {
+    if (codec.name == KVCodec::Name::turbo) {
       result[j] *= scale;
     } else {
       result[j] *= blockLength(codec, headDim) != headDim ? scale / codec.scaleFactor
@@ -264,7 +265,7 @@ std::vector<double> decodedRotated(const KVCodec& codec, std::span<const uint32_
 std::vector<double> decoded(const VectorCoding& coding, std::span<const uint32_t> codes,
                             std::span<const uint64_t> scales) {
   std::vector<double> result = decodedRotated(coding.codec, codes, scales);
-  if (coding.codec.name == KVCodecName::mlx1Unrotated) return result;
+  if (coding.codec.name == KVCodec::Name::mlx1Unrotated) return result;
   result = hadamard(result);
   const std::vector<double> signs = signsOf(coding.codec.name, codes.size());
   for (size_t j = 0; j < result.size(); ++j) {

@@ -40,7 +40,7 @@ CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> r
 // others -2 / sqrt(m).
 std::vector<double> hadamard(std::span<const double> x);
 // H(s .* x) / sqrt(n), or x where the codec does not rotate.
-std::vector<double> rotated(KVCodecName codec, std::span<const double> x);
+std::vector<double> rotated(KVCodec::Name codec, std::span<const double> x);
 
 std::vector<std::byte> packed(const KVCodec& codec, std::span<const uint32_t> codes);
 std::vector<uint32_t> unpacked(const KVCodec& codec, uint64_t headDim, std::span<const std::byte> bytes);

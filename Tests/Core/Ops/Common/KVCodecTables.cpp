@@ -186,27 +186,27 @@ constexpr uint8_t kMlx1Signs[64] = {
 
 const CodecTable& tableOf(const KVCodec& codec) {
   static const auto* tables = [] {
-    auto* all = new std::map<std::pair<KVCodecName, uint32_t>, CodecTable>;
-    (*all)[{KVCodecName::mlx1, 4}] = mirrored(kMlx1Levels4, kMlx1Boundaries4);
-    (*all)[{KVCodecName::mlx1, 5}] = mirrored(kMlx1Levels5, kMlx1Boundaries5);
-    (*all)[{KVCodecName::mlx1, 6}] = mirrored(kMlx1Levels6, kMlx1Boundaries6);
-    (*all)[{KVCodecName::mlx1, 8}] = mirrored(kMlx1Levels8, kMlx1Boundaries8);
-    for (uint32_t bits : {5, 6, 8}) (*all)[{KVCodecName::mlx1Unrotated, bits}] = (*all)[{KVCodecName::mlx1, bits}];
-    CodecTable& affine = (*all)[{KVCodecName::mlx1Affine4, 4}];
+    auto* all = new std::map<std::pair<KVCodec::Name, uint32_t>, CodecTable>;
+    (*all)[{KVCodec::Name::mlx1, 4}] = mirrored(kMlx1Levels4, kMlx1Boundaries4);
+    (*all)[{KVCodec::Name::mlx1, 5}] = mirrored(kMlx1Levels5, kMlx1Boundaries5);
+    (*all)[{KVCodec::Name::mlx1, 6}] = mirrored(kMlx1Levels6, kMlx1Boundaries6);
+    (*all)[{KVCodec::Name::mlx1, 8}] = mirrored(kMlx1Levels8, kMlx1Boundaries8);
+    for (uint32_t bits : {5, 6, 8}) (*all)[{KVCodec::Name::mlx1Unrotated, bits}] = (*all)[{KVCodec::Name::mlx1, bits}];
+    CodecTable& affine = (*all)[{KVCodec::Name::mlx1Affine4, 4}];
     for (int code = 0; code < 16; ++code) affine.levels.push_back(code - 7.5);
     for (int code = 1; code < 16; ++code) affine.boundaries.push_back(code - 8);
-    for (uint32_t bits = 2; bits <= 8; ++bits) (*all)[{KVCodecName::turbo, bits}] = turboTable(bits);
+    for (uint32_t bits = 2; bits <= 8; ++bits) (*all)[{KVCodec::Name::turbo, bits}] = turboTable(bits);
     return all;
   }();
   return tables->at({codec.name, codec.bits});
 }
 
-std::vector<double> signsOf(KVCodecName codec, uint64_t headDim) {
+std::vector<double> signsOf(KVCodec::Name codec, uint64_t headDim) {
   std::vector<double> signs(headDim, 1);
   for (uint64_t j = 0; j < headDim; ++j) {
     bool isNegative = false;
-    if (codec == KVCodecName::turbo) isNegative = turboSignWords(headDim)[j / 32] >> j % 32 & 1;
-    if (codec == KVCodecName::mlx1 && (headDim == 256 || headDim == 512)) isNegative = kMlx1Signs[j / 8] >> j % 8 & 1;
+    if (codec == KVCodec::Name::turbo) isNegative = turboSignWords(headDim)[j / 32] >> j % 32 & 1;
+    if (codec == KVCodec::Name::mlx1 && (headDim == 256 || headDim == 512)) isNegative = kMlx1Signs[j / 8] >> j % 8 & 1;
     if (isNegative) signs[j] = -1;
   }
   return signs;

@@ -18,7 +18,7 @@ struct CodecTable {
 const CodecTable& tableOf(const KVCodec& codec);
 
 // 1 or -1 for each element.
-std::vector<double> signsOf(KVCodecName codec, uint64_t headDim);
+std::vector<double> signsOf(KVCodec::Name codec, uint64_t headDim);
 
 // The sizes of a vector that turbo tries, as multiples of its root mean square.
 std::vector<double> turboSizes(uint32_t bits, uint32_t candidates);

@@ -101,7 +101,7 @@ std::string fault(const VectorCoding& coding, const CodedVector& expected, const
     if (codes[j] >> codec.bits != 0) return fmt::format("code {} is {}, which has no level", j, codes[j]);
   }
   if (expected.isNonFinite || expected.isZero()) return zeroFault(codec, expected, got, codes);
-  if (codec.name != KVCodecName::turbo) {
+  if (codec.name != KVCodec::Name::turbo) {
     for (size_t index = 0; index < got.scales.size(); ++index) {
       if (isWithin(DType::f32, got.scales[index], expected.scales[index], 4)) continue;
       return scaleFault(codec, index, got.scales[index], expected.scales[index]);

@@ -125,13 +125,13 @@ bool FlashDecodeCase::fitsMatrices() const {
 
 bool FlashDecodeCase::mayBePrefilled() const {
   if (isLatent) {
-    return rows * group > 1 && options.kernel == FlashDecodeKernel::automatic &&
-           options.merge != FlashDecodeMerge::inKernel;
+    return rows * group > 1 && options.kernel == AttentionOptions::Kernel::automatic &&
+           options.merge != AttentionOptions::Merge::inKernel;
   }
   const bool hasKernel =
       headDim == 64 || headDim == 80 || headDim == 96 || headDim == 128 || headDim == 192 || headDim == 256;
   return hasKernel && headDim == valueHeadDim && rows > FlashDecode::kRowsPerPass &&
-         options.kernel == FlashDecodeKernel::automatic && options.merge != FlashDecodeMerge::inKernel;
+         options.kernel == AttentionOptions::Kernel::automatic && options.merge != AttentionOptions::Merge::inKernel;
 }
 
 FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor) {

@@ -79,7 +79,7 @@ struct FlashDecodeCase {
   bool givesPartials = false;
   bool givesLogSumExp = false;
   // Options; what the case does not set of these is as the op has it.
-  AttentionOptions options = {.kernel = FlashDecodeKernel::vector};
+  AttentionOptions options = {.kernel = AttentionOptions::Kernel::vector};
   std::optional<MaskCase> mask = {};
   bool hasSlopes = false;
   bool hasSinks = false;
@@ -115,7 +115,6 @@ struct NumberOption {
   bool isFloat;      // and can be combined with every other option
   double (*get)(const AttentionOptions&);
   void (*set)(AttentionOptions&, double number);
-  void (*setInC)(mnk_attention_options&, double number);
   std::vector<double> valid, invalid;  // the first valid one is usual
 };
 std::span<const NumberOption> numberOptions();

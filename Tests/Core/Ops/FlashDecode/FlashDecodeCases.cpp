@@ -56,28 +56,29 @@ std::vector<Case> paddedDimCases() {
     for (DType cache : kEveryFloat) {
       const uint64_t number = cases.size();
       const bool isRing = number % 4 == 1;
-      cases.push_back({.name = fmt::format("{} and {} of {}, padded", d.keys, d.values, name(cache)),
-                       .cache = cache,
-                       .headDim = d.keys,
-                       .valueHeadDim = d.values,
-                       .kvHeads = 1 + number % 2,
-                       .capacity = isRing            ? 19u
-                                   : number % 5 == 0 ? 37u
-                                                     : 0u,  // 37: no slot follows the last key
-                       .layout = kEveryLayout[number / 2 % 2],
-                       .wrap = isRing ? KVWrap::ring : KVWrap::linear,
-                       .pinned = isRing ? 2u : 0u,
-                       .queries = kEveryFloat[number / 3 % 3],
-                       .group = 1 + number % 5,
-                       .rows = 1 + number % 4,
-                       .sequences = {{0, 37}},
-                       .into = kEveryFloat[number / 2 % 3],
-                       .givesPartials = number % 7 == 3,
-                       .givesLogSumExp = number % 3 == 0,
-                       .options = {.splits = static_cast<uint32_t>(number % 4), .kernel = FlashDecodeKernel::vector},
-                       .hasSinks = number % 14 == 8,
-                       .cacheShift = number % 3 == 2 ? byteSize(cache) * (1 + number % 7) : 0,
-                       .queryShift = number % 5 == 4 ? byteSize(kEveryFloat[number / 3 % 3]) : 0});
+      cases.push_back(
+          {.name = fmt::format("{} and {} of {}, padded", d.keys, d.values, name(cache)),
+           .cache = cache,
+           .headDim = d.keys,
+           .valueHeadDim = d.values,
+           .kvHeads = 1 + number % 2,
+           .capacity = isRing            ? 19u
+                       : number % 5 == 0 ? 37u
+                                         : 0u,  // 37: no slot follows the last key
+           .layout = kEveryLayout[number / 2 % 2],
+           .wrap = isRing ? KVWrap::ring : KVWrap::linear,
+           .pinned = isRing ? 2u : 0u,
+           .queries = kEveryFloat[number / 3 % 3],
+           .group = 1 + number % 5,
+           .rows = 1 + number % 4,
+           .sequences = {{0, 37}},
+           .into = kEveryFloat[number / 2 % 3],
+           .givesPartials = number % 7 == 3,
+           .givesLogSumExp = number % 3 == 0,
+           .options = {.splits = static_cast<uint32_t>(number % 4), .kernel = AttentionOptions::Kernel::vector},
+           .hasSinks = number % 14 == 8,
+           .cacheShift = number % 3 == 2 ? byteSize(cache) * (1 + number % 7) : 0,
+           .queryShift = number % 5 == 4 ? byteSize(kEveryFloat[number / 3 % 3]) : 0});
     }
   }
   return cases;
@@ -119,7 +120,7 @@ std::vector<Case> lengthCases() {
                      .rows = rows,
                      .sequences = {{0, length}},
                      .givesLogSumExp = length % 3 == 0,
-                     .options = {.splits = splits, .kernel = FlashDecodeKernel::vector}});
+                     .options = {.splits = splits, .kernel = AttentionOptions::Kernel::vector}});
   };
   for (uint64_t length : {1, 2, 5, 31, 32, 33, 63, 64, 65, 113, 127, 128, 129, 257}) {
     for (uint32_t splits : {0, 1, 2, 3, 7, 33}) {
@@ -156,7 +157,7 @@ std::vector<Case> ringCases() {
                          .options = {.isCausal = number % 5 != 0,
                                      .window = number % 4 == 1 ? static_cast<uint32_t>(6 - pinned - rows + 1) : 0u,
                                      .splits = static_cast<uint32_t>(number % 3),
-                                     .kernel = FlashDecodeKernel::vector},
+                                     .kernel = AttentionOptions::Kernel::vector},
                          .hasSlopes = number % 4 == 2});
       }
     }
@@ -183,7 +184,7 @@ std::vector<Case> ringCases() {
                                        ? static_cast<uint32_t>(length - oldest - rows + 1)
                                        : 0u,
                          .splits = static_cast<uint32_t>(number % 3),
-                         .kernel = FlashDecodeKernel::vector},
+                         .kernel = AttentionOptions::Kernel::vector},
              .mask = number % 3 == 2 ? std::optional(MaskCase{}) : std::nullopt,
              .hasSlopes = number % 4 == 2});
       }
@@ -205,7 +206,7 @@ std::vector<Case> ringCases() {
                    .pinned = 3,
                    .rows = 2,
                    .sequences = {{0, 100003}},
-                   .options = {.splits = 3, .kernel = FlashDecodeKernel::vector}});
+                   .options = {.splits = 3, .kernel = AttentionOptions::Kernel::vector}});
   for (uint32_t window : {1u, 2u, 16u, 40u, 47u, 50u, 1000u, 0x7fffffffu}) {
     for (uint64_t rows : {1, 5}) {
       for (bool isRing : {false, true}) {
@@ -224,7 +225,7 @@ std::vector<Case> ringCases() {
                          .options = {.isCausal = (window + rows) % 3 != 0,
                                      .window = window,
                                      .splits = window % 3,
-                                     .kernel = FlashDecodeKernel::vector}});
+                                     .kernel = AttentionOptions::Kernel::vector}});
       }
     }
   }
@@ -254,7 +255,7 @@ std::vector<Case> ringCases() {
                        .window = window,
                        .windowSeesPinned = true,
                        .splits = static_cast<uint32_t>(number % 4),
-                       .kernel = FlashDecodeKernel::vector},
+                       .kernel = AttentionOptions::Kernel::vector},
            .mask = number % 4 == 1 ? std::optional(MaskCase{.hasHoles = true}) : std::nullopt,
            .hasSlopes = number % 3 == 1});
     }
@@ -267,7 +268,7 @@ std::vector<Case> ringCases() {
                    .pinned = 3,
                    .rows = 3,
                    .sequences = {{0, 80, 90}},
-                   .options = {.window = 9, .windowSeesPinned = true, .kernel = FlashDecodeKernel::vector}});
+                   .options = {.window = 9, .windowSeesPinned = true, .kernel = AttentionOptions::Kernel::vector}});
   // The positions of its rows are below zero, by which no window may be counted.
   cases.push_back({.name = "rows of an empty sequence with the largest window",
                    .headDim = 32,
@@ -276,7 +277,7 @@ std::vector<Case> ringCases() {
                    .rows = 5,
                    .sequences = {{0, 0}, {1, 7}},
                    .givesLogSumExp = true,
-                   .options = {.window = 0x7fffffffu, .kernel = FlashDecodeKernel::vector}});
+                   .options = {.window = 0x7fffffffu, .kernel = AttentionOptions::Kernel::vector}});
   return cases;
 }
 
@@ -300,21 +301,22 @@ std::vector<Case> sequenceCases() {
         const bool isCausal = std::none_of(list.begin(), list.end(), [&](const AttendedSequence& each) {
           return each.length != 0 && each.length < rows;
         });
-        cases.push_back({.name = fmt::format("{} rows of {} sequences from {}, {} splits", rows, list.size(),
-                                             list[0].sequence, splits),
-                         .cache = kEveryFloat[number % 3],
-                         .headDim = number % 3 == 1 ? 64u : 32u,
-                         .valueHeadDim = number % 3 == 1 ? 64u : 32u,
-                         .cacheSequences = 5,
-                         .capacity = isRing ? 16u : 0u,
-                         .layout = kEveryLayout[number % 2],
-                         .wrap = isRing ? KVWrap::ring : KVWrap::linear,
-                         .pinned = isRing ? 3u : 0u,
-                         .rows = rows,
-                         .rank = 4,
-                         .sequences = list,
-                         .givesLogSumExp = number % 2 == 0,
-                         .options = {.isCausal = isCausal, .splits = splits, .kernel = FlashDecodeKernel::vector}});
+        cases.push_back(
+            {.name =
+                 fmt::format("{} rows of {} sequences from {}, {} splits", rows, list.size(), list[0].sequence, splits),
+             .cache = kEveryFloat[number % 3],
+             .headDim = number % 3 == 1 ? 64u : 32u,
+             .valueHeadDim = number % 3 == 1 ? 64u : 32u,
+             .cacheSequences = 5,
+             .capacity = isRing ? 16u : 0u,
+             .layout = kEveryLayout[number % 2],
+             .wrap = isRing ? KVWrap::ring : KVWrap::linear,
+             .pinned = isRing ? 3u : 0u,
+             .rows = rows,
+             .rank = 4,
+             .sequences = list,
+             .givesLogSumExp = number % 2 == 0,
+             .options = {.isCausal = isCausal, .splits = splits, .kernel = AttentionOptions::Kernel::vector}});
       }
     }
   }
@@ -353,7 +355,7 @@ std::vector<Case> unalignedCases() {
              .queries = other,
              .into = other,
              .givesPartials = number % 7 == 2,
-             .options = {.splits = static_cast<uint32_t>(1 + number % 2), .kernel = FlashDecodeKernel::vector},
+             .options = {.splits = static_cast<uint32_t>(1 + number % 2), .kernel = AttentionOptions::Kernel::vector},
              .cacheShift = bytes(0, cache),
              .queryShift = bytes(1, other),
              .intoShift = number % 7 == 2 ? bytes(2, DType::f32) : bytes(2, other),

@@ -91,7 +91,7 @@ std::vector<Case> mlxGrid() {
                           .sequences = sequences,
                           .into = DType::f16};
               attend.options.isCausal = masked == 0;
-              attend.options.kernel = FlashDecodeKernel::automatic;
+              attend.options.kernel = AttentionOptions::Kernel::automatic;
               if (masked == 2) attend.mask = {.dtype = DType::f16, .rank = 4, .servesAllHeads = true};
               grid.push_back(attend);
             }

@@ -115,7 +115,7 @@ bool computesAlike(Device& device, const Case& attend) {
 #else
   const bool isOnProcessor = true;
 #endif
-  const bool isOfGPUs = device.profile().family != "host" || attend.options.kernel == FlashDecodeKernel::matrix;
+  const bool isOfGPUs = device.profile().family != "host" || attend.options.kernel == AttentionOptions::Kernel::matrix;
   return !isOnProcessor || !isOfGPUs || !MNK_HOST_HAS_AVX2 || device.name().find("baseline") != std::string::npos;
 }
 
@@ -148,9 +148,9 @@ void expectBothWaysAgree(const std::shared_ptr<Device>& device, const std::vecto
   for (const PreparedFlashDecode& one : prepared) {
     const Context context(one.name);
     PreparedFlashDecode other = one;
-    other.attend.options.merge = FlashDecodeMerge::separate;
+    other.attend.options.merge = AttentionOptions::Merge::separate;
     const FlashDecodeRun separate(device, other, random);
-    other.attend.options.merge = FlashDecodeMerge::inKernel;
+    other.attend.options.merge = AttentionOptions::Merge::inKernel;
     const FlashDecodeRun together(device, other, random);
     const Plan ofSeparate = withSimdgroups(REQUIRE(plan(separate.op(), *device)), simdgroups);
     const Plan ofTogether = withSimdgroups(REQUIRE(plan(together.op(), *device)), simdgroups);
@@ -166,11 +166,11 @@ void expectBothWaysAgree(const std::shared_ptr<Device>& device, const std::vecto
   }
 }
 
-void expectOnEveryDevice(FlashDecodeKernel kernel, uint32_t simdgroups) {
+void expectOnEveryDevice(AttentionOptions::Kernel kernel, uint32_t simdgroups) {
   Seeded random;
   std::vector<PreparedFlashDecode> prepared;
   for (const Case& attend : inKernelMergeCases()) {
-    if (kernel == FlashDecodeKernel::matrix && !fitsTheMatrixKernel(attend)) continue;
+    if (kernel == AttentionOptions::Kernel::matrix && !fitsTheMatrixKernel(attend)) continue;
     prepared.push_back({.name = attend.name, .attend = attend, .inputs = inputsOf(attend, random), .expected = {}});
     prepared.back().attend.options.kernel = kernel;
   }
@@ -183,22 +183,22 @@ void expectOnEveryDevice(FlashDecodeKernel kernel, uint32_t simdgroups) {
 }  // namespace
 
 TEST(FlashDecodeInKernelMerge, GivesWhatTheSeparateWayGives) {
-  expectOnEveryDevice(FlashDecodeKernel::vector, 0);
+  expectOnEveryDevice(AttentionOptions::Kernel::vector, 0);
 }
 
 TEST(FlashDecodeInKernelMerge, GivesItWithSimdgroupsThatShareRows) {
-  for (uint32_t simdgroups : {3u, 4u}) expectOnEveryDevice(FlashDecodeKernel::vector, simdgroups);
+  for (uint32_t simdgroups : {3u, 4u}) expectOnEveryDevice(AttentionOptions::Kernel::vector, simdgroups);
 }
 
 TEST(FlashDecodeInKernelMerge, GivesItWithMatrices) {
-  for (uint32_t simdgroups : {0u, 3u}) expectOnEveryDevice(FlashDecodeKernel::matrix, simdgroups);
+  for (uint32_t simdgroups : {0u, 3u}) expectOnEveryDevice(AttentionOptions::Kernel::matrix, simdgroups);
 }
 
 TEST(FlashDecodeInKernelMerge, AgreesWithTheReference) {
   std::vector<PreparedFlashDecode> prepared;
   Seeded random;
   for (Case attend : inKernelMergeCases()) {
-    attend.options.merge = FlashDecodeMerge::inKernel;
+    attend.options.merge = AttentionOptions::Merge::inKernel;
     prepared.push_back(test::prepared(attend, random));
   }
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
@@ -218,7 +218,7 @@ TEST(FlashDecodeInKernelMerge, AgreesWithTheReference) {
 TEST(FlashDecodeInKernelMerge, CanBeRepeatedWithTheSameMemory) {
   Seeded random;
   Case attend = splitCase("again and again", 7, 100);
-  attend.options.merge = FlashDecodeMerge::inKernel;
+  attend.options.merge = AttentionOptions::Merge::inKernel;
   const PreparedFlashDecode prepared = test::prepared(attend, random);
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     if (!device->profile().ordersThreadgroups) return;
@@ -239,9 +239,9 @@ TEST(FlashDecodeInKernelMerge, HasOneDispatchForEachPass) {
   for (uint64_t rows : {1, 9}) {
     Case attend = splitCase("passes", 4, 100);
     attend.rows = rows;
-    attend.options.merge = FlashDecodeMerge::inKernel;
+    attend.options.merge = AttentionOptions::Merge::inKernel;
     const Plan together = REQUIRE(plan(planOp(attend), *device));
-    attend.options.merge = FlashDecodeMerge::separate;
+    attend.options.merge = AttentionOptions::Merge::separate;
     const Plan separate = REQUIRE(plan(planOp(attend), *device));
     EXPECT_EQ(together.dispatches.size(), rows == 1 ? 1u : 2u);
     EXPECT_EQ(separate.dispatches.size(), together.dispatches.size() + 1);
@@ -263,7 +263,7 @@ TEST(FlashDecodeInKernelMerge, OneSplitIsNotMerged) {
   const auto device = REQUIRE(Device::makeDefault());
   if (!device->profile().ordersThreadgroups) return;
   Case attend = splitCase("one split", 1, 100);
-  attend.options.merge = FlashDecodeMerge::inKernel;
+  attend.options.merge = AttentionOptions::Merge::inKernel;
   const Plan planned = REQUIRE(plan(planOp(attend), *device));
   EXPECT_EQ(planned.dispatches.size(), 1u);
   EXPECT_EQ(planned.scratchBytes + planned.zeroedBytes, 0u);
@@ -271,7 +271,7 @@ TEST(FlashDecodeInKernelMerge, OneSplitIsNotMerged) {
 
 TEST(FlashDecodeInKernelMerge, NeedsADeviceThatOrdersThreadgroups) {
   Case attend = splitCase("refused", 4, 100);
-  attend.options.merge = FlashDecodeMerge::inKernel;
+  attend.options.merge = AttentionOptions::Merge::inKernel;
   const auto fake = FakeDevice::make();
   for (const Result<Plan>& planned : {plan(planOp(attend)), plan(planOp(attend), *fake)}) {
     EXPECT_ERROR(planned, {.code = ErrorCode::unsupported,
@@ -282,7 +282,7 @@ TEST(FlashDecodeInKernelMerge, NeedsADeviceThatOrdersThreadgroups) {
                            .fix = "Use automatic."});
   }
   // Where nothing is asked for it is done the other way.
-  attend.options.merge = FlashDecodeMerge::automatic;
+  attend.options.merge = AttentionOptions::Merge::automatic;
   EXPECT_EQ(REQUIRE(plan(planOp(attend), *fake)).dispatches.size(), 2u);
   // A plan compiles and runs nothing.
   EXPECT_EQ(fake->registry().pipelineCount(), 0u);

@@ -135,10 +135,10 @@ void addCodes(Seeded& random, const FlashDecodeCase& contents, const QuantizedKV
     codes.insert(codes.end(), bytes.begin(), bytes.end());
     // Elements of about 0.5 in every codec.
     double whole = 1;
-    if (plane.codec.name != KVCodecName::turbo) {
+    if (plane.codec.name != KVCodec::Name::turbo) {
       whole = size.scales == 2 ? static_cast<double>(plane.codec.scaleFactor) : std::sqrt(static_cast<double>(headDim));
     }
-    if (plane.codec.name == KVCodecName::mlx1Affine4) whole /= 4;
+    if (plane.codec.name == KVCodec::Name::mlx1Affine4) whole /= 4;
     const auto anySize = [&] {
       if (!contents.hasWideScales) return uniform(random, 0.2, 0.8);
       // Keys stay small, or one of them would have all the weight.

@@ -43,7 +43,8 @@ QuantizedKVPlane planeOf(const std::shared_ptr<Device>& device, const KVCodec& c
           .scales = tensorOf(device, codec.scaleType(), {1, kKeys})};
 }
 
-FlashDecode over(const std::shared_ptr<Device>& device, const QuantizedKVCacheView& cache, FlashDecodeKernel kernel) {
+FlashDecode over(const std::shared_ptr<Device>& device, const QuantizedKVCacheView& cache,
+                 AttentionOptions::Kernel kernel) {
   const Tensor queries = tensorOf(device, DType::f32, {2, kDim});
   std::vector<float> numbers(2 * kDim);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(i));
@@ -59,7 +60,7 @@ FlashDecode over(const std::shared_ptr<Device>& device, const QuantizedKVCacheVi
 
 TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const KVCodec& codec : {KVCodec{.bits = 4}, KVCodec{.bits = 8}, KVCodec{KVCodecName::mlx1, 4}}) {
+    for (const KVCodec& codec : {KVCodec{.bits = 4}, KVCodec{.bits = 8}, KVCodec{KVCodec::Name::mlx1, 4}}) {
       // In the first tile, and in one that changes what the tiles before it count in. If scores rise, the last keys
       // have all the weight, and their values are small.
       for (const auto [size, key, rises] : {std::tuple{1e-6f, uint64_t{0}, false},
@@ -94,8 +95,8 @@ TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
         }
         const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
         run(device, KVCacheQuantize{.keys = keys, .values = values, .into = cache});
-        const FlashDecode exact = over(device, cache, FlashDecodeKernel::vector);
-        const FlashDecode matrix = over(device, cache, FlashDecodeKernel::matrix);
+        const FlashDecode exact = over(device, cache, AttentionOptions::Kernel::vector);
+        const FlashDecode matrix = over(device, cache, AttentionOptions::Kernel::matrix);
         run(device, exact);
         run(device, matrix);
         const auto expected = numbersOf(*exact.results.into), got = numbersOf(*matrix.results.into);
@@ -131,7 +132,7 @@ TEST(FlashDecodeMatrix, ComputesTheLevelsThatOthersLookUp) {
           REQUIRE(plane->codes.write(all));
           REQUIRE(plane->scales.write(rawBytes(scales)));
         }
-        const auto attended = [&](FlashDecodeKernel kernel) {
+        const auto attended = [&](AttentionOptions::Kernel kernel) {
           FlashDecode op = over(device, cache, kernel);
           op.sequences = {{0, 1}};
           op.results.logSumExp = tensorOf(device, DType::f32, {2});
@@ -143,7 +144,8 @@ TEST(FlashDecodeMatrix, ComputesTheLevelsThatOthersLookUp) {
           for (const float score : numbersOf(*op.results.logSumExp)) numbers.push_back(score);
           return numbers;
         };
-        const auto expected = attended(FlashDecodeKernel::vector), got = attended(FlashDecodeKernel::matrix);
+        const auto expected = attended(AttentionOptions::Kernel::vector),
+                   got = attended(AttentionOptions::Kernel::matrix);
         for (size_t i = 0; i < got.size(); ++i)
           EXPECT(std::abs(got[i] - expected[i]) <= 1e-6f * (1 + std::abs(expected[i])));
       }
@@ -155,7 +157,7 @@ TEST(FlashDecodeMatrix, ReservesMemoryForTablesOnlyIfLevelsAreLookedUp) {
   const auto device = hostDevice({});
   const auto bytesFor = [&](const KVCodec& keys, const KVCodec& values) {
     const QuantizedKVCacheView cache{.keys = planeOf(device, keys), .values = planeOf(device, values)};
-    FlashDecode op = over(device, cache, FlashDecodeKernel::matrix);
+    FlashDecode op = over(device, cache, AttentionOptions::Kernel::matrix);
     op.options.splits = 1;
     const AttentionShape shape(op);
     const auto layout = FlashDecodeLayout::of(shape, {.family = "apple9", .matrixLayout = MatrixLayout::interleaved});
@@ -168,36 +170,36 @@ TEST(FlashDecodeMatrix, ReservesMemoryForTablesOnlyIfLevelsAreLookedUp) {
     EXPECT_EQ(bytesFor({.bits = 2}, {.bits = bits}), kTables);
   }
   EXPECT_EQ(bytesFor({.bits = 4}, {.bits = 4}), kTables);
-  EXPECT_EQ(bytesFor({KVCodecName::mlx1, 4}, {KVCodecName::mlx1, 4}), kTables);
+  EXPECT_EQ(bytesFor({KVCodec::Name::mlx1, 4}, {KVCodec::Name::mlx1, 4}), kTables);
 }
 
 TEST(FlashDecodeMatrix, AHandlerOfFinishedWorkDoesNotWaitForTheDevice) {
   const auto device = hostDevice({});
   const KVCodec codec{.bits = 4};
   const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
-  const auto attend = [&](FlashDecodeKernel kernel) {
+  const auto attend = [&](AttentionOptions::Kernel kernel) {
     CommandEncoder encoder(device, "next");
     return encoder.encode(over(device, cache, kernel));
   };
   std::promise<std::pair<Result<void>, Result<void>>> answered;
   CommandEncoder encoder(device, "first");
   const auto done = REQUIRE(encoder.commit([&](const Result<Summary>&) {
-    auto byMatrix = attend(FlashDecodeKernel::matrix);
-    answered.set_value({std::move(byMatrix), attend(FlashDecodeKernel::automatic)});
+    auto byMatrix = attend(AttentionOptions::Kernel::matrix);
+    answered.set_value({std::move(byMatrix), attend(AttentionOptions::Kernel::automatic)});
   }));
   const auto [byMatrix, chosen] = answered.get_future().get();
   REQUIRE(done.wait());
   EXPECT_ERROR(byMatrix, {.code = ErrorCode::unsupported, .what = "cannot run the matrix kernel"});
   EXPECT(bool(chosen));
   EXPECT(device->probe().matrixLayout != MatrixLayout::unknown);
-  EXPECT(bool(attend(FlashDecodeKernel::matrix)));
+  EXPECT(bool(attend(AttentionOptions::Kernel::matrix)));
 }
 
 TEST(FlashDecodeMatrix, APlanWithoutADeviceTakesNoLayoutForGranted) {
   const auto device = hostDevice({});
   const KVCodec codec{.bits = 4};
   const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
-  EXPECT_ERROR(plan(over(device, cache, FlashDecodeKernel::matrix)),
+  EXPECT_ERROR(plan(over(device, cache, AttentionOptions::Kernel::matrix)),
                {.code = ErrorCode::unsupported, .got = "no device", .fix = "Use automatic."});
 }
 
@@ -270,7 +272,7 @@ TEST(FlashDecodeMatrix, HasAllSimdgroupsForAnyRows) {
                          .over = cache,
                          .sequences = {{0, kMany}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, 256})},
-                         .options = {.splits = 1, .kernel = FlashDecodeKernel::matrix}};
+                         .options = {.splits = 1, .kernel = AttentionOptions::Kernel::matrix}};
     const AttentionShape shape(op);
     for (const auto& [family, simdgroups] : {std::pair{"another", 8u}, {"apple9", 4u}}) {
       const auto layout = FlashDecodeLayout::of(shape, {.family = family, .matrixLayout = MatrixLayout::interleaved});
@@ -308,7 +310,7 @@ TEST(FlashDecodeMatrix, HasNoMoreSimdgroupsThanTilesBeyondFour) {
                           .values = tensorOf(device, DType::f16, {1, 256, kDim})};
   for (const auto [keys, splits, simdgroups] :
        {std::tuple{uint64_t{1}, 1u, 4u}, {64, 1, 4}, {65, 1, 5}, {96, 1, 6}, {256, 1, 8}, {256, 2, 8}, {256, 3, 6}}) {
-    for (const auto kernel : {FlashDecodeKernel::vector, FlashDecodeKernel::matrix}) {
+    for (const auto kernel : {AttentionOptions::Kernel::vector, AttentionOptions::Kernel::matrix}) {
       const FlashDecode op{.queries = tensorOf(device, DType::f16, {4, kDim}),
                            .over = cache,
                            .sequences = {{0, keys}},

@@ -14,41 +14,38 @@ Case smallCase(std::string name, uint64_t headDim = 32) {
   return {.name = std::move(name), .cache = DType::f16, .headDim = headDim, .valueHeadDim = headDim};
 }
 
-template <auto field, auto fieldInC, bool isInverted = false>
+template <auto field>
 NumberOption numberOption(const char* name, std::vector<double> valid, std::vector<double> invalid = {}) {
   static constexpr auto set = []<typename Number>(Number& number, double to) { number = static_cast<Number>(to); };
-  return {
-      name,
-      std::is_same_v<decltype(field), float AttentionOptions::*>,
-      [](const AttentionOptions& options) { return static_cast<double>(options.*field); },
-      [](AttentionOptions& options, double number) { set(options.*field, number); },
-      [](mnk_attention_options& options, double number) { set(options.*fieldInC, isInverted ? 1 - number : number); },
-      std::move(valid),
-      std::move(invalid)};
+  return {name,
+          std::is_same_v<decltype(field), float AttentionOptions::*>,
+          [](const AttentionOptions& options) { return static_cast<double>(options.*field); },
+          [](AttentionOptions& options, double number) { set(options.*field, number); },
+          std::move(valid),
+          std::move(invalid)};
 }
 
 }  // namespace
 
 std::span<const NumberOption> numberOptions() {
   using Core = AttentionOptions;
-  using InC = mnk_attention_options;
   static const NumberOption all[] = {
-      numberOption<&Core::scale, &InC::scale>("scale", {0.125, 1, 0.01, 1e-37, 6e4},
-                                              {-1, NAN, INFINITY, 3e38, 1e37, 7e17, 1e-38}),
-      numberOption<&Core::softcap, &InC::softcap>("softcap", {10, 2, 30, 50, 1e-30, 1e-6, 1e6, 1e30},
-                                                  {INFINITY, NAN, -2, 3e38, 1e-31}),
-      numberOption<&Core::window, &InC::window>("window", {3}, {uint32_t{1} << 31}),
-      numberOption<&Core::windowSeesPinned, &InC::window_sees_pinned>("windowSeesPinned", {1}),
-      numberOption<&Core::isCausal, &InC::is_bidirectional, true>("causal", {0}),
-      numberOption<&Core::splits, &InC::splits>("splits", {2}, {1025}),
-      numberOption<&Core::kernel, &InC::kernel>("kernel", {MNK_KERNEL_VECTOR}),
-      numberOption<&Core::merge, &InC::merge>("merge", {MNK_MERGE_SEPARATE, MNK_MERGE_IN_KERNEL})};
+      numberOption<&Core::scale>("scale", {0.125, 1, 0.01, 1e-37, 6e4}, {-1, NAN, INFINITY, 3e38, 1e37, 7e17, 1e-38}),
+      numberOption<&Core::softcap>("softcap", {10, 2, 30, 50, 1e-30, 1e-6, 1e6, 1e30},
+                                   {INFINITY, NAN, -2, 3e38, 1e-31}),
+      numberOption<&Core::window>("window", {3}, {uint32_t{1} << 31}),
+      numberOption<&Core::windowSeesPinned>("windowSeesPinned", {1}),
+      numberOption<&Core::isCausal>("causal", {0}),
+      numberOption<&Core::splits>("splits", {2}, {1025}),
+      numberOption<&Core::kernel>("kernel", {MNK_ATTENTION_OPTIONS_KERNEL_VECTOR}),
+      numberOption<&Core::merge>("merge",
+                                 {MNK_ATTENTION_OPTIONS_MERGE_SEPARATE, MNK_ATTENTION_OPTIONS_MERGE_IN_KERNEL})};
   static_assert(std::size(all) == std::tuple_size_v<decltype(numbersOf(Core()))>, "an option is missing");
   return all;
 }
 
 void setFloats(AttentionOptions& options, Seeded* random) {
-  for (const auto& [name, isFloat, get, set, setInC, valid, invalid] : numberOptions()) {
+  for (const auto& [name, isFloat, get, set, valid, invalid] : numberOptions()) {
     if (!isFloat || get(options) != 0 || (random && random->below(3) != 0)) continue;
     set(options, valid[random ? random->below(valid.size()) : 0]);
   }
@@ -163,7 +160,7 @@ std::vector<Case> scoreCases() {
   attend.options.isCausal = false;
   cases.push_back(attend);
   attend = smallCase("the kernel that the op chooses");
-  attend.options.kernel = FlashDecodeKernel::automatic;
+  attend.options.kernel = AttentionOptions::Kernel::automatic;
   cases.push_back(attend);
   return cases;
 }
@@ -206,7 +203,7 @@ std::vector<Case> quantizedCases() {
   const auto add = [&](const KVCodec& keys, const KVCodec& values, uint64_t headDim, uint64_t valueHeadDim = 0) {
     if (valueHeadDim == 0) valueHeadDim = headDim;
     const uint64_t number = cases.size();
-    const bool isTurbo = keys.name == KVCodecName::turbo;
+    const bool isTurbo = keys.name == KVCodec::Name::turbo;
     const bool isRing = number % 4 == 2;
     cases.push_back(
         {.name = fmt::format("keys in {} at {}, values in {} at {}", keys.text(), headDim, values.text(), valueHeadDim),
@@ -232,7 +229,7 @@ std::vector<Case> quantizedCases() {
          .givesLogSumExp = number % 5 == 0,
          .options = {.window = number % 7 == 3 ? 5u : 0u,
                      .splits = static_cast<uint32_t>(number % 4),
-                     .kernel = FlashDecodeKernel::vector},
+                     .kernel = AttentionOptions::Kernel::vector},
          .hasSinks = number % 6 == 4,
          .cacheShift = number % 8 == 7 ? 1 + number % 3 : 0});
   };
@@ -244,7 +241,7 @@ std::vector<Case> quantizedCases() {
     }
   }
   // Values of another head dim than keys.
-  constexpr KVCodecName kMlx1 = KVCodecName::mlx1;
+  constexpr KVCodec::Name kMlx1 = KVCodec::Name::mlx1;
   for (uint32_t bits = 2; bits <= 8; ++bits) add({.bits = bits}, {.bits = 10 - bits}, 192, 128);
   for (const auto& [keys, values] : {std::pair(128, 64), {32, 256}, {80, 192}, {112, 96}, {256, 80}, {64, 112}}) {
     for (uint32_t bits : {3, 4}) add({.bits = bits}, {.bits = bits + 1}, keys, values);
@@ -294,7 +291,7 @@ std::vector<Case> quantizedCases() {
     cases.back().rows = length == 129 ? 9 : 1;
   }
   // Variants of mlx1. Each as often at even places, where mixedDecodeCases has dense keys, as at odd ones.
-  constexpr KVCodecName kUnrotated = KVCodecName::mlx1Unrotated, kAffine4 = KVCodecName::mlx1Affine4;
+  constexpr KVCodec::Name kUnrotated = KVCodec::Name::mlx1Unrotated, kAffine4 = KVCodec::Name::mlx1Affine4;
   for (uint64_t headDim : {256, 512, 256, 512}) {
     for (uint32_t bits : {5u, 6u, 8u}) add({kUnrotated, bits}, {kUnrotated, bits == 5 ? 8 : bits}, headDim);
     add({kAffine4, 4}, {kAffine4, 4}, headDim);

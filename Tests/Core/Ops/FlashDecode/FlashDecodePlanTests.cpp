@@ -200,7 +200,7 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
   for (size_t c = 0, count = cases.size(); c < count; ++c) {
     if (!cases[c].fitsMatrices()) continue;
     cases.push_back(cases[c]);
-    cases.back().options.kernel = FlashDecodeKernel::matrix;
+    cases.back().options.kernel = AttentionOptions::Kernel::matrix;
   }
   const auto add = [&](const Plan& planned) {
     for (const Dispatch& dispatch : planned.dispatches) {
@@ -209,7 +209,7 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
     }
   };
   for (const Case& attend : cases) {
-    if (attend.options.kernel != FlashDecodeKernel::matrix) add(REQUIRE(plan(planOp(attend))));
+    if (attend.options.kernel != AttentionOptions::Kernel::matrix) add(REQUIRE(plan(planOp(attend))));
     for (const DeviceUnderTest& tested : devicesUnderTest()) {
       if (tested.device->kind() == "host") add(REQUIRE(plan(planOp(attend), *tested.device)));
     }
@@ -245,7 +245,7 @@ TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
   const auto choose = [&](const Dims& dims, bool isCoded) {
     Case attend = plainCase(100);
     attend.headDim = dims.first, attend.valueHeadDim = dims.second, attend.group = 1;
-    attend.options.kernel = FlashDecodeKernel::vector;
+    attend.options.kernel = AttentionOptions::Kernel::vector;
     if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
     const std::string function = REQUIRE(plan(planOp(attend))).dispatches.at(0).kernel.function;
     EXPECT(function.starts_with("flashDecodeVector_") && function.ends_with("_1"));
@@ -275,7 +275,7 @@ TEST(FlashDecodePlan, FewLanesShareAVectorOnTheHostAlone) {
     Case attend = plainCase(100);
     attend.headDim = attend.valueHeadDim = 128;
     attend.group = 4;
-    attend.options.kernel = FlashDecodeKernel::vector;
+    attend.options.kernel = AttentionOptions::Kernel::vector;
     const auto device = REQUIRE(host::makeDevice({.compiler = {}, .family = family}));
     EXPECT_EQ(device->profile().family, family);
     EXPECT_EQ(REQUIRE(plan(planOp(attend), *device)).dispatches.at(0).kernel.function, function);

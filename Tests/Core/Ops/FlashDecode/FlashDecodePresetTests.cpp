@@ -217,7 +217,7 @@ TEST(FlashDecodePreset, QuantizedAttentionRotatesQueriesAndResults) {
         const float factor = headDim == 512 ? 0.75f : 1;
         AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = static_cast<uint32_t>(headDim), .capacity = 20};
         descriptor.quantized =
-            KVQuantizedStorage{.codec = KVCodecName::mlx1, .keyBits = bits, .valueBits = bits, .scaleFactor = factor};
+            KVQuantizedStorage{.codec = KVCodec::Name::mlx1, .keyBits = bits, .valueBits = bits, .scaleFactor = factor};
         AttentionCache cache = makeCache(device, descriptor);
         const Tensor keys = someTokens(device, random, 20, 2, headDim),
                      values = someTokens(device, random, 20, 2, headDim);
@@ -228,8 +228,10 @@ TEST(FlashDecodePreset, QuantizedAttentionRotatesQueriesAndResults) {
         const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, rows));
         CommandEncoder encoder(device);
         REQUIRE(cache.append(encoder, keys, values, 0));
-        REQUIRE(encoder.encode(Hadamard{
-            .from = REQUIRE(queries.reshaped(rows)), .into = turned, .signs = KVCodecName::mlx1, .isInverse = false}));
+        REQUIRE(encoder.encode(Hadamard{.from = REQUIRE(queries.reshaped(rows)),
+                                        .into = turned,
+                                        .signs = KVCodec::Name::mlx1,
+                                        .isInverse = false}));
         REQUIRE(cache.dequantize(encoder, readKeys, readValues, 0, 0, KVDomain::rotated));
         REQUIRE(encoder.encode(FlashDecode{.queries = REQUIRE(queries.reshaped(rows)),
                                            .over = *cache.quantizedView(),
@@ -242,7 +244,7 @@ TEST(FlashDecodePreset, QuantizedAttentionRotatesQueriesAndResults) {
             attendedThere(p, KVLayout::tokenMajor, floatsOf(turned), floatsOf(readKeys), floatsOf(readValues));
         const Tensor back = numbers(device, {there.begin(), there.end()}, rows);
         CommandEncoder undo(device);
-        REQUIRE(undo.encode(Hadamard{.from = back, .signs = KVCodecName::mlx1, .isInverse = true}));
+        REQUIRE(undo.encode(Hadamard{.from = back, .signs = KVCodec::Name::mlx1, .isInverse = true}));
         REQUIRE(REQUIRE(undo.commit()).wait());
         EXPECT(nmse(floatsOf(out), floatsOf(back)) <= 1e-6);
       }
@@ -261,7 +263,7 @@ TEST(FlashDecodePreset, HybridAttentionRotatesNothing) {
         AttentionCacheDescriptor descriptor{
             .kvHeads = 2, .headDim = static_cast<uint32_t>(headDim), .capacity = 20, .dtype = DType::f16};
         descriptor.quantized = KVQuantizedStorage{
-            .codec = KVCodecName::mlx1Unrotated, .valueBits = bits, .planes = KVQuantizedPlanes::values};
+            .codec = KVCodec::Name::mlx1Unrotated, .valueBits = bits, .planes = KVQuantizedPlanes::values};
         AttentionCache cache = makeCache(device, descriptor);
         const Tensor queries = someTokens(device, random, 1, 4, headDim);
         const Shape rows = REQUIRE(Shape::make({4, headDim}));

@@ -111,12 +111,12 @@ TEST(FlashDecodeQuantized, AttendsToWhatWasStored) {
       {{.bits = 8}, {.bits = 4}, 96, true, 2e-2},
       {{.bits = 8}, {.bits = 7}, 112, true, 2e-3},
       {{.bits = 8}, {.bits = 6}, 192, true, 5e-3, 128},
-      {{KVCodecName::mlx1, 4}, {KVCodecName::mlx1, 4}, 256, false, 0.3},
-      {{KVCodecName::mlx1, 8}, {KVCodecName::mlx1, 8}, 512, false, 0.01},
-      {{KVCodecName::mlx1Unrotated, 8}, {KVCodecName::mlx1Unrotated, 8}, 256, false, 0.01},
-      {{KVCodecName::mlx1Unrotated, 8}, {KVCodecName::mlx1Unrotated, 6}, 512, false, 0.02},
-      {{KVCodecName::mlx1Affine4, 4}, {KVCodecName::mlx1Affine4, 4}, 256, false, 0.4},
-      {{KVCodecName::mlx1Affine4, 4}, {KVCodecName::mlx1Affine4, 4}, 512, false, 0.4},
+      {{KVCodec::Name::mlx1, 4}, {KVCodec::Name::mlx1, 4}, 256, false, 0.3},
+      {{KVCodec::Name::mlx1, 8}, {KVCodec::Name::mlx1, 8}, 512, false, 0.01},
+      {{KVCodec::Name::mlx1Unrotated, 8}, {KVCodec::Name::mlx1Unrotated, 8}, 256, false, 0.01},
+      {{KVCodec::Name::mlx1Unrotated, 8}, {KVCodec::Name::mlx1Unrotated, 6}, 512, false, 0.02},
+      {{KVCodec::Name::mlx1Affine4, 4}, {KVCodec::Name::mlx1Affine4, 4}, 256, false, 0.4},
+      {{KVCodec::Name::mlx1Affine4, 4}, {KVCodec::Name::mlx1Affine4, 4}, 512, false, 0.4},
   };
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     Seeded random(11);

@@ -26,7 +26,7 @@ TEST(FlashDecodeRange, AttendsByF32QueriesOfAnyMagnitude) {
                                .rows = rows,
                                .sequences = {{0, 40}},
                                .size = size,
-                               .options = {.scale = 1 / size, .kernel = FlashDecodeKernel::automatic}};
+                               .options = {.scale = 1 / size, .kernel = AttentionOptions::Kernel::automatic}};
         if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
         cases.push_back(attend);
       }
@@ -55,7 +55,7 @@ TEST(FlashDecodeRange, MatricesTakeRowsOfMixedMagnitudes) {
               .rows = rows,
               .sequences = {{0, 40}},
               .sizes = {size, 1, kNaN, size, 0, kInfinity, size},
-              .options = {.scale = 1 / size, .kernel = FlashDecodeKernel::matrix}};
+              .options = {.scale = 1 / size, .kernel = AttentionOptions::Kernel::matrix}};
           if (bits != 0) attend.keyCodec = attend.valueCodec = KVCodec{.bits = bits};
           cases.push_back(attend);
         }

@@ -35,7 +35,7 @@ uint64_t lastExtent(const Tensor& tensor) {
 
 uint64_t codedHeadDim(const QuantizedKVPlane& plane) {
   const uint64_t bytes = lastExtent(plane.codes);
-  if (plane.codec.name == KVCodecName::turbo) return bytes * 8 / plane.codec.bits;
+  if (plane.codec.name == KVCodec::Name::turbo) return bytes * 8 / plane.codec.bits;
   return plane.codec.bits == 4 ? bytes * 2 : bytes;
 }
 
@@ -65,7 +65,7 @@ class Plane {
     const auto called = [&](const char* part) { return (isKeys_ ? "key " : "value ") + std::string(part); };
     const uint64_t codeBytes = lastExtent(coded_->codes);
     const auto row = std::span(bytes_.at(called("codes"))).subspan(index * codeBytes, codeBytes);
-    const DType scaleType = coded_->codec.name == KVCodecName::turbo ? DType::f16 : DType::f32;
+    const DType scaleType = coded_->codec.name == KVCodec::Name::turbo ? DType::f16 : DType::f32;
     const uint64_t scaleCount = coded_->scales.shape().rank() == coded_->codes.shape().rank() ? 2 : 1;
     std::vector<uint64_t> scales(scaleCount);
     for (uint64_t s = 0; s < scaleCount; ++s) {

@@ -33,7 +33,7 @@ void useCache(Op& op, const Tensor& keys) {
   viewOf(op).values = planTensor(keys.dtype(), keys.shape());
 }
 void useMatrices(Op& op) {
-  op.options.kernel = FlashDecodeKernel::matrix;
+  op.options.kernel = AttentionOptions::Kernel::matrix;
 }
 
 void usePartials(Op& op) {
@@ -119,8 +119,8 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.options.slopes = f32(2); },
     [](Op& op) { op.options.sinks = f16(6); },
     [](Op& op) { usePartials(op), op.options.sinks = f32(6); },
-    [](Op& op) { op.options.kernel = FlashDecodeKernel(9); },
-    [](Op& op) { op.options.merge = FlashDecodeMerge(9); },
+    [](Op& op) { op.options.kernel = AttentionOptions::Kernel(9); },
+    [](Op& op) { op.options.merge = AttentionOptions::Merge(9); },
     [](Op& op) { useMatrices(op), op.options.mask = f16(3, 5); },
     [](Op& op) { useMatrices(op), useCache(op, bf16(4, 2, 5, 64)); },
     [](Op& op) { op.scratch = f32(100000); },

@@ -37,8 +37,8 @@ bool isFaultOfKind(double got, double expected) {
 bool isByMatrix(const FlashDecodeCase& attend) {
   if (attend.mayBePrefilled() && attend.queries != DType::f32)
     return (attend.isQuantized() && !attend.isMixed()) || attend.cache == DType::f16;
-  if (!attend.fitsMatrices() || attend.options.kernel == FlashDecodeKernel::vector) return false;
-  return attend.options.kernel == FlashDecodeKernel::matrix || attend.queries != DType::f32;
+  if (!attend.fitsMatrices() || attend.options.kernel == AttentionOptions::Kernel::vector) return false;
+  return attend.options.kernel == AttentionOptions::Kernel::matrix || attend.queries != DType::f32;
 }
 
 bool isSame(const Dispatch& a, const Dispatch& b) {
@@ -220,7 +220,7 @@ void runOnEveryDevice(const std::vector<FlashDecodeCase>& cases) {
     std::vector<PreparedFlashDecode> all;
     const auto add = [&](const PreparedFlashDecode& made) {
       all.push_back(made);
-      if (made.attend.options.kernel == FlashDecodeKernel::matrix) return;  // for which a device must be asked
+      if (made.attend.options.kernel == AttentionOptions::Kernel::matrix) return;  // for which a device must be asked
       all.push_back(made);
       all.back().name += ", as planned for any device";
       all.back().isForAnyDevice = true;
@@ -228,9 +228,9 @@ void runOnEveryDevice(const std::vector<FlashDecodeCase>& cases) {
     for (size_t c = begin; c < std::min(cases.size(), begin + kCasesAtOnce); ++c) {
       PreparedFlashDecode made = prepared(cases[c], random);
       add(made);
-      if (!cases[c].fitsMatrices() || cases[c].options.kernel != FlashDecodeKernel::vector) continue;
+      if (!cases[c].fitsMatrices() || cases[c].options.kernel != AttentionOptions::Kernel::vector) continue;
       made.name += ", by the matrix kernel";
-      made.attend.options.kernel = FlashDecodeKernel::matrix;
+      made.attend.options.kernel = AttentionOptions::Kernel::matrix;
       add(made);
     }
     runCases(all, &FlashDecodeRun::expectAttended, isPlannedAlike);

@@ -37,8 +37,8 @@ void setStorage(Case& attend, uint64_t number) {
   if (number % 4 == 0) attend.isOneTensor = true;
   if (number % 4 < 2) return;
   if (drawn % 4 == 3) {
-    attend.keyCodec = KVCodec{KVCodecName::mlx1, 4};
-    attend.valueCodec = KVCodec{KVCodecName::mlx1, std::array{4u, 5u, 6u, 8u}[drawn / 4 % 4], 1.5f};
+    attend.keyCodec = KVCodec{KVCodec::Name::mlx1, 4};
+    attend.valueCodec = KVCodec{KVCodec::Name::mlx1, std::array{4u, 5u, 6u, 8u}[drawn / 4 % 4], 1.5f};
     return;
   }
   setTurbo(attend, drawn);
@@ -172,7 +172,7 @@ TEST(FlashLatent, KernelIsChosenByRowsAndDevice) {
   EXPECT_EQ(kernelOf(attend, {.family = "host"}), "flashDecodeVector_latent_64_512_1_fewLanes");
   attend.rows = 2;
   EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashPrefill_latent_f32_1_8");
-  attend.options.kernel = FlashDecodeKernel::vector;
+  attend.options.kernel = AttentionOptions::Kernel::vector;
   EXPECT_EQ(kernelOf(attend, kPrefillGPU), "flashDecodeVector_latent_64_512_1");
 }
 

@@ -39,8 +39,8 @@ void setPrefillStorage(Case& attend, uint64_t number) {
   if (!isCoded) return;
   if (drawn % 4 == 3 && std::has_single_bit(attend.headDim)) {
     const uint32_t bits = attend.headDim == 256 ? std::array{4u, 5u, 6u, 8u}[drawn / 4 % 4] : 4u;
-    attend.keyCodec = KVCodec{KVCodecName::mlx1, bits};
-    attend.valueCodec = KVCodec{KVCodecName::mlx1, bits == 6 ? 4 : bits};
+    attend.keyCodec = KVCodec{KVCodec::Name::mlx1, bits};
+    attend.valueCodec = KVCodec{KVCodec::Name::mlx1, bits == 6 ? 4 : bits};
     return;
   }
   setTurbo(attend, drawn);
@@ -62,7 +62,7 @@ std::vector<Case> anyPrompts() {
   std::vector<Case> cases = drawnCases(120, &anyPrompt);
   // Variants of mlx1, which are too rare to be drawn.
   for (const uint32_t bits : {4u, 5u, 6u, 8u}) {
-    const KVCodec codec{bits == 4 ? KVCodecName::mlx1Affine4 : KVCodecName::mlx1Unrotated, bits};
+    const KVCodec codec{bits == 4 ? KVCodec::Name::mlx1Affine4 : KVCodec::Name::mlx1Unrotated, bits};
     for (const bool hasDenseKeys : {false, true}) {
       Case attend = promptCase(fmt::format("{}{}", hasDenseKeys ? "f16 and " : "", codec.text()), 256, 20, 2 * bits);
       if (!hasDenseKeys) attend.keyCodec = codec;
@@ -201,9 +201,9 @@ TEST(FlashPrefill, IsChosenByRowsHeadDimAndDevice) {
   EXPECT(!isChosen(promptCase("", 128, 100), {.family = "apple9"}));
   EXPECT(!isChosen(promptCase("", 128, 100), {.family = "host", .matrixLayout = MatrixLayout::interleaved}));
   Case attend = promptCase("", 128, 100);
-  attend.options.kernel = FlashDecodeKernel::vector;
+  attend.options.kernel = AttentionOptions::Kernel::vector;
   EXPECT(!isChosen(attend, kPrefillGPU));
-  attend.options.kernel = FlashDecodeKernel::matrix;
+  attend.options.kernel = AttentionOptions::Kernel::matrix;
   EXPECT(!isChosen(attend, kPrefillGPU));
 }
 

@@ -10,17 +10,17 @@ namespace {
 using Op = Hadamard;
 
 Op soundOp() {
-  return {.from = f16(3, 128), .into = f32(3, 128), .signs = KVCodecName::turbo};
+  return {.from = f16(3, 128), .into = f32(3, 128), .signs = KVCodec::Name::turbo};
 }
 
 const Break<Op> kBroken[] = {
     [](Op& op) { op.from = {}; },
     [](Op& op) { op.into = Tensor(); },
     [](Op& op) { op.into = u8(3, 128); },
-    [](Op& op) { op.signs = KVCodecName::mlx1Unrotated; },
-    [](Op& op) { op.signs = KVCodecName::mlx1Affine4; },
+    [](Op& op) { op.signs = KVCodec::Name::mlx1Unrotated; },
+    [](Op& op) { op.signs = KVCodec::Name::mlx1Affine4; },
     [](Op& op) { op.from = f16(3, 48); },
-    [](Op& op) { op.from = f16(3, 96), op.signs = KVCodecName::mlx1; },
+    [](Op& op) { op.from = f16(3, 96), op.signs = KVCodec::Name::mlx1; },
     [](Op& op) { op.from = f16(3, 2); },
     [](Op& op) { op.from = f16(8192); },
     [](Op& op) { op.from = f16(3, 0); },

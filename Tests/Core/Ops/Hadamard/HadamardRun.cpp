@@ -8,7 +8,7 @@
 
 namespace mnk::test {
 
-std::vector<double> turnedValues(std::span<const double> values, uint64_t length, std::optional<KVCodecName> codec,
+std::vector<double> turnedValues(std::span<const double> values, uint64_t length, std::optional<KVCodec::Name> codec,
                                  bool isInverse) {
   std::vector<double> all;
   const std::vector<double> signs = codec ? signsOf(*codec, length) : std::vector<double>(length, 1);

@@ -12,7 +12,7 @@
 namespace mnk::test {
 
 // Vectors of this length, turned.
-std::vector<double> turnedValues(std::span<const double> values, uint64_t length, std::optional<KVCodecName> signs,
+std::vector<double> turnedValues(std::span<const double> values, uint64_t length, std::optional<KVCodec::Name> signs,
                                  bool isInverse);
 
 // Of squares, relative.

@@ -24,7 +24,7 @@ struct Turn {
   uint64_t vectors = 3;
   DType from = DType::f32;
   std::optional<DType> into = {};  // in place without
-  std::optional<KVCodecName> signs = {};
+  std::optional<KVCodec::Name> signs = {};
   bool isInverse = false;
   uint64_t shift = 0;
 
@@ -75,10 +75,10 @@ std::vector<double> randomValues(Seeded& random, const Turn& turn) {
   return values;
 }
 
-std::vector<std::optional<KVCodecName>> signsAt(uint64_t length) {
-  std::vector<std::optional<KVCodecName>> all{std::nullopt};
-  if (std::has_single_bit(length)) all.push_back(KVCodecName::mlx1);
-  if (length >= 32 && length <= 512) all.push_back(KVCodecName::turbo);
+std::vector<std::optional<KVCodec::Name>> signsAt(uint64_t length) {
+  std::vector<std::optional<KVCodec::Name>> all{std::nullopt};
+  if (std::has_single_bit(length)) all.push_back(KVCodec::Name::mlx1);
+  if (length >= 32 && length <= 512) all.push_back(KVCodec::Name::turbo);
   return all;
 }
 
@@ -177,9 +177,9 @@ TEST(Hadamard, IsExactForSmallIntegers) {
 // The first element of a turned one-hot vector has the sign of its place, and the other one past the first block.
 TEST(Hadamard, HasTheSignsOfTheCodecs) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const KVCodecName codec : {KVCodecName::turbo, KVCodecName::mlx1}) {
+    for (const KVCodec::Name codec : {KVCodec::Name::turbo, KVCodec::Name::mlx1}) {
       for (uint64_t length : kTurboHeadDims) {
-        if (codec == KVCodecName::mlx1 && !std::has_single_bit(length)) continue;
+        if (codec == KVCodec::Name::mlx1 && !std::has_single_bit(length)) continue;
         const Turn turn{.length = length, .vectors = length, .into = DType::f32, .signs = codec};
         const Context context(turn.text());
         std::vector<double> oneHots(length * length, 0);

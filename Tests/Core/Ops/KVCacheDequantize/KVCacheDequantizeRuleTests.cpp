@@ -12,7 +12,7 @@ QuantizedKVPlane planeOf(const KVCodec& codec, uint64_t headDim) {
   return {.codec = codec, .codes = u8(2, 3, 5, row.codeBytes), .scales = planTensor(codec.scaleType(), {2, 3, 5})};
 }
 
-constexpr KVCodec kMlx1{.name = KVCodecName::mlx1};
+constexpr KVCodec kMlx1{.name = KVCodec::Name::mlx1};
 
 void setTargets(KVCacheDequantize& op, uint64_t keyDim, uint64_t valueDim) {
   op.keys = f16(2, 3, keyDim);

@@ -199,7 +199,7 @@ Case drawnDequantize(Seeded& random) {
             .dtype = oneOf(random, {DType::f32, DType::f16, DType::bf16}),
             .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated};
   read.reads = oneOf(random, {KVReads::both, KVReads::both, KVReads::keys, KVReads::values});
-  read.hasParameters = keys.codec.name == KVCodecName::turbo && coin(random, 1, 2);
+  read.hasParameters = keys.codec.name == KVCodec::Name::turbo && coin(random, 1, 2);
   read.sequence = random.below(std::max<uint64_t>(read.sequences, 1));
   const bool isRing = read.wrap == KVWrap::ring;
   if (isRing && coin(random, 1, 2)) read.pinned = static_cast<uint32_t>(random.below(read.capacity));
@@ -216,7 +216,7 @@ Case drawnDequantize(Seeded& random) {
     read.targetSequences = 1 + random.below(3);
     read.tokens -= read.tokens % read.targetSequences;
   }
-  const bool isTurbo = keys.codec.name == KVCodecName::turbo;
+  const bool isTurbo = keys.codec.name == KVCodec::Name::turbo;
   if ((isTurbo || read.headDim == read.valueHeadDim) && coin(random, 1, 4)) {
     (coin(random, 1, 2) ? read.denseKeys : read.denseValues) = oneOf(random, {DType::f32, DType::f16, DType::bf16});
   }

@@ -46,8 +46,8 @@ TEST(KVCacheDequantize, ReadsEveryCodecInBothDomains) {
   Seeded random(1);
   std::vector<Case> cases;
   for (auto [codec, headDim] : everyCoding()) {
-    if (codec.bits == 6 && headDim == 512 && codec.name != KVCodecName::turbo) codec.scaleFactor = 0.75f;
-    const bool isVariant = codec.name > KVCodecName::mlx1;  // of two head dims only
+    if (codec.bits == 6 && headDim == 512 && codec.name != KVCodec::Name::turbo) codec.scaleFactor = 0.75f;
+    const bool isVariant = codec.name > KVCodec::Name::mlx1;  // of two head dims only
     for (KVDomain domain : {KVDomain::rotated, KVDomain::original}) {
       for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         const bool isLong = headDim > 512;
@@ -62,7 +62,7 @@ TEST(KVCacheDequantize, ReadsEveryCodecInBothDomains) {
                          .tokens = isLong ? 1u : 2u,
                          .dtype = dtype,
                          .domain = domain,
-                         .hasParameters = codec.name == KVCodecName::turbo && coin(random, 1, 3)});
+                         .hasParameters = codec.name == KVCodec::Name::turbo && coin(random, 1, 3)});
       }
     }
   }
@@ -99,7 +99,7 @@ TEST(KVCacheDequantize, ReadsTheLowBitsOfABytesCode) {
         bytes[j] = std::byte(j);
         bytes[256 + j] = std::byte(j & ((1u << bits) - 1));
       }
-      const auto got = readBack(device, {KVCodecName::mlx1, bits}, 256, bytes, rawBytes(std::vector<float>{16, 16}),
+      const auto got = readBack(device, {KVCodec::Name::mlx1, bits}, 256, bytes, rawBytes(std::vector<float>{16, 16}),
                                 KVDomain::rotated);
       EXPECT(std::equal(got.begin(), got.begin() + 256, got.begin() + 256));
     }
@@ -111,9 +111,9 @@ TEST(KVCacheDequantize, ReadsHugeVectors) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (uint64_t blocks : {1, 2}) {
       const float norm = blocks == 1 ? 3e38f : 1e37f;
-      const auto got =
-          readBack(device, {KVCodecName::mlx1, 4}, 256 * blocks, std::vector<std::byte>(128 * blocks, std::byte{0x88}),
-                   rawBytes(std::vector<float>(blocks, norm)), KVDomain::original);
+      const auto got = readBack(device, {KVCodec::Name::mlx1, 4}, 256 * blocks,
+                                std::vector<std::byte>(128 * blocks, std::byte{0x88}),
+                                rawBytes(std::vector<float>(blocks, norm)), KVDomain::original);
       const double expected = 0.128395 * double{norm} * (blocks == 1 ? 1 : std::sqrt(512));
       EXPECT(std::abs(std::abs(got[0]) / expected - 1) < 1e-6);
       for (size_t j = 1; j < got.size(); ++j) EXPECT_EQ(got[j], 0.0);

@@ -71,7 +71,7 @@ void expectExactCodes(const shipped::Codebook& codebook, bool isTurbo, bool hasC
   }
   std::vector<Params> params{{static_cast<uint32_t>(numbers.size()), static_cast<uint32_t>(factors.size())}};
   REQUIRE(
-      runOn(hostDevice({.checking = host::Checking::full}),
+      runOn(hostDevice({.checking = HostOptions::Checking::full}),
             {.function = hasCells ? "searchCells" : "searchCodes",
              .grid = threads({64, 1, 1}, {64, 1, 1}),
              .buffers = {bytesOf(params), bytesOf(numbers), bytesOf(factors), bytesOf(gotCodes), bytesOf(gotEntries)},

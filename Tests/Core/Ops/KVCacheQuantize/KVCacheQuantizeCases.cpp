@@ -8,19 +8,19 @@ namespace mnk::test {
 
 namespace {
 
-DrawnCoding drawnCoding(Seeded& random, KVCodecName name) {
-  if (name == KVCodecName::turbo) {
+DrawnCoding drawnCoding(Seeded& random, KVCodec::Name name) {
+  if (name == KVCodec::Name::turbo) {
     return {{.bits = static_cast<uint32_t>(2 + random.below(7))},
             oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 80, 96, 112, 128, 192, 256, 512})};
   }
   uint32_t bits = oneOf<uint32_t>(random, {4, 4, 4, 5, 6, 8});
   uint64_t headDim =
       bits == 4 ? uint64_t{4} << random.below(coin(random, 1, 4) ? 9 : 6) : oneOf<uint64_t>(random, {256, 256, 512});
-  if (name == KVCodecName::mlx1Unrotated && bits == 4) bits = 8;
-  if (name == KVCodecName::mlx1Affine4) bits = 4;
-  if (name != KVCodecName::mlx1 && headDim != 512) headDim = 256;
+  if (name == KVCodec::Name::mlx1Unrotated && bits == 4) bits = 8;
+  if (name == KVCodec::Name::mlx1Affine4) bits = 4;
+  if (name != KVCodec::Name::mlx1 && headDim != 512) headDim = 256;
   const float factor =
-      headDim == 512 && name != KVCodecName::mlx1Affine4 && coin(random, 1, 2) ? oneOf(random, {0.5f, 16.0f}) : 1;
+      headDim == 512 && name != KVCodec::Name::mlx1Affine4 && coin(random, 1, 2) ? oneOf(random, {0.5f, 16.0f}) : 1;
   return {{name, bits, factor}, headDim};
 }
 
@@ -40,23 +40,23 @@ std::vector<DrawnCoding> everyCoding() {
     for (uint64_t headDim : kTurboHeadDims) all.push_back({{.bits = bits}, headDim});
   }
   for (uint64_t headDim = 4; headDim <= 4096; headDim *= 2) {
-    all.push_back({{.name = KVCodecName::mlx1, .bits = 4}, headDim});
+    all.push_back({{.name = KVCodec::Name::mlx1, .bits = 4}, headDim});
   }
   for (uint32_t bits : {5, 6, 8}) {
-    for (KVCodecName name : {KVCodecName::mlx1, KVCodecName::mlx1Unrotated}) {
+    for (KVCodec::Name name : {KVCodec::Name::mlx1, KVCodec::Name::mlx1Unrotated}) {
       for (uint64_t headDim : {256, 512}) all.push_back({{.name = name, .bits = bits}, headDim});
     }
   }
-  for (uint64_t headDim : {256, 512}) all.push_back({{.name = KVCodecName::mlx1Affine4, .bits = 4}, headDim});
+  for (uint64_t headDim : {256, 512}) all.push_back({{.name = KVCodec::Name::mlx1Affine4, .bits = 4}, headDim});
   return all;
 }
 
 std::pair<DrawnCoding, DrawnCoding> drawnCodings(Seeded& random) {
   for (;;) {
-    const auto name = coin(random, 2, 3)   ? KVCodecName::turbo
-                      : coin(random, 3, 5) ? KVCodecName::mlx1
-                      : coin(random, 1, 2) ? KVCodecName::mlx1Unrotated
-                                           : KVCodecName::mlx1Affine4;
+    const auto name = coin(random, 2, 3)   ? KVCodec::Name::turbo
+                      : coin(random, 3, 5) ? KVCodec::Name::mlx1
+                      : coin(random, 1, 2) ? KVCodec::Name::mlx1Unrotated
+                                           : KVCodec::Name::mlx1Affine4;
     const DrawnCoding keys = drawnCoding(random, name), values = drawnCoding(random, name);
     const auto [shorter, longer] = std::minmax(keys.headDim, values.headDim);
     if (longer <= 128 || shorter >= longer / 32) return {keys, values};
@@ -67,7 +67,7 @@ KVCacheQuantizeCase drawnQuantize(Seeded& random) {
   KVCacheQuantizeCase quantize{.name = "drawn", .write = drawnWrite(random)};
   const auto [keys, values] = drawnCodings(random);
   KVCacheWriteCase& write = quantize.write;
-  const bool isTurbo = keys.codec.name == KVCodecName::turbo;
+  const bool isTurbo = keys.codec.name == KVCodec::Name::turbo;
   quantize.keyCodec = keys.codec, quantize.valueCodec = values.codec;
   write.headDim = keys.headDim;
   if (write.valueHeadDim != 0) write.valueHeadDim = values.headDim;
@@ -86,7 +86,7 @@ KVCacheQuantizeCase drawnQuantize(Seeded& random) {
   const bool isDense = quantize.hasDenseKeys || quantize.hasDenseValues;
   const uint64_t tokens = write.sourceTokens * std::max<uint64_t>(write.sourceSequences, 1);
   quantize.hasProbe =
-      keys.codec.name == KVCodecName::mlx1 && !quantize.hasDenseKeys && tokens <= 1 && coin(random, 1, 2);
+      keys.codec.name == KVCodec::Name::mlx1 && !quantize.hasDenseKeys && tokens <= 1 && coin(random, 1, 2);
   write.sourceShift = write.cacheShift = 0;
   if (coin(random, 1, 2)) {
     write.sourceShift = byteSize(write.source) * random.below(9);
@@ -142,7 +142,7 @@ std::vector<KVCacheQuantizeCase> codecCases() {
 std::vector<KVCacheQuantizeCase> probeCases() {
   std::vector<KVCacheQuantizeCase> cases;
   for (const auto& [codec, headDim] : everyCoding()) {
-    if (codec.name != KVCodecName::mlx1) continue;
+    if (codec.name != KVCodec::Name::mlx1) continue;
     for (bool isRank2 : {false, true}) {
       cases.push_back(
           {.name = fmt::format("probe of {} at {}, source of rank {}", codec.text(), headDim, isRank2 ? 2 : 3),
@@ -153,7 +153,7 @@ std::vector<KVCacheQuantizeCase> probeCases() {
                      .isSourceRank2 = isRank2,
                      .position = 5},
            .keyCodec = codec,
-           .valueCodec = {.name = KVCodecName::mlx1, .bits = 4},
+           .valueCodec = {.name = KVCodec::Name::mlx1, .bits = 4},
            .hasCounts = isRank2,
            .hasProbe = true});
     }

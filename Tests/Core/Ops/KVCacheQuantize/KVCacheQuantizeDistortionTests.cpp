@@ -39,7 +39,7 @@ struct Sample {
  private:
   void add(const std::vector<float>& vector) {
     vectors.push_back(vector);
-    rotated.push_back(test::rotated(KVCodecName::turbo, widened(vector)));
+    rotated.push_back(test::rotated(KVCodec::Name::turbo, widened(vector)));
   }
 };
 
@@ -222,7 +222,7 @@ TEST(KVCacheQuantizeDistortion, VariantsOfMlx1LoseMore) {
   for (const uint64_t headDim : {256, 512}) {
     const uint64_t count = (isFull() ? 2560000 : 51200) / headDim;
     const Sample normal(headDim, count), outliers(headDim, count, 30);
-    const auto errorOf = [&](const Sample& sample, KVCodecName name, uint32_t bits) {
+    const auto errorOf = [&](const Sample& sample, KVCodec::Name name, uint32_t bits) {
       const VectorCoding coding{.codec = {.name = name, .bits = bits}};
       const StoredVectors got = stored(device, coding, sample.vectors);
       double sum = 0;
@@ -240,11 +240,11 @@ TEST(KVCacheQuantizeDistortion, VariantsOfMlx1LoseMore) {
                   sum / static_cast<double>(sample.vectors.size()));
       return sum / static_cast<double>(sample.vectors.size());
     };
-    EXPECT(errorOf(normal, KVCodecName::mlx1Affine4, 4) > 1.2 * errorOf(normal, KVCodecName::mlx1, 4));
+    EXPECT(errorOf(normal, KVCodec::Name::mlx1Affine4, 4) > 1.2 * errorOf(normal, KVCodec::Name::mlx1, 4));
     for (const uint32_t bits : {5u, 8u}) {
-      const double rotated = errorOf(normal, KVCodecName::mlx1, bits);
-      expectNear("error without an outlier", errorOf(normal, KVCodecName::mlx1Unrotated, bits), rotated, 0.1);
-      EXPECT(errorOf(outliers, KVCodecName::mlx1Unrotated, bits) > 10 * errorOf(outliers, KVCodecName::mlx1, bits));
+      const double rotated = errorOf(normal, KVCodec::Name::mlx1, bits);
+      expectNear("error without an outlier", errorOf(normal, KVCodec::Name::mlx1Unrotated, bits), rotated, 0.1);
+      EXPECT(errorOf(outliers, KVCodec::Name::mlx1Unrotated, bits) > 10 * errorOf(outliers, KVCodec::Name::mlx1, bits));
     }
   }
 }

@@ -23,7 +23,7 @@ QuantizedKVPlane fakePlane(const KVCodec& codec, uint64_t headDim, uint64_t capa
 }
 
 KVCodec mlx1(float scaleFactor = 1, uint32_t bits = 4) {
-  return {.name = KVCodecName::mlx1, .bits = bits, .scaleFactor = scaleFactor};
+  return {.name = KVCodec::Name::mlx1, .bits = bits, .scaleFactor = scaleFactor};
 }
 QuantizedKVPlane dense(const Tensor& elements) {
   return {.codes = elements};

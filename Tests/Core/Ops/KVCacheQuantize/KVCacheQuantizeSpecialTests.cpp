@@ -26,9 +26,9 @@ struct Codec {
 
   // Of a tie, all codecs take the lower code but one, which rounds up.
   uint32_t codeOfZero() const {
-    return (1u << coding.codec.bits) / 2 - (coding.codec.name == KVCodecName::mlx1Affine4 ? 0 : 1);
+    return (1u << coding.codec.bits) / 2 - (coding.codec.name == KVCodec::Name::mlx1Affine4 ? 0 : 1);
   }
-  bool isTurbo() const { return coding.codec.name == KVCodecName::turbo; }
+  bool isTurbo() const { return coding.codec.name == KVCodec::Name::turbo; }
   std::string text() const {
     return fmt::format("{} at {}, {} candidates, {}", coding.codec.text(), headDim, coding.candidates,
                        coding.rule == KVScaleRule::unbiased ? "unbiased" : "least squares");
@@ -40,10 +40,10 @@ std::vector<Codec> codecs() {
   const auto turbo = [](uint32_t bits, uint64_t headDim, uint32_t candidates, KVScaleRule rule) {
     return Codec{{.codec = {.bits = bits}, .candidates = candidates, .rule = rule}, headDim};
   };
-  const auto mlx1 = [](uint32_t bits, uint64_t headDim, KVCodecName name = KVCodecName::mlx1) {
+  const auto mlx1 = [](uint32_t bits, uint64_t headDim, KVCodec::Name name = KVCodec::Name::mlx1) {
     return Codec{{.codec = {.name = name, .bits = bits}}, headDim};
   };
-  constexpr KVCodecName kUnrotated = KVCodecName::mlx1Unrotated, kAffine4 = KVCodecName::mlx1Affine4;
+  constexpr KVCodec::Name kUnrotated = KVCodec::Name::mlx1Unrotated, kAffine4 = KVCodec::Name::mlx1Affine4;
   std::vector<Codec> all{mlx1(4, 4),
                          mlx1(4, 128),
                          mlx1(8, 256),
@@ -295,7 +295,7 @@ TEST(KVCacheQuantizeSpecial, CountsScalesThatAreTooLarge) {
 // Nothing evens out the halves of a vector that is not rotated: each has a scale of its own, however small.
 TEST(KVCacheQuantizeSpecial, UnrotatedHalvesMayBeOfAnySize) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    const Codec codec{{.codec = {.name = KVCodecName::mlx1Unrotated, .bits = 8}}, 512};
+    const Codec codec{{.codec = {.name = KVCodec::Name::mlx1Unrotated, .bits = 8}}, 512};
     Seeded random;
     Vectors vectors;
     for (float size : {0.0f, 1e-30f, 1e-9f, 1e-7f, 1.0f, 1e10f, 1e28f}) {
@@ -312,8 +312,8 @@ TEST(KVCacheQuantizeSpecial, UnrotatedHalvesMayBeOfAnySize) {
 // A vector counts once, whichever of its two scales is too large.
 TEST(KVCacheQuantizeSpecial, CountsEitherScaleOfAVectorThatHasTwo) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    const Codec codec{{.codec = {.name = KVCodecName::mlx1, .bits = 4}}, 512};
-    const auto signs = signsOf(KVCodecName::mlx1, 512);
+    const Codec codec{{.codec = {.name = KVCodec::Name::mlx1, .bits = 4}}, 512};
+    const auto signs = signsOf(KVCodec::Name::mlx1, 512);
     // Turned, equal halves fill the first block alone, and opposite halves the second.
     Vectors vectors(3, std::vector<float>(512));
     for (size_t j = 0; j < 512; ++j) {

@@ -112,11 +112,11 @@ TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
          {{.bits = 4}, {96, 512}},
          {{.bits = 7}, {112, 512}},
          {{.bits = 6}, {192, 512}},
-         {{.name = KVCodecName::mlx1}, {128, 512}},
-         {{.name = KVCodecName::mlx1}, {512, 4096}},
-         {{.name = KVCodecName::mlx1}, {256, 1024}},
-         {{.name = KVCodecName::mlx1Unrotated, .bits = 8}, {256, 512}},
-         {{.name = KVCodecName::mlx1Affine4}, {256, 512}}}};
+         {{.name = KVCodec::Name::mlx1}, {128, 512}},
+         {{.name = KVCodec::Name::mlx1}, {512, 4096}},
+         {{.name = KVCodec::Name::mlx1}, {256, 1024}},
+         {{.name = KVCodec::Name::mlx1Unrotated, .bits = 8}, {256, 512}},
+         {{.name = KVCodec::Name::mlx1Affine4}, {256, 512}}}};
     for (const auto& [codec, headDims] : cases) {
       const auto [headDim, valueHeadDim] = headDims;
       const Context context(fmt::format("{} at {} beside {}", codec.text(), headDim, valueHeadDim));
@@ -134,11 +134,11 @@ TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
 
 TEST(KVCacheQuantizeStability, FlushingDoesNotShow) {
   for (const KVCodec& codec :
-       {KVCodec{.bits = 4}, KVCodec{.bits = 7}, KVCodec{.name = KVCodecName::mlx1}, KVCodec{KVCodecName::mlx1, 8},
-        KVCodec{KVCodecName::mlx1Unrotated, 8}, KVCodec{KVCodecName::mlx1Affine4, 4}}) {
+       {KVCodec{.bits = 4}, KVCodec{.bits = 7}, KVCodec{.name = KVCodec::Name::mlx1}, KVCodec{KVCodec::Name::mlx1, 8},
+        KVCodec{KVCodec::Name::mlx1Unrotated, 8}, KVCodec{KVCodec::Name::mlx1Affine4, 4}}) {
     for (uint64_t headDim : {80, 112, 128, 192, 256, 512}) {
       for (bool hasFactors : {false, true}) {
-        if (!codec.canQuantize(headDim) || (hasFactors && codec.name != KVCodecName::turbo)) continue;
+        if (!codec.canQuantize(headDim) || (hasFactors && codec.name != KVCodec::Name::turbo)) continue;
         const Context context(fmt::format("{} at {}{}", codec.text(), headDim, hasFactors ? ", with factors" : ""));
         std::vector<std::vector<std::byte>> stored;
         for (bool flushes : {false, true}) {

@@ -52,7 +52,7 @@ TEST(KVCacheQuantize, SequencesOfAnyCapacityAreSlicesOfOneMemory) {
       uint64_t base, capacity, position;
     };
     constexpr uint64_t kHeads = 2, kDim = 256, kRows = 16;
-    const VectorCoding coding{.codec = {.name = KVCodecName::mlx1, .bits = 8}};
+    const VectorCoding coding{.codec = {.name = KVCodec::Name::mlx1, .bits = 8}};
     const auto shape = [](std::initializer_list<uint64_t> extents) { return REQUIRE(Shape::make(extents)); };
     const Tensor codes = REQUIRE(Tensor::zeros(device, DType::u8, shape({kRows, kDim})));
     const Tensor scales = REQUIRE(Tensor::zeros(device, DType::f32, shape({kRows})));

@@ -79,7 +79,7 @@ FlashDecodeCase wholeOf(const ShardsCase& shards) {
                          .options = shards.options,
                          .hasSlopes = shards.hasSlopes,
                          .hasSinks = shards.hasSinks};
-  attend.options.kernel = FlashDecodeKernel::vector;
+  attend.options.kernel = AttentionOptions::Kernel::vector;
   return attend;
 }
 

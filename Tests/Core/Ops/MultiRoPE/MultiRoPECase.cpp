@@ -186,16 +186,18 @@ MultiRoPE makeOp(const MultiRoPECase& rope, const MakeRopeTensor& makeTensor) {
 
 namespace rope {
 
-bool isSectioned(RotaryLayout layout) {
-  return layout == RotaryLayout::mrope || layout == RotaryLayout::imrope || layout == RotaryLayout::vision;
+bool isSectioned(RotaryEmbedding::Layout layout) {
+  return layout == RotaryEmbedding::Layout::mrope || layout == RotaryEmbedding::Layout::imrope ||
+         layout == RotaryEmbedding::Layout::vision;
 }
 
-RotaryEmbedding rotaryOf(RotaryLayout layout, uint64_t pairs) {
+RotaryEmbedding rotaryOf(RotaryEmbedding::Layout layout, uint64_t pairs) {
   RotaryEmbedding rotary{.layout = layout};
   const auto half = static_cast<uint32_t>(pairs / 2), rest = static_cast<uint32_t>(pairs) - half;
-  if (layout == RotaryLayout::vision) rotary.sections = {rest + half / 2, half - half / 2};
-  if (layout == RotaryLayout::mrope) rotary.sections = {rest - rest / 3, rest / 3, half - half / 4, half / 4};
-  if (layout == RotaryLayout::imrope) rotary.sections = {half, rest - rest / 3, rest / 3};
+  if (layout == RotaryEmbedding::Layout::vision) rotary.sections = {rest + half / 2, half - half / 2};
+  if (layout == RotaryEmbedding::Layout::mrope)
+    rotary.sections = {rest - rest / 3, rest / 3, half - half / 4, half / 4};
+  if (layout == RotaryEmbedding::Layout::imrope) rotary.sections = {half, rest - rest / 3, rest / 3};
   return rotary;
 }
 

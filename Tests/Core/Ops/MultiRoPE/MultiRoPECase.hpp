@@ -70,16 +70,19 @@ std::vector<int64_t> offsetsOf(const MultiRoPECase& rope);
 
 namespace rope {
 
-inline constexpr RotaryLayout kLayouts[] = {RotaryLayout::interleavedPairs, RotaryLayout::halfSplit,
-                                            RotaryLayout::mrope, RotaryLayout::imrope, RotaryLayout::vision};
-inline constexpr RotaryPairing kPairings[] = {RotaryPairing::halfOfRopeDim, RotaryPairing::halfOfHeadDim,
-                                              RotaryPairing::neighbors};
-inline constexpr RotaryOtherAxis kOtherAxes[] = {RotaryOtherAxis::axis0, RotaryOtherAxis::axis3};
+inline constexpr RotaryEmbedding::Layout kLayouts[] = {
+    RotaryEmbedding::Layout::interleavedPairs, RotaryEmbedding::Layout::halfSplit, RotaryEmbedding::Layout::mrope,
+    RotaryEmbedding::Layout::imrope, RotaryEmbedding::Layout::vision};
+inline constexpr RotaryEmbedding::Pairing kPairings[] = {RotaryEmbedding::Pairing::halfOfRopeDim,
+                                                         RotaryEmbedding::Pairing::halfOfHeadDim,
+                                                         RotaryEmbedding::Pairing::neighbors};
+inline constexpr RotaryEmbedding::OtherAxis kOtherAxes[] = {RotaryEmbedding::OtherAxis::axis0,
+                                                            RotaryEmbedding::OtherAxis::axis3};
 
-bool isSectioned(RotaryLayout layout);
+bool isSectioned(RotaryEmbedding::Layout layout);
 
 // Sections that share out the pairs unequally, all of them used where there are enough pairs.
-RotaryEmbedding rotaryOf(RotaryLayout layout, uint64_t pairs);
+RotaryEmbedding rotaryOf(RotaryEmbedding::Layout layout, uint64_t pairs);
 // A case with another position on each axis, where the layout has them.
 MultiRoPECase rotated(std::string name, uint64_t headDim, RotaryEmbedding rotary);
 

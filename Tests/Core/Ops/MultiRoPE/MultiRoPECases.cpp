@@ -9,7 +9,7 @@ namespace mnk::test::rope {
 
 namespace {
 
-using Layout = RotaryLayout;
+using Layout = RotaryEmbedding::Layout;
 
 constexpr int64_t kFirstPosition = std::numeric_limits<int32_t>::min();
 constexpr int64_t kLastPosition = std::numeric_limits<int32_t>::max();
@@ -78,13 +78,14 @@ void drawSections(RotaryEmbedding& rotary, Seeded& random, uint64_t pairs) {
 }
 
 void drawYaRN(RotaryEmbedding& rotary, Seeded& random) {
-  rotary.yarn = YaRN{.originalContext = 1 + random.below(1 << 17),
-                     .extensionFactor = oneOf<float>(random, {1, 1, 1, 0, 0.5f, 0.25f, 0.9f}),
-                     .attentionFactor = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.1, 3)),
-                     .betaFast = coin(random, 1, 2) ? 32 : static_cast<float>(between(random, 0.01, 64)),
-                     .betaSlow = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.01, 64)),
-                     .roundsCorners = coin(random, 3, 4)};
-  YaRN& yarn = *rotary.yarn;
+  rotary.yarn =
+      RotaryEmbedding::YaRN{.originalContext = 1 + random.below(1 << 17),
+                            .extensionFactor = oneOf<float>(random, {1, 1, 1, 0, 0.5f, 0.25f, 0.9f}),
+                            .attentionFactor = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.1, 3)),
+                            .betaFast = coin(random, 1, 2) ? 32 : static_cast<float>(between(random, 0.01, 64)),
+                            .betaSlow = coin(random, 1, 2) ? 1 : static_cast<float>(between(random, 0.01, 64)),
+                            .roundsCorners = coin(random, 3, 4)};
+  RotaryEmbedding::YaRN& yarn = *rotary.yarn;
   if (rotary.layout == Layout::vision || rotary.base <= 1) yarn.extensionFactor = 0;
   if (yarn.extensionFactor == 0) return;
   // A blend needs betas in order and a scale of at most 1.
@@ -102,10 +103,10 @@ void drawRotary(RotaryEmbedding& rotary, Seeded& random, uint64_t headDim) {
   const bool isVision = rotary.layout == Layout::vision;
   if (coin(random, 2, 5) || headDim > MultiRoPE::kMaxRopeDim) {
     rotary.ropeDim = 2 + 2 * random.below(std::min<uint64_t>(headDim, MultiRoPE::kMaxRopeDim) / 2);
-    if (coin(random, 1, 2)) rotary.ropeDim = std::max<uint64_t>(*rotary.ropeDim / 8 * 8, 2);
+    if (coin(random, 1, 2)) rotary.ropeDim = std::max<uint64_t>(rotary.ropeDim / 8 * 8, 2);
   }
   if (isVision) rotary.ropeDim = headDim;
-  const uint64_t pairs = rotary.ropeDim.value_or(headDim) / 2;
+  const uint64_t pairs = (rotary.ropeDim == 0 ? headDim : rotary.ropeDim) / 2;
   drawSections(rotary, random, pairs);
   rotary.base = oneOf<double>(random, {10'000, 10'000, 500'000, 1e6, 2, 1, 0.25, between(random, 0.1, 100)});
   rotary.scale = oneOf<double>(random, {1, 1, 1, 0.25, 0.125, 4, between(random, 1e-4, 8)});
@@ -125,7 +126,7 @@ void drawNumbers(MultiRoPECase& rope, Seeded& random) {
   rope.positions = oneOf(random, {first, list, i32, u32});
   if (4 * rope.totalTokens() > MultiRoPE::kMaxListed && rope.positions == list) rope.positions = i32;
   // As many as the sections use, or more; one counts for all.
-  const bool usesAxis3 = rope.rotary.sections[3] != 0 || rope.rotary.otherAxis == RotaryOtherAxis::axis3;
+  const bool usesAxis3 = rope.rotary.sections[3] != 0 || rope.rotary.otherAxis == RotaryEmbedding::OtherAxis::axis3;
   const uint64_t least = !isSectioned(rope.rotary.layout)       ? 1
                          : rope.rotary.layout == Layout::vision ? 2
                                                                 : 3 + usesAxis3;
@@ -156,8 +157,8 @@ void addModels(std::vector<MultiRoPECase>& cases) {
       {"an image", 72, {.layout = Layout::vision, .sections = {18, 18}}},
   };
   for (const Model& model : models) {
-    for (RotaryOtherAxis otherAxis : kOtherAxes) {
-      for (RotaryPairing pairing : kPairings) {
+    for (RotaryEmbedding::OtherAxis otherAxis : kOtherAxes) {
+      for (RotaryEmbedding::Pairing pairing : kPairings) {
         cases.push_back(rotated(model.name, model.headDim, model.rotary));
         cases.back().rotary.otherAxis = otherAxis;
         cases.back().rotary.pairing = pairing;
@@ -241,10 +242,10 @@ std::vector<MultiRoPECase> edgeCases() {
                    .rotary = {.layout = Layout::mrope, .sections = {1, 1, 1, 1}},
                    .positions = RopeNumbers::list,
                    .axes = 4});
-  const YaRN late{.originalContext = 1000000, .betaFast = 60000};
+  const RotaryEmbedding::YaRN late{.originalContext = 1000000, .betaFast = 60000};
   cases.push_back(
       rotated("YaRN whose ramp would end behind the last element", 32, {.base = 50, .scale = 0.25, .yarn = late}));
-  const YaRN alone{.extensionFactor = 0, .attentionFactor = 1.19f, .roundsCorners = false};
+  const RotaryEmbedding::YaRN alone{.extensionFactor = 0, .attentionFactor = 1.19f, .roundsCorners = false};
   cases.push_back(rotated("a factor alone", 32, {.base = 150000, .scale = 0.5, .yarn = alone}));
   return cases;
 }

@@ -16,7 +16,7 @@ namespace {
 
 // rope_multi's parameters. Its mode is the number of the layout.
 struct RopeMulti {
-  RotaryLayout mode;
+  RotaryEmbedding::Layout mode;
   uint64_t headDim;
   uint64_t ropeDim;
   uint64_t heads;
@@ -39,8 +39,8 @@ MultiRoPECase caseOf(const RopeMulti& rope) {
                      .sections = rope.sections,
                      .base = rope.base,
                      .ropeDim = rope.ropeDim,
-                     .pairing = RotaryPairing::halfOfHeadDim,
-                     .otherAxis = RotaryOtherAxis::axis3},
+                     .pairing = RotaryEmbedding::Pairing::halfOfHeadDim,
+                     .otherAxis = RotaryEmbedding::OtherAxis::axis3},
           .positions = RopeNumbers::i32,
           .axes = 4};
 }
@@ -75,7 +75,7 @@ std::vector<double> documented(const RopeMulti& rope, const Positions& positions
   std::vector<double> output = input;
   const auto& s = rope.sections;
   const uint64_t half = rope.headDim / 2;
-  const bool isVision = rope.mode == RotaryLayout::vision;
+  const bool isVision = rope.mode == RotaryEmbedding::Layout::vision;
   const uint64_t round = std::max<uint64_t>(isVision ? s[0] + s[1] : s[0] + s[1] + s[2] + s[3], 1);
   for (uint64_t row = 0; row < rope.tokens * rope.heads; ++row) {
     for (uint64_t p = 0; p < rope.ropeDim / 2; ++p) {
@@ -85,7 +85,7 @@ std::vector<double> documented(const RopeMulti& rope, const Positions& positions
         axis = sector < s[0] ? 0 : 1;
         index = sector < s[0] ? sector : sector - s[0];
         denominator = half;
-      } else if (rope.mode == RotaryLayout::mrope) {
+      } else if (rope.mode == RotaryEmbedding::Layout::mrope) {
         if (sector < s[0] + s[1] + s[2]) axis = sector < s[0] ? 0 : sector < s[0] + s[1] ? 1 : 2;
       } else if (sector < 3 * s[sector % 3]) {
         axis = sector % 3;
@@ -139,43 +139,46 @@ void expectCosinesAndSines(const RopeMulti& rope, const std::array<int32_t, 4>& 
 // Sections [2, 2, 1, 0] give the five pairs the axes 0, 1, 2, 0, 1; angles are 3, 5 * 10^-0.8, 7 * 10^-1.6,
 // 3 * 10^-2.4 and 5 * 10^-3.2.
 TEST(MultiRoPECoverage, ImropeByHand) {
-  expectCosinesAndSines({RotaryLayout::imrope, 10, 10, 1, 1, 1e4f, {2, 2, 1, 0}}, {3, 5, 7, 9},
+  expectCosinesAndSines({RotaryEmbedding::Layout::imrope, 10, 10, 1, 1, 1e4f, {2, 2, 1, 0}}, {3, 5, 7, 9},
                         {-0.989992497, 0.702105263, 0.984581331, 0.999928681, 0.999995024,  //
                          0.141120008, 0.712073170, 0.174927419, 0.011942931, 0.003154781});
 }
 
 // y turns the first section and x the second, each from the fastest frequency: angles 3, 0.03, 5 and 0.05.
 TEST(MultiRoPECoverage, VisionByHand) {
-  expectCosinesAndSines({RotaryLayout::vision, 8, 8, 1, 1, 1e4f, {2, 2, 0, 0}}, {3, 5, 0, 0},
+  expectCosinesAndSines({RotaryEmbedding::Layout::vision, 8, 8, 1, 1, 1e4f, {2, 2, 0, 0}}, {3, 5, 0, 0},
                         {-0.989992497, 0.999550034, 0.283662185, 0.998750260,  //
                          0.141120008, 0.029995500, -0.958924275, 0.049979169});
 }
 
 TEST(MultiRoPECoverage, RandomVectorsFollowTheFormula) {
-  for (RotaryLayout mode : {RotaryLayout::mrope, RotaryLayout::imrope}) {
+  for (RotaryEmbedding::Layout mode : {RotaryEmbedding::Layout::mrope, RotaryEmbedding::Layout::imrope}) {
     for (const auto& sections : {std::array{4u, 6u, 6u, 0u}, {8u, 4u, 2u, 2u}, {2u, 1u, 1u, 1u}, {1u, 5u, 3u, 0u}}) {
       expectDocumented({mode, 32, 32, 3, 5, 1e4f, sections}, imagePosition, 1e-5);
       expectDocumented({mode, 32, 20, 3, 5, 1e4f, sections}, imagePosition, 1e-5);
     }
   }
-  expectDocumented({RotaryLayout::vision, 72, 72, 2, 4, 1e4f, {18, 18, 0, 0}}, imagePosition, 1e-5);
+  expectDocumented({RotaryEmbedding::Layout::vision, 72, 72, 2, 4, 1e4f, {18, 18, 0, 0}}, imagePosition, 1e-5);
 }
 
 // 64 of 256 elements turn: pairs (p, p + 128) for p < 32.
 TEST(MultiRoPECoverage, QwenShapeKeepsItsTail) {
-  expectDocumented({RotaryLayout::imrope, 256, 64, 2, 4, 1e7f, {11, 11, 10, 0}}, imagePosition, 1e-4);
+  expectDocumented({RotaryEmbedding::Layout::imrope, 256, 64, 2, 4, 1e7f, {11, 11, 10, 0}}, imagePosition, 1e-4);
 }
 
 TEST(MultiRoPECoverage, BF16FollowsTheFormula) {
-  expectDocumented({RotaryLayout::imrope, 256, 64, 2, 4, 1e7f, {11, 11, 10, 0}, DType::bf16}, imagePosition, 5e-2);
-  expectDocumented({RotaryLayout::mrope, 32, 32, 2, 4, 1e4f, {4, 6, 6, 0}, DType::bf16}, imagePosition, 5e-2);
+  expectDocumented({RotaryEmbedding::Layout::imrope, 256, 64, 2, 4, 1e7f, {11, 11, 10, 0}, DType::bf16}, imagePosition,
+                   5e-2);
+  expectDocumented({RotaryEmbedding::Layout::mrope, 32, 32, 2, 4, 1e4f, {4, 6, 6, 0}, DType::bf16}, imagePosition,
+                   5e-2);
 }
 
 // All four axes count as text does there. Equal positions of all tokens are no special case.
 TEST(MultiRoPECoverage, EqualPositionsFollowTheFormula) {
   const Positions text = [](uint64_t, uint64_t token) { return static_cast<int32_t>(token + 7); };
-  expectDocumented({RotaryLayout::imrope, 64, 64, 2, 6, 1e4f, {11, 11, 10, 0}}, text, 1e-5);
-  for (RotaryLayout mode : {RotaryLayout::mrope, RotaryLayout::imrope, RotaryLayout::vision}) {
+  expectDocumented({RotaryEmbedding::Layout::imrope, 64, 64, 2, 6, 1e4f, {11, 11, 10, 0}}, text, 1e-5);
+  for (RotaryEmbedding::Layout mode :
+       {RotaryEmbedding::Layout::mrope, RotaryEmbedding::Layout::imrope, RotaryEmbedding::Layout::vision}) {
     expectDocumented(
         {mode, 32, 32, 2, 3, 1e4f, {8, 8, 0, 0}}, [](uint64_t, uint64_t) { return 42; }, 1e-5);
   }

@@ -28,7 +28,7 @@ void expectSame(const std::shared_ptr<Device>& device, const MultiRoPECase& rope
   EXPECT(rotatedQueries(device, opRun, op) == expected);
 }
 
-template <RotaryLayout layout, RotaryOtherAxis otherAxis>
+template <RotaryEmbedding::Layout layout, RotaryEmbedding::OtherAxis otherAxis>
 void useSections(MultiRoPE& op) {
   op.rotary = rope::rotaryOf(layout, 16);
   op.rotary.otherAxis = otherAxis;
@@ -46,9 +46,9 @@ TEST(MultiRoPEIdentity, TextMakesSectionsEqualToHalfSplit) {
                                .axes = axes,
                                .firstPosition = 1234,
                                .spread = 1};
-      expectSame(device, rope, useSections<RotaryLayout::mrope, RotaryOtherAxis::axis0>);
-      expectSame(device, rope, useSections<RotaryLayout::imrope, RotaryOtherAxis::axis0>);
-      expectSame(device, rope, useSections<RotaryLayout::imrope, RotaryOtherAxis::axis3>);
+      expectSame(device, rope, useSections<RotaryEmbedding::Layout::mrope, RotaryEmbedding::OtherAxis::axis0>);
+      expectSame(device, rope, useSections<RotaryEmbedding::Layout::imrope, RotaryEmbedding::OtherAxis::axis0>);
+      expectSame(device, rope, useSections<RotaryEmbedding::Layout::imrope, RotaryEmbedding::OtherAxis::axis3>);
     }
   });
 }
@@ -67,7 +67,8 @@ TEST(MultiRoPEIdentity, InPlaceEqualsOutOfPlace) {
 
 TEST(MultiRoPEIdentity, SameInputSameBytes) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    MultiRoPECase rope = rope::rotated("many heads", 128, {.layout = RotaryLayout::imrope, .sections = {24, 20, 20}});
+    MultiRoPECase rope =
+        rope::rotated("many heads", 128, {.layout = RotaryEmbedding::Layout::imrope, .sections = {24, 20, 20}});
     rope.tokens = 65;
     rope.heads = 5;
     for (int repeat = 0; repeat < 4; ++repeat) expectSame(device, rope, [](MultiRoPE&) {});
@@ -76,7 +77,7 @@ TEST(MultiRoPEIdentity, SameInputSameBytes) {
 
 TEST(MultiRoPEIdentity, PositionZeroChangesNothing) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (RotaryLayout layout : rope::kLayouts) {
+    for (RotaryEmbedding::Layout layout : rope::kLayouts) {
       for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         for (uint64_t shift : {0, 1}) {
           Seeded random;

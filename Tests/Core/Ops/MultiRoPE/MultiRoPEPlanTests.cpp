@@ -153,7 +153,7 @@ TEST(MultiRoPEPlan, FrequenciesAreFractionsOfATurnWithTheirAxis) {
   EXPECT_EQ(boundFrequencies(rotaryDispatch(op))[2].high, 0x28be60dbu);
   // Double has 53 bits, of which the last 11 or so are not there.
   EXPECT_EQ(boundFrequencies(rotaryDispatch(op))[2].low >> 12, 0x9391054au >> 12);
-  op.rotary = {.layout = RotaryLayout::mrope, .sections = {0, 1, 1, 1}, .base = 1};
+  op.rotary = {.layout = RotaryEmbedding::Layout::mrope, .sections = {0, 1, 1, 1}, .base = 1};
   const auto axes = boundFrequencies(rotaryDispatch(op));
   EXPECT_EQ(axes[0].low & 3, 1u);
   EXPECT_EQ(axes[1].low & 3, 2u);

@@ -39,30 +39,30 @@ Strides placesOf(const HeadsView& view) {
 
 uint32_t axisOf(const RotaryEmbedding& rotary, uint64_t pair) {
   const auto& sections = rotary.sections;
-  if (rotary.layout == RotaryLayout::vision) return pair < sections[0] ? 0 : 1;
-  if (rotary.layout == RotaryLayout::mrope) {
+  if (rotary.layout == RotaryEmbedding::Layout::vision) return pair < sections[0] ? 0 : 1;
+  if (rotary.layout == RotaryEmbedding::Layout::mrope) {
     // Section after section, round after round.
     for (uint32_t axis = 0;; axis = (axis + 1) % 4) {
       if (pair < sections[axis]) return axis;
       pair -= sections[axis];
     }
   }
-  if (rotary.layout != RotaryLayout::imrope) return 0;
+  if (rotary.layout != RotaryEmbedding::Layout::imrope) return 0;
   uint64_t round = 0;
   for (uint64_t section : sections) round += section;
   for (uint32_t axis = 0; axis < 3; ++axis) {
     if (pair % round % 3 == axis && pair % round < 3 * uint64_t{sections[axis]}) return axis;
   }
-  return rotary.otherAxis == RotaryOtherAxis::axis0 ? 0 : 3;
+  return rotary.otherAxis == RotaryEmbedding::OtherAxis::axis0 ? 0 : 3;
 }
 
 // By how many roundings of itself each pair's frequency may be wrong beside those that every frequency has. Where
 // the corners of YaRN's blend are not rounded to whole pairs, what is wrong with them counts as often as the blend is
 // steep.
 std::vector<double> conditionOf(const RotaryEmbedding& rotary, uint64_t headDim) {
-  std::vector<double> conditions(rotary.ropeDim.value_or(headDim) / 2, 1);
+  std::vector<double> conditions((rotary.ropeDim == 0 ? headDim : rotary.ropeDim) / 2, 1);
   if (!rotary.yarn || rotary.yarn->extensionFactor == 0) return conditions;
-  const YaRN& yarn = *rotary.yarn;
+  const RotaryEmbedding::YaRN& yarn = *rotary.yarn;
   RotaryEmbedding plain = rotary;
   plain.yarn.reset();
   const long double dims = 2 * conditions.size(), share = yarn.extensionFactor;
@@ -92,10 +92,10 @@ struct Pair {
 };
 
 std::vector<Pair> pairsOf(const RotaryEmbedding& rotary, uint64_t headDim) {
-  const uint64_t ropeDim = rotary.ropeDim.value_or(headDim);
-  const uint64_t half = (rotary.pairing == RotaryPairing::halfOfHeadDim ? headDim : ropeDim) / 2;
-  const bool isInterleaved =
-      rotary.layout == RotaryLayout::interleavedPairs || rotary.pairing == RotaryPairing::neighbors;
+  const uint64_t ropeDim = rotary.ropeDim == 0 ? headDim : rotary.ropeDim;
+  const uint64_t half = (rotary.pairing == RotaryEmbedding::Pairing::halfOfHeadDim ? headDim : ropeDim) / 2;
+  const bool isInterleaved = rotary.layout == RotaryEmbedding::Layout::interleavedPairs ||
+                             rotary.pairing == RotaryEmbedding::Pairing::neighbors;
   const std::vector<double> conditions = conditionOf(rotary, headDim);
   std::vector<Pair> pairs;
   for (uint64_t p = 0; p < ropeDim / 2; ++p) {
@@ -222,8 +222,8 @@ std::vector<TurnedElement> turned(const std::vector<std::vector<Rotation>>& rota
 }  // namespace
 
 long double referenceFrequency(const RotaryEmbedding& rotary, uint64_t headDim, uint64_t pair) {
-  const uint64_t ropeDim = rotary.ropeDim.value_or(headDim);
-  const bool isVision = rotary.layout == RotaryLayout::vision;
+  const uint64_t ropeDim = rotary.ropeDim == 0 ? headDim : rotary.ropeDim;
+  const bool isVision = rotary.layout == RotaryEmbedding::Layout::vision;
   const uint64_t place = isVision && pair >= rotary.sections[0] ? pair - rotary.sections[0] : pair;
   const long double dims = isVision ? headDim / 2 : ropeDim;
   const long double base = rotary.base;
@@ -233,7 +233,7 @@ long double referenceFrequency(const RotaryEmbedding& rotary, uint64_t headDim, 
   if (!rotary.yarn) return scale * kept;
 
   // The pair that turns so often in the original context, if pairs could be counted in fractions.
-  const YaRN& yarn = *rotary.yarn;
+  const RotaryEmbedding::YaRN& yarn = *rotary.yarn;
   const auto pairWithTurns = [&](long double turns) {
     return dims * std::log(yarn.originalContext / (turns * 2 * std::numbers::pi_v<long double>)) / (2 * std::log(base));
   };

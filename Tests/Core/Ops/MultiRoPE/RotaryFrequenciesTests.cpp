@@ -53,7 +53,7 @@ TEST(RotaryFrequencies, WithAnInfiniteFactorNothingTurns) {
 }
 
 TEST(RotaryFrequencies, OfVisionStartAgainInEachSection) {
-  const auto frequencies = frequenciesOf({.layout = RotaryLayout::vision, .sections = {3, 5, 0, 0}}, 16);
+  const auto frequencies = frequenciesOf({.layout = RotaryEmbedding::Layout::vision, .sections = {3, 5, 0, 0}}, 16);
   EXPECT_EQ(frequencies.size(), 8u);
   for (size_t pair = 0; pair < 8; ++pair) {
     const double local = static_cast<double>(pair < 3 ? pair : pair - 3);
@@ -62,15 +62,15 @@ TEST(RotaryFrequencies, OfVisionStartAgainInEachSection) {
 }
 
 TEST(RotaryFrequencies, MropeTakesSectionsInOrderAndStartsAgain) {
-  EXPECT_EQ(axes({.layout = RotaryLayout::mrope, .sections = {2, 3, 1, 2}}, 18), "001112330011123300");
-  EXPECT_EQ(axes({.layout = RotaryLayout::mrope, .sections = {0, 2, 0, 1}}, 7), "1131131");
-  EXPECT_EQ(axes({.layout = RotaryLayout::halfSplit}, 3), "000");
+  EXPECT_EQ(axes({.layout = RotaryEmbedding::Layout::mrope, .sections = {2, 3, 1, 2}}, 18), "001112330011123300");
+  EXPECT_EQ(axes({.layout = RotaryEmbedding::Layout::mrope, .sections = {0, 2, 0, 1}}, 7), "1131131");
+  EXPECT_EQ(axes({.layout = RotaryEmbedding::Layout::halfSplit}, 3), "000");
 }
 
 TEST(RotaryFrequencies, ImropeTakesTurnsUntilASectionIsUsedUp) {
-  RotaryEmbedding rotary{.layout = RotaryLayout::imrope, .sections = {4, 2, 2, 0}};
+  RotaryEmbedding rotary{.layout = RotaryEmbedding::Layout::imrope, .sections = {4, 2, 2, 0}};
   EXPECT_EQ(axes(rotary, 10), "0120120001");
-  rotary.otherAxis = RotaryOtherAxis::axis3;
+  rotary.otherAxis = RotaryEmbedding::OtherAxis::axis3;
   EXPECT_EQ(axes(rotary, 10), "0120120301");
   // Qwen3-VL: with 64 pairs, only 61 and 62 are left over.
   rotary.sections = {24, 20, 20, 0};
@@ -79,13 +79,13 @@ TEST(RotaryFrequencies, ImropeTakesTurnsUntilASectionIsUsedUp) {
 }
 
 TEST(RotaryFrequencies, VisionHasTwoAxes) {
-  EXPECT_EQ(axes({.layout = RotaryLayout::vision, .sections = {2, 3, 9, 9}}, 5), "00111");
+  EXPECT_EQ(axes({.layout = RotaryEmbedding::Layout::vision, .sections = {2, 3, 9, 9}}, 5), "00111");
 }
 
 // dims 8, base 100, context 2000, betas 32 and 1. The pair that turns r times has the number
 // 8 ln(2000 / (2 pi r)) / (2 ln 100): 1.994 for 32 and 5.006 for 1, so the ramp goes from 1 to 6.
 TEST(RotaryFrequencies, YaRNBlendsBetweenItsCorners) {
-  const YaRN yarn{.originalContext = 2000};
+  const RotaryEmbedding::YaRN yarn{.originalContext = 2000};
   const auto frequencies = frequenciesOf({.base = 100, .scale = 0.25, .yarn = yarn}, 8);
   const double kept[] = {1, 1, 0.8, 0.6};
   for (size_t pair = 0; pair < 4; ++pair) {
@@ -109,15 +109,15 @@ TEST(RotaryFrequencies, YaRNBlendsBetweenItsCorners) {
 TEST(RotaryFrequencies, MagnitudeGrowsWithTheContextUnlessNothingIsBlended) {
   RotaryEmbedding rotary{.scale = 0.25};
   EXPECT_EQ(magnitudeOf(rotary), 1.0);
-  rotary.yarn = YaRN{.originalContext = 4096};
+  rotary.yarn = RotaryEmbedding::YaRN{.originalContext = 4096};
   expectCloseTo(magnitudeOf(rotary), 1 + 0.1 * std::log(4.0), 1e-15);
   rotary.yarn->attentionFactor = 2;
   expectCloseTo(magnitudeOf(rotary), 2 * (1 + 0.1 * std::log(4.0)), 1e-15);
   rotary.yarn->extensionFactor = 0;
   EXPECT_EQ(magnitudeOf(rotary), 2.0);
   // The least scale that there is has a logarithm too.
-  expectCloseTo(magnitudeOf({.scale = 5e-324, .yarn = YaRN{.originalContext = 4096}}), 1 + 0.1 * 744.4400719213812,
-                1e-12);
+  expectCloseTo(magnitudeOf({.scale = 5e-324, .yarn = RotaryEmbedding::YaRN{.originalContext = 4096}}),
+                1 + 0.1 * 744.4400719213812, 1e-12);
 }
 
 }  // namespace mnk::test

@@ -28,7 +28,7 @@ RotaryAppend denseAppend(const MultiRoPE& rotation) {
 }
 
 QuantizedKVPlane plane() {
-  const KVCodec codec{KVCodecName::turbo, 4};
+  const KVCodec codec{KVCodec::Name::turbo, 4};
   const KVCodecSizes bytes = REQUIRE(sizes(codec, kDim));
   return {.codec = codec, .codes = u8(kHeads, 8, bytes.codeBytes), .scales = f16(kHeads, 8)};
 }
@@ -51,7 +51,7 @@ constexpr GoldenText kRotaryAppendPlans{
 // bound where they lie. Attention keeps its splits behind the queries: sums, then stats.
 TEST(RotaryAppendPlan, PlansMatchTheGoldenOnes) {
   MultiRoPE chunk = rotation(RotaryPositions(i32(2, 10)));
-  chunk.rotary = {.layout = RotaryLayout::mrope, .sections = {16, 16, 0, 0}};
+  chunk.rotary = {.layout = RotaryEmbedding::Layout::mrope, .sections = {16, 16, 0, 0}};
   RotaryAppend denseChunk = denseAppend(chunk), quantizedChunk = quantized(chunk);
   denseChunk.firstToken = quantizedChunk.firstToken = 6;
   const Tensor queries = f16(kAppended, kQueryHeads, kDim);
@@ -59,7 +59,7 @@ TEST(RotaryAppendPlan, PlansMatchTheGoldenOnes) {
                      .over = KVCacheView{.keys = f16(kHeads, 8, kDim), .values = f16(kHeads, 8, kDim)},
                      .sequences = {{.sequence = 0, .length = 8}},
                      .results = {.into = f16(kAppended, kQueryHeads, kDim)},
-                     .options = {.splits = 2, .merge = FlashDecodeMerge::separate}};
+                     .options = {.splits = 2, .merge = AttentionOptions::Merge::separate}};
   const uint64_t bytes = rotatedQueryBytes(queries);
   std::vector<std::string> lines{planLine("dense", REQUIRE(plan(denseAppend(rotation())))),
                                  planLine("quantized", REQUIRE(plan(quantized(rotation())))),

@@ -4,14 +4,14 @@ namespace mnk::bench {
 
 std::string Storage::text() const {
   if (!codec) return "f16";
-  const std::string name = codec->name == KVCodecName::turbo ? "turbo" : "mlx1-";
+  const std::string name = codec->name == KVCodec::Name::turbo ? "turbo" : "mlx1-";
   return name + std::to_string(codec->bits);
 }
 
 std::vector<Storage> Storage::all() {
   std::vector<Storage> storages = {f16()};
   for (uint32_t bits = 2; bits <= 8; ++bits) storages.push_back(turbo(bits));
-  storages.push_back({KVCodec{.name = KVCodecName::mlx1, .bits = 4}});
+  storages.push_back({KVCodec{.name = KVCodec::Name::mlx1, .bits = 4}});
   return storages;
 }
 

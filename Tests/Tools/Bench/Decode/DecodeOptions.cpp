@@ -10,9 +10,10 @@ std::vector<Option> DecodeOptions::table() {
   std::vector<std::pair<std::string, Storage>> storages;
   for (const Storage& storage : Storage::all()) storages.emplace_back(storage.text(), storage);
   const auto stored = [storages](Storage& into) { return choice(into, storages); };
-  const std::vector<std::pair<std::string, FlashDecodeKernel>> kernels = {{"automatic", FlashDecodeKernel::automatic},
-                                                                          {"vector", FlashDecodeKernel::vector},
-                                                                          {"matrix", FlashDecodeKernel::matrix}};
+  const std::vector<std::pair<std::string, AttentionOptions::Kernel>> kernels = {
+      {"automatic", AttentionOptions::Kernel::automatic},
+      {"vector", AttentionOptions::Kernel::vector},
+      {"matrix", AttentionOptions::Kernel::matrix}};
   return {
       {"--device", "KIND", "host or metal alone", text(device)},
       {"--workers", "N", "threads of the Host device and of plain C++", positive(workers)},

@@ -17,7 +17,7 @@ Result<QuantizedKVPlane> makePlane(const std::shared_ptr<Device>& device, const 
   // Any byte is a valid code. The scales suit vectors with elements around one half.
   auto codes = makeFilled(device, DType::u8, {of.kvHeads, of.length, row->codeBytes}, 0, 256);
   if (!codes) return std::move(codes).error();
-  const bool isNorm = codec.name == KVCodecName::mlx1 && row->scales == 1;
+  const bool isNorm = codec.name == KVCodec::Name::mlx1 && row->scales == 1;
   const float size = isNorm ? 0.5f * std::sqrt(static_cast<float>(headDim)) : 0.5f;
   auto scales = row->scales == 1
                     ? makeFilled(device, codec.scaleType(), {of.kvHeads, of.length}, 0.8f * size, size)

@@ -111,8 +111,8 @@ void attendBaseline(const AttentionWork& work, uint64_t index) {
 template <uint32_t HeadDim, uint32_t Rest = 0>
 Attend attendHere() {
 #if defined(__x86_64__)
-  if (host::bestLevel() == host::Level::avx512) return &attendAVX512<HeadDim, Rest>;
-  if (host::bestLevel() == host::Level::avx2) return &attendAVX2<HeadDim, Rest>;
+  if (host::bestLevel() == HostOptions::Level::avx512) return &attendAVX512<HeadDim, Rest>;
+  if (host::bestLevel() == HostOptions::Level::avx2) return &attendAVX2<HeadDim, Rest>;
 #endif
   return &attendBaseline<HeadDim, Rest>;
 }

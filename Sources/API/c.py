@@ -1,0 +1,229 @@
+"""The structs of the C API, and the functions that read them into those of C++."""
+
+from model import NUMBERS, Enum, comment, sentence
+
+
+def value_type(field):
+    if field.base in NUMBERS:
+        return NUMBERS[field.base][0]
+    return field.type.c
+
+
+def enum(one):
+    text = comment(sentence(one.api, "c", one.doc, one), "//")
+    text += f"typedef enum MNK_CLOSED({one.c}) {{\n"
+    if one.has_default:
+        text += f"  {one.c.upper()}_DEFAULT = 0,\n"
+    for case, doc in one.cases.items():
+        text += comment(sentence(one.api, "c", doc, one), "//", 2)
+        text += f"  {one.c_case(case)} = {one.c_number(case)},\n"
+    return text + f"}} {one.c};\n\n"
+
+
+def explained(field):
+    """The documentation, and what zero stands for."""
+    text = field.keys.get("c_doc", field.doc)
+    if field.zero:
+        text = text.rstrip() + f" 0 stands for {field.default:g}."
+    elif field.default not in (None, 0, True, False, "only") and not isinstance(field.default, str):
+        text = text.rstrip() + f" The other languages' default is {field.default:g}."
+    elif field.is_enum and field.type.has_default:
+        text = text.rstrip() + f" 0 stands for `{field.type.c_case(field.default)}`."
+    return comment(sentence(field.owner.api, "c", text, field.owner, field), "//", 2)
+
+
+def field_lines(field):
+    text = explained(field)
+    if field.has_flag:
+        return (comment(f"Whether there is `{field.c}`; if not, leave it at 0.", "//", 2) + f"bool has_{field.c};\n" +
+                text + f"{value_type(field)} {field.c};\n")
+    if field.is_tensor:
+        nullable = "" if field.required and field.owner.presence != field.name else " MNK_NULLABLE"
+        return text + f"mnk_tensor*{nullable} {field.c};\n"
+    if field.base == "text":
+        return text + f"const char* MNK_NULLABLE {field.c};\n"
+    if field.is_list:
+        return text + f"const {value_type(field)}* MNK_NULLABLE {field.c};\nsize_t {singular(field.c)}_count;\n"
+    if field.length:
+        return text + f"{value_type(field)} {field.c}[{field.length}];\n"
+    return text + f"{value_type(field)} {field.c};\n"
+
+
+def singular(name):
+    return name.removesuffix("s")
+
+
+def struct(one):
+    text = comment(sentence(one.api, "c", one.doc, one), "//")
+    if one.presence and one.field(one.presence).is_tensor:
+        text += "//\n" + comment(f"Without `{one.field(one.presence).c}` it is left out, and all of it must be 0.", "//")
+    text += f"typedef struct {one.c} {{\n"
+    text += "".join(field_lines(field) for field in one.fields_in("c"))
+    return text + f"}} {one.c};\n\n"
+
+
+def ordered(types):
+    """Inner types before those that use them."""
+    done = []
+
+    def add(one):
+        for field in getattr(one, "fields", []):
+            if field.type in types and field.type not in done:
+                add(field.type)
+        if one not in done:
+            done.append(one)
+    for one in types:
+        add(one)
+    return done
+
+
+def header(topic):
+    guard = f"MNK_{topic.stem}_H".upper()
+    text = comment(topic.doc, "//") + f"#ifndef {guard}\n#define {guard}\n\n"
+    own = {f"Generated/mnk_{used.stem}.h" for used in topic.uses if used.in_language("c")} | {"mnk_core.h"}
+    text += "".join(f'#include "MLXNativeKernels/{name}"\n' for name in sorted(own))
+    text += "\nMNK_HEADER_BEGIN\n\n"
+    for one in ordered(topic.in_language("c")):
+        text += enum(one) if isinstance(one, Enum) else struct(one)
+    return text + "MNK_HEADER_END\n\n#endif\n"
+
+
+def read_enum(one):
+    text = f"Result<void> read({one.cxx}& into, {one.c} from) {{\nswitch (static_cast<uint32_t>(from)) {{\n"
+    if one.has_default:
+        text += f"case {one.c.upper()}_DEFAULT: return {{}};\n"
+    for case in one.cases:
+        text += f"case {one.c_case(case)}: into = {one.cxx}::{case}; return {{}};\n"
+    names = [one.c_case(case) for case in one.cases]
+    first = one.c.upper() + "_DEFAULT" if one.has_default else names[0]
+    return text + f'}}\nreturn unknownNumber("{one.c}", from, "{first} to {names[-1]}");\n}}\n\n'
+
+
+def filled(field):
+    at = f"from.{field.c}"
+    flag = f"from.has_{field.c} || " if field.has_flag else ""
+    if field.is_struct:
+        return f"{flag}isFilled({at})"
+    if field.length:
+        return " || ".join(f"{at}[{index}] != 0" for index in range(field.length))
+    isCondition = field.is_tensor or field.is_list or field.base in ("text", "bool")
+    return flag + (at if isCondition else f"{at} != 0")
+
+
+def read_field(field):
+    into, at, c = f"into.{field.name}", f"from.{field.c}", field.c
+    below = f'{{&field, "{c}"}}'
+    if field.is_tensor:
+        if field.optional and not field.keys.get("empty"):
+            return f"{into} = optional({at});\n"
+        if field.keys.get("empty"):
+            return f"if ({at}) {into} = {at}->tensor;\n"
+        return f"if (!{at}) return nullArgument(Field{below});\n{into} = {at}->tensor;\n"
+    if field.has_flag:
+        flag = f"from.has_{c}"
+        isFilled = f"isFilled({at})" if field.is_struct else f"{at} != 0"
+        read = f"MNK_TRY(read({into}.emplace(), {at}, {below}));" if field.is_struct else f"{into} = {at};"
+        return (f"if ({flag}) {{\n{read}\n}} else if ({isFilled}) {{\n"
+                f'return ignored("{field.owner.c}", "{c}", "has_{c}");\n}}\n')
+    if field.is_struct:
+        if field.optional:
+            return f"if (isFilled({at})) MNK_TRY(read({into}.emplace(), {at}, {below}));\n"
+        return f"MNK_TRY(read({into}, {at}, {below}));\n"
+    if field.is_enum:
+        return f"MNK_TRY(read({into}, {at}));\n"
+    if field.base == "text":
+        return f"if ({at}) {into} = {at};\n"
+    if field.is_list:
+        return (f"MNK_TRY(readList({into}, {at}, from.{singular(c)}_count, {field.keys['most']}, "
+                f'"{field.owner.c}", "{c}", "{singular(c)}_count"));\n')
+    if field.length:
+        return f"std::copy(std::begin({at}), std::end({at}), {into}.begin());\n"
+    if field.zero:
+        return f"if ({at} != 0) {into} = {at};\n"
+    return f"{into} = {'!' if field.inverse else ''}{at};\n"
+
+
+def is_filled(one):
+    conditions = " || ".join(filled(field) for field in one.fields_in("c"))
+    return f"bool isFilled(const {one.c}& from) {{\nreturn {conditions};\n}}\n\n"
+
+
+def read_struct(one):
+    fields = one.fields_in("c")
+    # A view that is missing is refused before what is in it.
+    fields = sorted(fields, key=lambda field: field.name != one.presence)
+    unused = not any("&field" in read_field(field) for field in fields)
+    text = f"Result<void> read({one.cxx}& into, const {one.c}& from, const Field&{'' if unused else ' field'}) {{\n"
+    return text + "".join(read_field(field) for field in fields) + "return {};\n}\n\n"
+
+
+def write_field(field):
+    at, into = f"from.{field.name}", f"into.{field.c}"
+    if field.is_tensor:
+        return f"{into} = handleOf({at});\n"
+    if field.has_flag:
+        value = f"write(*{at}, handleOf)" if field.is_struct else f"*{at}"
+        return f"if ({at}) {{\n{into[:5]}has_{field.c} = true;\n{into} = {value};\n}}\n"
+    if field.is_struct:
+        return f"if ({at}) {into} = write(*{at}, handleOf);\n" if field.optional else f"{into} = write({at}, handleOf);\n"
+    if field.is_enum:
+        return f"{into} = write({at});\n"
+    if field.base == "text":
+        return f"{into} = {at}.empty() ? nullptr : {at}.c_str();\n"
+    if field.is_list:
+        return f"{into} = {at}.empty() ? nullptr : {at}.data();\ninto.{singular(field.c)}_count = {at}.size();\n"
+    if field.length:
+        return f"std::copy({at}.begin(), {at}.end(), {into});\n"
+    return f"{into} = {'!' if field.inverse else ''}{at};\n"
+
+
+def writers(api):
+    text = ("// Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none; lists and\n"
+            "// strings stay those of the C++ struct.\n#pragma once\n"
+            '#include <algorithm>\n\n#include "CAPI/Handles.hpp"\n\nnamespace mnk::c {\n\n')
+    for one in (one for topic in api.topics for one in topic.in_language("c") if isinstance(one, Enum)):
+        shift = " + 1" if one.has_default else ""
+        text += (f"inline {one.c} write({one.cxx} from) {{\n"
+                 f"return static_cast<{one.c}>(static_cast<uint32_t>(from){shift});\n}}\n")
+    text += "\n"
+    for one in ordered([one for topic in api.topics for one in topic.in_language("c") if not isinstance(one, Enum)]):
+        body = "".join(write_field(field) for field in one.fields_in("c"))
+        name = " handleOf" if "handleOf" in body else ""
+        text += (f"template <typename Handles>\n{one.c} write(const {one.cxx}& from, Handles&&{name}) {{\n"
+                 f"{one.c} into{{}};\n{body}return into;\n}}\n\n")
+    return text + "}  // namespace mnk::c\n"
+
+
+def needs_filled(api):
+    """Structs that can be left out, and what is in them."""
+    found = [one for one in api.types.values() if getattr(one, "presence", None)]
+    found += [field.type for one in api.types.values() for field in getattr(one, "fields", [])
+              if field.has_flag and field.is_struct]
+    for one in found:
+        found += [field.type for field in one.fields if field.is_struct and field.type not in found]
+    return set(found)
+
+
+def declarations(api):
+    text = "// Reads structs of C into those of C++. Zero, where it stands for a default, leaves a field as it is.\n#pragma once\n"
+    text += '#include "CAPI/Fields.hpp"\n\nnamespace mnk::c {\n\n'
+    for topic in api.topics:
+        for one in topic.in_language("c"):
+            if isinstance(one, Enum):
+                text += f"Result<void> read({one.cxx}& into, {one.c} from);\n"
+                continue
+            text += f"Result<void> read({one.cxx}& into, const {one.c}& from, const Field& field);\n"
+            if one in needs_filled(api):
+                text += f"// Whether anything is not zero.\nbool isFilled(const {one.c}& from);\n"
+    return text + "\n}  // namespace mnk::c\n"
+
+
+def source(topic):
+    text = '#include "CAPI/Generated/Read.hpp"\n#include "Support/Try.hpp"\n\nnamespace mnk::c {\n\n'
+    for one in ordered(topic.in_language("c")):
+        if isinstance(one, Enum):
+            text += read_enum(one)
+            continue
+        text += is_filled(one) if one in needs_filled(topic.api) else ""
+        text += read_struct(one)
+    return text + "}  // namespace mnk::c\n"

@@ -1,0 +1,100 @@
+"""C++ headers: enums and structs with their defaults."""
+
+from model import NUMBERS, Enum, comment, sentence
+
+
+def value_type(field):
+    if field.base in NUMBERS:
+        return NUMBERS[field.base][0]
+    if field.is_tensor:
+        return "Tensor"
+    if field.base == "text":
+        return "std::string"
+    return field.type.short if field.type.outer == field.owner.name else field.type.cxx
+
+
+def field_type(field):
+    base = value_type(field)
+    if field.is_list:
+        return f"std::vector<{base}>"
+    if field.length:
+        return f"std::array<{base}, {field.length}>"
+    isPlain = field.base == "text" or field.keys.get("empty")
+    return f"std::optional<{base}>" if field.optional and not isPlain else base
+
+
+def number(value):
+    return {True: "true", False: "false", "only": "kOnlySequence"}.get(value) or f"{value:g}"
+
+
+def initializer(field):
+    if field.is_enum:
+        return f" = {value_type(field)}::{field.default}"
+    if isinstance(field.default, str) and field.base == "text":
+        return f' = "{field.default}"'
+    if field.default is not None:
+        return f" = {number(field.default)}"
+    if field.base == "text" or field.keys.get("empty"):
+        return ""
+    if field.optional or field.is_list or field.length or field.is_struct and not field.required:
+        return " = {}"
+    return "" if field.required or field.is_tensor else f" = {'false' if field.base == 'bool' else 0}"
+
+
+def enum(one, indent):
+    lines = comment(sentence(one.api, "cxx", one.doc, one), "//", indent)
+    lines += f"enum class {one.short} : uint32_t {{\n"
+    gap = one.numbers != {case: index for index, case in enumerate(one.cases)}
+    for case, doc in one.cases.items():
+        lines += comment(sentence(one.api, "cxx", doc, one), "//", indent + 2)
+        lines += case + (f" = {one.numbers[case]}" if gap else "") + ",\n"
+    return lines + "};\n\n"
+
+
+def struct(one, indent=0):
+    text = comment(sentence(one.api, "cxx", one.doc, one), "//", indent)
+    text += f"struct {one.short} {{\n"
+    for inner in one.api.nested(one, "cxx"):
+        text += enum(inner, indent + 2) if isinstance(inner, Enum) else struct(inner, indent + 2)
+    for field in one.fields_in("cxx"):
+        text += comment(sentence(one.api, "cxx", field.doc, one, field), "//", indent + 2)
+        text += f"{field_type(field)} {field.name}{initializer(field)};\n"
+    text += f"\n{one.keys['cxx']}\n" if "cxx" in one.keys else ""
+    if one.keys.get("equatable"):
+        text += f"\nbool operator==(const {one.short}&) const = default;\n"
+    return text + "};\n\n"
+
+
+def form(one):
+    """What plans depend on, as the key of those that are kept."""
+    names = [field.name for field in one.fields_in("cxx") if not field.is_tensor]
+    every = ", ".join(field.name for field in one.fields_in("cxx"))
+    return (f"// All fields but the tensors: plans depend on every one.\n"
+            f"inline auto numbersOf(const {one.cxx}& from) {{\nconst auto& [{every}] = from;\n"
+            f"return std::tuple({', '.join(names)});\n}}\n\n")
+
+
+def header(topic):
+    text = comment(topic.doc, "//") + "#pragma once\n"
+    types = topic.in_language("cxx")
+    fields = [field for one in types for field in getattr(one, "fields", [])]
+    standard = {"cstdint"}
+    standard |= {"optional"} if any(field.optional for field in fields) else set()
+    standard |= {"vector"} if any(field.is_list for field in fields) else set()
+    standard |= {"array"} if any(field.length for field in fields) else set()
+    standard |= {"string"} if any(field.base == "text" for field in fields) else set()
+    standard |= {"tuple"} if any(one.keys.get("form") for one in types) else set()
+    standard |= set(topic.includes.get("standard", []))
+    text += "".join(f"#include <{name}>\n" for name in sorted(standard)) + "\n"
+    own = {f"Generated/{used.camel}.hpp" for used in topic.uses if used.in_language("cxx")}
+    own |= {"Tensor.hpp"} if any(field.is_tensor for field in fields) else set()
+    own |= set(topic.includes.get("cxx", []))
+    text += "".join(f'#include "MLXNativeKernels/{name}"\n' for name in sorted(own))
+    text += "\nnamespace mnk {\n\n" + topic.includes.get("before", "")
+    for one in types:
+        if one.outer:
+            continue
+        text += enum(one, 0) if isinstance(one, Enum) else struct(one)
+        if one.keys.get("form"):
+            text += form(one)
+    return text + "}  // namespace mnk\n"

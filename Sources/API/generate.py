@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""generate.py [--check]: writes the Generated folders from the description of the API, or checks that they are up to date.
+
+The output is tracked, so that neither users nor Xcode need Python.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import c
+import cases
+import cxx
+import objc
+import swift
+from model import API, ROOT
+
+HEADERS = "Sources/MLXNativeKernelsCore/include/MLXNativeKernels/Generated"
+NOTICE = "Generated from Sources/API by generate.py: change the description instead."
+
+
+def outputs(api):
+    """The path and the text of every file, before it is formatted."""
+    yield "Sources/MLXNativeKernelsCore/CAPI/Generated/Read.hpp", c.declarations(api)
+    yield "Sources/MLXNativeKernelsCore/CAPI/Generated/Write.hpp", c.writers(api)
+    yield "Sources/MLXNativeKernelsCore/ObjC/Generated/Read.hpp", objc.declarations(api)
+    for topic in api.topics:
+        yield f"{HEADERS}/{topic.camel}.hpp", cxx.header(topic)
+        yield f"{HEADERS}/mnk_{topic.stem}.h", c.header(topic)
+        yield f"Sources/MLXNativeKernelsCore/CAPI/Generated/{topic.camel}C.cpp", c.source(topic)
+        yield f"{HEADERS}/MNK{topic.camel}.h", objc.header(topic)
+        yield f"Sources/MLXNativeKernelsCore/ObjC/Generated/MNK{topic.camel}.mm", objc.source(topic)
+        if text := swift.source(topic):
+            yield f"Sources/MLXNativeKernels/Generated/{topic.camel}.swift", text
+    yield from cases.outputs(api)
+
+
+def write(folder):
+    """Writes everything below a folder, formatted as this project formats."""
+    shutil.copy(ROOT / ".clang-format", folder)
+    shutil.copy(ROOT / ".swift-format", folder)
+    written = []
+    for name, text in outputs(API()):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"// {NOTICE}\n{text}")
+        written.append(path)
+    clang = shutil.which("clang-format-14") or "clang-format"
+    subprocess.run([clang, "-i", *(path for path in written if path.suffix != ".swift")], check=True)
+    swifts = [path for path in written if path.suffix == ".swift"]
+    subprocess.run(["swift", "format", "format", "-i", *swifts], check=True)
+    return [path.relative_to(folder) for path in written]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        names = write(folder)
+        tracked = {path.relative_to(ROOT) for top in ("Sources", "Tests") for path in (ROOT / top).rglob("Generated/*")
+                   if path.is_file() and NOTICE in path.read_text().partition("\n")[0]}
+        stale = [name for name in names
+                 if not (ROOT / name).exists() or (ROOT / name).read_text() != (folder / name).read_text()]
+        extra = sorted(tracked - set(names))
+        if sys.argv[1:] == ["--check"]:
+            if stale or extra:
+                sys.exit("These files are not what Sources/API describes. Run: make generate\n" +
+                         "\n".join(map(str, stale + extra)))
+            print(f"generate: {len(names)} files are what Sources/API describes")
+            return
+        for name in extra:
+            (ROOT / name).unlink()
+        for name in stale:
+            (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / name, ROOT / name)
+        print(f"generate: {len(stale)} of {len(names)} files written, {len(extra)} removed")
+
+
+main()

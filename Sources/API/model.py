@@ -1,0 +1,288 @@
+"""The description of the API: the types in the .toml files of this folder, and their names in each language.
+
+A file is a topic. A table with `cases` is an enum; another is a struct, and its sub-tables are its fields. README.md
+lists all keys.
+"""
+
+import dataclasses
+import functools
+import pathlib
+import re
+import textwrap
+import tomllib
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+ROOT = FOLDER.parent.parent
+
+# Words that a change of case alone would split or spell otherwise.
+SNAKES = {"YaRN": "yarn", "MultiRoPE": "multi_rope"}
+CAPITALS = {"mlx1": "MLX1", "avx2": "AVX2", "avx512": "AVX512", "mrope": "MRoPE", "imrope": "IMRoPE"}
+NUMBERS = {
+    # name: (C++ and C, Objective-C, Swift)
+    "u32": ("uint32_t", "NSUInteger", "Int"),
+    "u64": ("uint64_t", "NSUInteger", "Int"),
+    "i64": ("int64_t", "NSInteger", "Int"),
+    "f32": ("float", "float", "Float"),
+    "f64": ("double", "double", "Double"),
+    "bool": ("bool", "BOOL", "Bool"),
+    "sequence": ("uint64_t", "NSUInteger", "Int"),
+}
+OPS = ("FlashDecode", "Hadamard", "KVCacheQuantize", "KVCacheWrite", "MergePartials", "MultiRoPE")
+ELEMENTS = {
+    "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "u16": "uint16", "u32": "uint32",
+    "i32": "int32",
+}
+
+
+def snake(name):
+    for word, spelling in SNAKES.items():
+        name = name.replace(word, spelling.capitalize())
+    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).replace(".", "_").lower()
+
+
+def capital(name):
+    for word, spelling in CAPITALS.items():
+        if name.startswith(word):
+            return spelling + name[len(word):]
+    return name[0].upper() + name[1:]
+
+
+@dataclasses.dataclass(eq=False)
+class Field:
+    owner: "Struct"
+    name: str
+    keys: dict
+
+    def __post_init__(self):
+        match = re.fullmatch(r"([\w.]+)(\?|\[\]|\[\d+\])?", self.keys["type"])
+        self.base, suffix = match.group(1), match.group(2) or ""
+        self.optional = suffix == "?"
+        self.is_list = suffix == "[]"
+        self.length = int(suffix[1:-1]) if suffix[1:-1].isdigit() else 0
+        self.default = self.keys.get("default")
+        self.none = "none" in self.keys
+        # In C, zero stands for the default, which is another number.
+        self.zero = self.keys.get("zero", False)
+        self.swift = self.keys.get("swift", {})
+        self.doc = self.keys["doc"]
+
+    @property
+    def type(self):
+        return self.owner.api.types.get(self.base)
+
+    @property
+    def is_tensor(self):
+        return self.base == "tensor"
+
+    @property
+    def is_enum(self):
+        return isinstance(self.type, Enum)
+
+    @property
+    def is_struct(self):
+        return isinstance(self.type, Struct)
+
+    @property
+    def has_flag(self):
+        """Whether C says with a flag that there is a value."""
+        return self.optional and not self.is_tensor and self.base != "text" and not self.presence
+
+    @property
+    def presence(self):
+        """The field of this one's type without which it is left out."""
+        return self.type.presence if self.is_struct else None
+
+    @property
+    def required(self):
+        return self.default is None and not (self.optional or self.none or self.is_list or self.length) and (
+            self.is_tensor or self.is_struct and bool(self.type.presence) or self.keys.get("required", False))
+
+    def exists_in(self, language):
+        return language in self.keys.get("only", ("cxx", "c", "objc", "swift"))
+
+    @property
+    def c(self):
+        return snake(self.keys.get("inverse", self.name))
+
+    @property
+    def inverse(self):
+        return "inverse" in self.keys
+
+    @property
+    def objc(self):
+        plain = self.name.removeprefix("is") if self.base == "bool" else self.name
+        return self.name if plain == self.name else plain[0].lower() + plain[1:]
+
+
+class Type:
+    def __init__(self, api, topic, name, keys):
+        self.api, self.topic, self.name = api, topic, name
+        self.outer, _, self.short = name.rpartition(".")
+        self.doc = keys.pop("doc")
+        self.swift_doc = keys.pop("swift_doc", "")
+        self.languages = keys.pop("languages", ["cxx", "c", "objc", "swift"])
+        self.keys = keys
+
+    @property
+    def cxx(self):
+        return self.name.replace(".", "::")
+
+    @property
+    def c(self):
+        return "mnk_" + snake(self.name)
+
+    @property
+    def objc(self):
+        return "MNK" + self.name.replace(".", "")
+
+
+class Enum(Type):
+    def __init__(self, api, topic, name, keys):
+        super().__init__(api, topic, name, keys)
+        self.cases = keys["cases"]
+        numbers = keys.get("numbers", {})
+        self.numbers = {case: numbers.get(case, index) for index, case in enumerate(self.cases)}
+        # In C, zero stands for the default of the field, which differs from field to field.
+        self.has_default = keys.get("has_default", False)
+
+    def c_number(self, case):
+        return self.numbers[case] + (1 if self.has_default else 0)
+
+    def c_case(self, case):
+        return f"{self.c}_{snake(case)}".upper()
+
+    def objc_case(self, case):
+        return self.objc + capital(case)
+
+
+class Struct(Type):
+    def __init__(self, api, topic, name, keys):
+        super().__init__(api, topic, name, keys)
+        self.presence = keys.get("presence")
+        self.fields = [Field(self, field, value) for field, value in keys.items()
+                       if isinstance(value, dict) and field not in ("cxx", "objc", "swift")]
+
+    def fields_in(self, language):
+        return [field for field in self.fields if field.exists_in(language)]
+
+    def field(self, name):
+        return next(field for field in self.fields if field.name == name)
+
+    @property
+    def holds_tensors(self):
+        return any(field.is_tensor or field.is_struct and field.type.holds_tensors for field in self.fields)
+
+
+@dataclasses.dataclass
+class Topic:
+    api: "API"
+    stem: str
+    doc: str
+    includes: dict
+    types: list = dataclasses.field(default_factory=list)
+
+    @property
+    def camel(self):
+        return "".join("KV" if word == "kv" else capital(word) for word in self.stem.split("_"))
+
+    @functools.cached_property
+    def uses(self):
+        """The topics whose types this one has in its fields."""
+        found = []
+        for one in self.types:
+            for field in getattr(one, "fields", []):
+                topic = self.api.types["HeadsView"].topic if field.base == "sequence" else field.type and field.type.topic
+                if topic and topic is not self and topic not in found:
+                    found.append(topic)
+        return found
+
+    def in_language(self, language):
+        return [one for one in self.types if language in one.languages]
+
+
+class API:
+    def __init__(self):
+        self.types, self.topics = {}, []
+        for path in sorted(FOLDER.glob("*.toml")):
+            tables = tomllib.loads(path.read_text())
+            topic = Topic(self, path.stem, tables.pop("doc"), tables.pop("includes", {}))
+            for name, keys in tables.items():
+                kind = Enum if "cases" in keys else Struct
+                self.types[name] = kind(self, topic, name, keys)
+                topic.types.append(self.types[name])
+            self.topics.append(topic)
+
+    def nested(self, struct, language):
+        return [one for one in self.types.values() if one.outer == struct.name and language in one.languages]
+
+
+def reference(api, language, text, owner):
+    """A name in a sentence: `.field`, `Type`, `Type.field` or `Type.case`."""
+    if text in OPS:
+        return {"cxx": f"`{text}`", "c": f"`mnk_{snake(text)}`", "objc": f"`MNK{text}`", "swift": f"``{text}``"}[language]
+    if text in ELEMENTS:
+        return f"`{ELEMENTS[text]}`" if language in ("objc", "swift") else text
+    if text.startswith("."):
+        name, member = owner.name, text[1:]
+    elif text in api.types:
+        name, member = text, ""
+    else:
+        name, _, member = text.rpartition(".")
+    one = api.types[name]
+    if not member:
+        return {"cxx": f"`{one.cxx}`", "c": f"`{one.c}`", "objc": f"`{one.objc}`",
+                "swift": f"``{one.name.replace('.', '/')}``"}[language]
+    if isinstance(one, Enum):
+        return {"cxx": f"`{one.cxx}::{member}`", "c": f"`{one.c_case(member)}`", "objc": f"`{one.objc_case(member)}`",
+                "swift": f"``{one.name.replace('.', '/')}/{member}``"}[language]
+    field = one.field(member)
+    spelled = {"cxx": field.name, "c": field.c, "objc": field.objc, "swift": field.name}[language]
+    if language == "swift":
+        return f"``{spelled}``" if one is owner else f"``{one.name.replace('.', '/')}/{spelled}``"
+    prefix = {"cxx": one.cxx + "::", "c": one.c + ".", "objc": one.objc + "."}[language]
+    return f"`{spelled}`" if one is owner else f"`{prefix}{spelled}`"
+
+
+def sentence(api, language, text, owner, field=None):
+    """The documentation in a language."""
+    def replaced(match):
+        key = match.group(1)
+        if key == "none":
+            if language == "swift":
+                return "`nil` or 0" if field.none else "`nil`"
+            if language == "objc":
+                return "0" if field.none else "`nil`"
+            if field.none or field.has_flag and language == "c":
+                return "0"
+            return {"c": "`NULL`", "cxx": "none"}[language]
+        if key in ("true", "false"):
+            return {"objc": {"true": "`YES`", "false": "`NO`"}[key]}.get(language, f"`{key}`")
+        if key.startswith("doc:"):
+            return f" (<{key}>)" if language == "swift" else ""
+        return reference(api, language, key, owner)
+    return re.sub(r"\{([\w.:]+)\}", replaced, text)
+
+
+def wrapped(text, width, subsequent=""):
+    """Lines of a paragraph, without breaks inside of code."""
+    unbreakable = re.sub(r"`[^`]*`", lambda match: match.group(0).replace(" ", "\0"), " ".join(text.split()))
+    lines = textwrap.wrap(unbreakable, width, break_long_words=False, break_on_hyphens=False,
+                          subsequent_indent=subsequent)
+    return [line.replace("\0", " ") for line in lines]
+
+
+def comment(text, prefix, indent=0):
+    """Lines of a comment at this indentation: paragraphs are wrapped, lists and indented code are kept."""
+    lines = []
+    start = " " * indent + prefix
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
+        if lines:
+            lines.append(start)
+        if block.startswith(("    ", "- ", "```")):
+            lines += [f"{start} {line}".rstrip() for line in block.splitlines()]
+            continue
+        for part in re.split(r"\n(?=- )", block):
+            width = 119 - len(start)
+            lines += [f"{start} {line}" for line in wrapped(part, width, "  " if part.startswith("- ") else "")]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,270 @@
+"""The classes of the Objective-C API, and the functions that turn them into structs of C."""
+
+from c import singular
+from model import NUMBERS, Enum, capital, comment, sentence
+
+UNAVAILABLE = "- (instancetype)init NS_UNAVAILABLE;\n+ (instancetype)new NS_UNAVAILABLE;\n\n"
+
+
+def enum(one):
+    text = comment(sentence(one.api, "objc", one.doc, one), "///")
+    # The formatter takes a name for Swift in an enum for something else.
+    named = {case for case in one.cases if capital(case) != case[0].upper() + case[1:]}
+    text = ("// clang-format off\n" if named else "") + text
+    text += f"typedef NS_CLOSED_ENUM(uint32_t, {one.objc}) {{\n"
+    for case, doc in one.cases.items():
+        text += comment(sentence(one.api, "objc", doc, one), "///", 2)
+        swift = f" NS_SWIFT_NAME({case})" if case in named else ""
+        text += f"  {one.objc_case(case)}{swift} = {one.c_case(case)},\n"
+    return text + "};\n" + ("// clang-format on\n" if named else "") + "\n"
+
+
+def declared(field):
+    """The type of a property or an argument, with what follows it before the name."""
+    if field.is_tensor:
+        return "MNKTensor *"
+    if field.base == "text":
+        return "NSString *"
+    if field.is_list or field.length:
+        return "NSArray<NSNumber *> *"
+    if field.optional and not field.is_struct:
+        return "NSNumber *"
+    return NUMBERS[field.base][1] + " " if field.base in NUMBERS else field.type.objc + (" *" if field.is_struct else " ")
+
+
+def is_nullable(field):
+    return field.optional or field.base == "text" or field.is_list
+
+
+def default(field):
+    """What an instance variable starts with, if it is not zero."""
+    if field.is_enum and field.default and field.keys.get("default"):
+        return field.type.objc_case(field.default)
+    if field.default == "only":
+        return "MNKOnlySequence"
+    if field.default not in (None, 0, False) and not isinstance(field.default, str):
+        return "YES" if field.default is True else f"{field.default:g}"
+    if field.length:
+        return "@[]"
+    if field.is_struct and not field.required and not field.optional:
+        return f"[[{field.type.objc} alloc] init]"
+    return ""
+
+
+def explained(field):
+    text = field.doc.rstrip()
+    if field in designated(field.owner):
+        pass
+    elif field.is_enum:
+        first, _, rest = text.partition("\n\n")
+        text = f"{first} {{{field.base}.{field.default}}} by default." + (f"\n\n{rest}" if rest else "")
+    elif field.default is True:
+        text += " {true} by default."
+    elif field.default not in (None, 0, False, "only") and not isinstance(field.default, str):
+        text += f" {field.default:g} by default."
+    return comment(sentence(field.owner.api, "objc", text, field.owner, field), "///")
+
+
+def property_line(field, readonly):
+    keys = ["nonatomic"] + (["readonly"] if readonly else [])
+    keys += [f"getter={field.name}"] if field.base == "bool" and field.objc != field.name else []
+    keys += ["nullable"] if is_nullable(field) else []
+    isObject = field.is_struct or field.is_list or field.length or field.base == "text" or declared(field) == "NSNumber *"
+    keys += ["copy"] if isObject else []
+    return explained(field) + f"@property({', '.join(keys)}) {declared(field)}{field.objc};\n"
+
+
+def designated(one):
+    """The fields that the designated initializer takes."""
+    return [one.field(name) for name in one.keys.get("init", [])]
+
+
+def short(one):
+    """The fields that a convenience initializer takes."""
+    return [one.field(name) for name in one.keys.get("short_init", [])]
+
+
+def signature(one, fields):
+    parts = []
+    for index, field in enumerate(fields):
+        label = f"initWith{capital(field.objc)}" if index == 0 else field.objc
+        nullable = "nullable " if is_nullable(field) else ""
+        parts.append(f"{label}:({nullable}{declared(field).rstrip()}){field.objc}")
+    return "- (instancetype)" + " ".join(parts)
+
+
+def interface(one):
+    text = comment(sentence(one.api, "objc", one.doc, one), "///")
+    text += f"@interface {one.objc} : MNKDescriptor\n\n"
+    fields = designated(one)
+    if fields:
+        text += UNAVAILABLE
+        text += signature(one, fields) + " NS_DESIGNATED_INITIALIZER;\n"
+        text += signature(one, short(one)) + ";\n\n" if short(one) else "\n"
+    text += "".join(property_line(field, one.keys.get("readonly")) for field in one.fields_in("objc"))
+    return text + "\n@end\n\n"
+
+
+def header(topic):
+    types = topic.in_language("objc")
+    text = "#import <MLXNativeKernels/MNKDescriptor.h>\n"
+    text += "".join(f"#import <MLXNativeKernels/Generated/MNK{used.camel}.h>\n" for used in topic.uses
+                    if used.in_language("objc"))
+    text += f'#include "MLXNativeKernels/Generated/mnk_{topic.stem}.h"\n\n'
+    if any(field.is_tensor for one in types for field in getattr(one, "fields", [])):
+        text += "@class MNKTensor;\n\n"
+    text += "NS_ASSUME_NONNULL_BEGIN\n\n"
+    enums = [one for one in types if isinstance(one, Enum)]
+    classes = ordered([one for one in types if not isinstance(one, Enum)])
+    text += "".join(enum(one) for one in enums) + "".join(interface(one) for one in classes)
+    return text + "NS_ASSUME_NONNULL_END\n"
+
+
+def ordered(classes):
+    inner = [one for one in classes if any(field.type is one for other in classes for field in getattr(other, "fields", []))]
+    return inner + [one for one in classes if one not in inner]
+
+
+def implementation(one):
+    text = f"@implementation {one.objc}\n\n+ (NSArray<NSString *> *)valueKeys {{\nreturn @[ "
+    text += ", ".join(f'@"{field.objc}"' for field in one.fields_in("objc")) + " ];\n}\n\n"
+    fields = designated(one)
+    others = [field for field in one.fields_in("objc") if default(field) and field not in fields]
+    if fields or others:
+        text += (signature(one, fields).replace("nullable ", "") if fields else "- (instancetype)init") + " {\n"
+        text += "if ((self = [super init])) {\n"
+        for field in fields:
+            isCopied = "copy]" if "copy" in property_line(field, False).rpartition("@property")[2].split(")")[0] else ""
+            text += f"_{field.objc} = {'[' + field.objc + ' copy]' if isCopied else field.objc};\n"
+        text += "".join(f"_{field.objc} = {default(field)};\n" for field in others)
+        text += "}\nreturn self;\n}\n\n"
+    if short(one):
+        values = [field.objc if field in short(one) else default(field) or ("nil" if is_nullable(field) else "0")
+                  for field in fields]
+        call = " ".join(f"{part.partition(':')[0]}:{value}" for part, value in
+                        zip(signature(one, fields).removeprefix("- (instancetype)").split(" "), values))
+        text += signature(one, short(one)).replace("nullable ", "") + f" {{\nreturn [self {call}];\n}}\n\n"
+    if one.keys.get("readonly"):
+        text += "- (id)copyWithZone:(NSZone *)zone {\nreturn self;  // immutable\n}\n\n"
+    return text + "@end\n\n"
+
+
+def choice(one, value, name):
+    cases = ", ".join(one.c_case(case) for case in one.cases)
+    return f'reading.choice<{one.c}>({value}, {{{cases}}}, {name}, "{one.objc}")'
+
+
+def read_enum(one):
+    """Numbers of the Objective-C enum are those of C."""
+    first = next(iter(one.cases))
+    return (f"{one.cxx} read(Reading &reading, {one.objc} value, std::string_view name) {{\n"
+            f"{one.cxx} core = {one.cxx}::{first};\nconst auto from = {choice(one, 'value', 'name')};\n"
+            f"if (!reading.failed()) reading.check(c::read(core, from));\nreturn core;\n}}\n\n")
+
+
+def read_field(field):
+    at, into = f"object.{field.objc}", f"into.{field.c}"
+    if field.base == "bool":
+        return f"{into} = object.{field.name} {'==' if field.inverse else '!='} NO;\n"
+    if field.is_tensor:
+        check = "" if is_nullable(field) else f'reading.needed({at}, "{field.objc}");\n'
+        return check + f"{into} = handleOf({at});\n"
+    if field.base == "text":
+        return f"{into} = {at} ? reading.keep(textFrom({at})) : nullptr;\n"
+    if field.is_enum:
+        return f"{into} = {choice(field.type, at, f'{chr(34)}{field.objc}{chr(34)}')};\n"
+    if field.is_list:
+        read = "floats" if field.base == "f32" else "integers"
+        return (f'const auto &{field.name} = reading.keep(reading.{read}({at}, "{field.objc}"));\n'
+                f"{into} = {field.name}.empty() ? nullptr : {field.name}.data();\n"
+                f"into.{singular(field.c)}_count = {field.name}.size();\n")
+    if field.length:
+        return f'reading.fill({into}, {at}, "{field.objc}");\n'
+    if field.is_struct:
+        flag = f"into.has_{field.c} = true;\n" if field.has_flag else ""
+        read = f'{into} = structFrom(reading, {at}, "{field.objc}");\n'
+        return f"if ({at}) {{\n{flag}{read}}}\n" if field.optional else read
+    if field.optional:
+        return (f"if ({at}) {{\ninto.has_{field.c} = true;\n"
+                f'{into} = reading.integer<{NUMBERS[field.base][0]}>({at}, "{field.objc}");\n}}\n')
+    if field.base == "sequence":
+        return f"{into} = sequenceNumber({at});\n"
+    if field.base == "u32":
+        return f'{into} = reading.narrow({at}, "{field.objc}");\n'
+    return f"{into} = {at};\n"
+
+
+def needs_object(one):
+    """Whether zeros in C are not the defaults, so that nil cannot stand for them."""
+    return bool(designated(one)) or any(
+        field.default not in (None, 0, False) and not (field.is_enum and field.type.has_default)
+        and not (field.is_enum and field.type.c_number(field.default) == 0) and not field.zero and not field.inverse
+        for field in one.fields_in("c"))
+
+
+def reader(one):
+    body = "".join(read_field(field) for field in one.fields_in("objc") if field.exists_in("c"))
+    body = f"{'if (!reading.needed(object, name))' if needs_object(one) else 'if (!object)'} return into;\n" + body
+    reading, name = "reading" if "reading" in body else "", " name" if needs_object(one) else ""
+    return (f"{one.c} structFrom(Reading &{reading}, {one.objc} *object, std::string_view{name}) {{\n"
+            f"{one.c} into{{}};\n{body}return into;\n}}\n\n")
+
+
+def to_core(one):
+    return (f"{one.cxx} read(Reading &reading, {one.objc} *object, std::string_view name) {{\n"
+            f"{one.cxx} core;\nconst auto from = structFrom(reading, object, name);\n"
+            f"if (!reading.failed()) reading.check(c::read(core, from, {{nullptr, name}}));\nreturn core;\n}}\n\n")
+
+
+def boxed(field, value, function="objectFrom", tensor="tensorFrom"):
+    """A value of the core as one of Objective-C."""
+    if field.is_tensor:
+        needed = "" if is_nullable(field) else "(MNKTensor *_Nonnull)"
+        return f"{needed}{tensor}({value})"
+    if field.base == "text":
+        return f"{value}.empty() ? nil : stringFrom({value})"
+    if field.is_list or field.length:
+        return f"numbersFrom({value})"
+    if field.is_enum:
+        return f"static_cast<{field.type.objc}>(c::write({value}))"
+    if field.is_struct:
+        return f"{value} ? {function}(*{value}) : nil" if field.optional else f"{function}({value})"
+    if field.optional:
+        return f"{value} ? @(*{value}) : nil"
+    return f"sequenceFrom({value})" if field.base == "sequence" else value
+
+
+def from_core(one, function="objectFrom", tensor="tensorFrom"):
+    fields = designated(one)
+    values = {field: boxed(field, f"core.{field.name}", function, tensor) for field in one.fields_in("objc")}
+    text = f"{one.objc} *{function}(const {one.cxx} &core) {{\n{one.objc} *object = [[{one.objc} alloc] "
+    labels = [f"initWith{capital(field.objc)}" if index == 0 else field.objc for index, field in enumerate(fields)]
+    text += " ".join(f"{name}:{values[field]}" for name, field in zip(labels, fields)) or "init"
+    text += "];\n"
+    for field, value in values.items():
+        text += f"object.{field.objc} = {value};\n" if field not in fields else ""
+    return text + "return object;\n}\n\n"
+
+
+def declarations(api):
+    text = "// Reads objects into structs of C, and those into the core's types. Lists belong to the reading.\n#pragma once\n"
+    text += '#import "ObjC/Core.hpp"\n\nNS_ASSUME_NONNULL_BEGIN\n\nnamespace mnk::objc {\n\n'
+    for topic in api.topics:
+        for one in topic.in_language("objc"):
+            if isinstance(one, Enum):
+                text += f"{one.cxx} read(Reading &reading, {one.objc} value, std::string_view name);\n"
+                continue
+            arguments = f"Reading &reading, {one.objc} *_Nullable object, std::string_view name"
+            text += f"{one.c} structFrom({arguments});\n{one.cxx} read({arguments});\n"
+            text += f"{one.objc} *objectFrom(const {one.cxx} &core);\n"
+    return text + "\n}  // namespace mnk::objc\n\nNS_ASSUME_NONNULL_END\n"
+
+
+def source(topic):
+    types = topic.in_language("objc")
+    classes = [one for one in types if not isinstance(one, Enum)]
+    text = '#include "CAPI/Generated/Read.hpp"\n#include "CAPI/Generated/Write.hpp"\n#import "ObjC/Generated/Read.hpp"\n\nusing namespace mnk;\n\n'
+    text += "".join(implementation(one) for one in classes)
+    text += "namespace mnk::objc {\n\n" + "".join(read_enum(one) for one in types if one not in classes)
+    text += "".join(reader(one) + to_core(one) + from_core(one) for one in classes)
+    return text + "}  // namespace mnk::objc\n"

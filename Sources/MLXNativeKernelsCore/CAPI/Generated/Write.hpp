@@ -1,0 +1,230 @@
+// Generated from Sources/API by generate.py: change the description instead.
+// Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none; lists and
+// strings stay those of the C++ struct.
+#pragma once
+#include <algorithm>
+
+#include "CAPI/Handles.hpp"
+
+namespace mnk::c {
+
+inline mnk_attention_options_kernel write(AttentionOptions::Kernel from) {
+  return static_cast<mnk_attention_options_kernel>(static_cast<uint32_t>(from));
+}
+inline mnk_attention_options_merge write(AttentionOptions::Merge from) {
+  return static_cast<mnk_attention_options_merge>(static_cast<uint32_t>(from));
+}
+inline mnk_kv_quantized_planes write(KVQuantizedPlanes from) {
+  return static_cast<mnk_kv_quantized_planes>(static_cast<uint32_t>(from));
+}
+inline mnk_tuning write(Tuning from) {
+  return static_cast<mnk_tuning>(static_cast<uint32_t>(from));
+}
+inline mnk_kv_layout write(KVLayout from) {
+  return static_cast<mnk_kv_layout>(static_cast<uint32_t>(from) + 1);
+}
+inline mnk_kv_wrap write(KVWrap from) {
+  return static_cast<mnk_kv_wrap>(static_cast<uint32_t>(from));
+}
+inline mnk_host_options_level write(HostOptions::Level from) {
+  return static_cast<mnk_host_options_level>(static_cast<uint32_t>(from));
+}
+inline mnk_host_options_checking write(HostOptions::Checking from) {
+  return static_cast<mnk_host_options_checking>(static_cast<uint32_t>(from));
+}
+inline mnk_kv_codec_name write(KVCodec::Name from) {
+  return static_cast<mnk_kv_codec_name>(static_cast<uint32_t>(from));
+}
+inline mnk_kv_scale_rule write(KVScaleRule from) {
+  return static_cast<mnk_kv_scale_rule>(static_cast<uint32_t>(from) + 1);
+}
+inline mnk_kv_non_finite write(KVNonFinite from) {
+  return static_cast<mnk_kv_non_finite>(static_cast<uint32_t>(from));
+}
+inline mnk_kv_domain write(KVDomain from) {
+  return static_cast<mnk_kv_domain>(static_cast<uint32_t>(from));
+}
+inline mnk_rotary_embedding_layout write(RotaryEmbedding::Layout from) {
+  return static_cast<mnk_rotary_embedding_layout>(static_cast<uint32_t>(from));
+}
+inline mnk_rotary_embedding_pairing write(RotaryEmbedding::Pairing from) {
+  return static_cast<mnk_rotary_embedding_pairing>(static_cast<uint32_t>(from));
+}
+inline mnk_rotary_embedding_other_axis write(RotaryEmbedding::OtherAxis from) {
+  return static_cast<mnk_rotary_embedding_other_axis>(static_cast<uint32_t>(from));
+}
+
+template <typename Handles>
+mnk_attention_options write(const AttentionOptions& from, Handles&& handleOf) {
+  mnk_attention_options into{};
+  into.scale = from.scale;
+  into.is_bidirectional = !from.isCausal;
+  into.window = from.window;
+  into.window_sees_pinned = from.windowSeesPinned;
+  into.softcap = from.softcap;
+  into.mask = handleOf(from.mask);
+  into.slopes = handleOf(from.slopes);
+  into.sinks = handleOf(from.sinks);
+  into.splits = from.splits;
+  into.kernel = write(from.kernel);
+  into.merge = write(from.merge);
+  return into;
+}
+
+template <typename Handles>
+mnk_attention_partials write(const AttentionPartials& from, Handles&& handleOf) {
+  mnk_attention_partials into{};
+  into.sums = handleOf(from.sums);
+  into.stats = handleOf(from.stats);
+  return into;
+}
+
+template <typename Handles>
+mnk_attended_sequence write(const AttendedSequence& from, Handles&&) {
+  mnk_attended_sequence into{};
+  into.sequence = from.sequence;
+  into.length = from.length;
+  into.highest = from.highest;
+  into.rows = from.rows;
+  if (from.position) {
+    into.has_position = true;
+    into.position = *from.position;
+  }
+  return into;
+}
+
+template <typename Handles>
+mnk_sliding_window write(const SlidingWindow& from, Handles&&) {
+  mnk_sliding_window into{};
+  into.window = from.window;
+  into.max_rows = from.maxRows;
+  into.max_draft = from.maxDraft;
+  return into;
+}
+
+template <typename Handles>
+mnk_heads_view_strides write(const HeadsView::Strides& from, Handles&&) {
+  mnk_heads_view_strides into{};
+  into.sequences = from.sequences;
+  into.tokens = from.tokens;
+  into.heads = from.heads;
+  into.head_dim = from.headDim;
+  into.offset = from.offset;
+  into.sequence_stride = from.sequenceStride;
+  into.token_stride = from.tokenStride;
+  into.head_stride = from.headStride;
+  return into;
+}
+
+template <typename Handles>
+mnk_heads_view write(const HeadsView& from, Handles&& handleOf) {
+  mnk_heads_view into{};
+  into.tensor = handleOf(from.tensor);
+  into.layout = write(from.layout);
+  if (from.strides) {
+    into.has_strides = true;
+    into.strides = write(*from.strides, handleOf);
+  }
+  return into;
+}
+
+template <typename Handles>
+mnk_kv_cache_view write(const KVCacheView& from, Handles&& handleOf) {
+  mnk_kv_cache_view into{};
+  into.keys = handleOf(from.keys);
+  into.values = handleOf(from.values);
+  into.layout = write(from.layout);
+  into.wrap = write(from.wrap);
+  into.pinned = from.pinned;
+  into.latent_dim = from.latentDim;
+  return into;
+}
+
+template <typename Handles>
+mnk_host_options write(const HostOptions& from, Handles&&) {
+  mnk_host_options into{};
+  into.workers = from.workers;
+  into.order_seed = from.orderSeed;
+  into.checking = write(from.checking);
+  into.allows_same_value = from.allowsSameValue;
+  into.perturbs_results = from.perturbsResults;
+  into.level = write(from.level);
+  into.compiler = from.compiler.empty() ? nullptr : from.compiler.c_str();
+  return into;
+}
+
+template <typename Handles>
+mnk_kv_codec write(const KVCodec& from, Handles&&) {
+  mnk_kv_codec into{};
+  into.name = write(from.name);
+  into.bits = from.bits;
+  into.scale_factor = from.scaleFactor;
+  return into;
+}
+
+template <typename Handles>
+mnk_kv_quantize_options write(const KVQuantizeOptions& from, Handles&&) {
+  mnk_kv_quantize_options into{};
+  into.candidates = from.candidates;
+  into.key_scale = write(from.keyScale);
+  into.value_scale = write(from.valueScale);
+  into.non_finite = write(from.nonFinite);
+  return into;
+}
+
+template <typename Handles>
+mnk_quantized_kv_plane write(const QuantizedKVPlane& from, Handles&& handleOf) {
+  mnk_quantized_kv_plane into{};
+  into.codec = write(from.codec, handleOf);
+  into.codes = handleOf(from.codes);
+  into.scales = handleOf(from.scales);
+  into.means = handleOf(from.means);
+  into.channel_scales = handleOf(from.channelScales);
+  return into;
+}
+
+template <typename Handles>
+mnk_quantized_kv_cache_view write(const QuantizedKVCacheView& from, Handles&& handleOf) {
+  mnk_quantized_kv_cache_view into{};
+  into.keys = write(from.keys, handleOf);
+  if (from.values) into.values = write(*from.values, handleOf);
+  into.layout = write(from.layout);
+  into.wrap = write(from.wrap);
+  into.pinned = from.pinned;
+  into.latent_dim = from.latentDim;
+  return into;
+}
+
+template <typename Handles>
+mnk_rotary_embedding_yarn write(const RotaryEmbedding::YaRN& from, Handles&&) {
+  mnk_rotary_embedding_yarn into{};
+  into.original_context = from.originalContext;
+  into.extension_factor = from.extensionFactor;
+  into.attention_factor = from.attentionFactor;
+  into.beta_fast = from.betaFast;
+  into.beta_slow = from.betaSlow;
+  into.keeps_fractions = !from.roundsCorners;
+  return into;
+}
+
+template <typename Handles>
+mnk_rotary_embedding write(const RotaryEmbedding& from, Handles&& handleOf) {
+  mnk_rotary_embedding into{};
+  into.layout = write(from.layout);
+  std::copy(from.sections.begin(), from.sections.end(), into.sections);
+  into.base = from.base;
+  into.rope_dim = from.ropeDim;
+  into.pairing = write(from.pairing);
+  into.other_axis = write(from.otherAxis);
+  into.scale = from.scale;
+  into.frequency_factors = from.frequencyFactors.empty() ? nullptr : from.frequencyFactors.data();
+  into.frequency_factor_count = from.frequencyFactors.size();
+  if (from.yarn) {
+    into.has_yarn = true;
+    into.yarn = write(*from.yarn, handleOf);
+  }
+  into.is_inverse = from.isInverse;
+  return into;
+}
+
+}  // namespace mnk::c

@@ -1,0 +1,170 @@
+// Generated from Sources/API by generate.py: change the description instead.
+#include "CAPI/Generated/Read.hpp"
+#include "CAPI/Generated/Write.hpp"
+#import "ObjC/Generated/Read.hpp"
+
+using namespace mnk;
+
+@implementation MNKHeadsViewStrides
+
++ (NSArray<NSString *> *)valueKeys {
+  return
+      @[ @"sequences", @"tokens", @"heads", @"headDim", @"offset", @"sequenceStride", @"tokenStride", @"headStride" ];
+}
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _sequences = 1;
+    _tokens = 1;
+    _heads = 1;
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKHeadsView
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"tensor", @"layout", @"strides" ];
+}
+
+- (instancetype)initWithTensor:(MNKTensor *)tensor {
+  if ((self = [super init])) {
+    _tensor = tensor;
+    _layout = MNKKVLayoutTokenMajor;
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKKVCacheView
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"keys", @"values", @"layout", @"wrap", @"pinned", @"latentDim" ];
+}
+
+- (instancetype)initWithKeys:(MNKTensor *)keys values:(MNKTensor *)values {
+  if ((self = [super init])) {
+    _keys = keys;
+    _values = values;
+    _layout = MNKKVLayoutHeadMajor;
+    _wrap = MNKKVWrapLinear;
+  }
+  return self;
+}
+
+@end
+
+namespace mnk::objc {
+
+KVLayout read(Reading &reading, MNKKVLayout value, std::string_view name) {
+  KVLayout core = KVLayout::headMajor;
+  const auto from =
+      reading.choice<mnk_kv_layout>(value, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR}, name, "MNKKVLayout");
+  if (!reading.failed()) reading.check(c::read(core, from));
+  return core;
+}
+
+KVWrap read(Reading &reading, MNKKVWrap value, std::string_view name) {
+  KVWrap core = KVWrap::linear;
+  const auto from = reading.choice<mnk_kv_wrap>(value, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, name, "MNKKVWrap");
+  if (!reading.failed()) reading.check(c::read(core, from));
+  return core;
+}
+
+mnk_heads_view_strides structFrom(Reading &reading, MNKHeadsViewStrides *object, std::string_view name) {
+  mnk_heads_view_strides into{};
+  if (!reading.needed(object, name)) return into;
+  into.sequences = object.sequences;
+  into.tokens = object.tokens;
+  into.heads = object.heads;
+  into.head_dim = object.headDim;
+  into.offset = object.offset;
+  into.sequence_stride = object.sequenceStride;
+  into.token_stride = object.tokenStride;
+  into.head_stride = object.headStride;
+  return into;
+}
+
+HeadsView::Strides read(Reading &reading, MNKHeadsViewStrides *object, std::string_view name) {
+  HeadsView::Strides core;
+  const auto from = structFrom(reading, object, name);
+  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
+  return core;
+}
+
+MNKHeadsViewStrides *objectFrom(const HeadsView::Strides &core) {
+  MNKHeadsViewStrides *object = [[MNKHeadsViewStrides alloc] init];
+  object.sequences = core.sequences;
+  object.tokens = core.tokens;
+  object.heads = core.heads;
+  object.headDim = core.headDim;
+  object.offset = core.offset;
+  object.sequenceStride = core.sequenceStride;
+  object.tokenStride = core.tokenStride;
+  object.headStride = core.headStride;
+  return object;
+}
+
+mnk_heads_view structFrom(Reading &reading, MNKHeadsView *object, std::string_view name) {
+  mnk_heads_view into{};
+  if (!reading.needed(object, name)) return into;
+  reading.needed(object.tensor, "tensor");
+  into.tensor = handleOf(object.tensor);
+  into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
+                                              "layout", "MNKKVLayout");
+  if (object.strides) {
+    into.has_strides = true;
+    into.strides = structFrom(reading, object.strides, "strides");
+  }
+  return into;
+}
+
+HeadsView read(Reading &reading, MNKHeadsView *object, std::string_view name) {
+  HeadsView core;
+  const auto from = structFrom(reading, object, name);
+  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
+  return core;
+}
+
+MNKHeadsView *objectFrom(const HeadsView &core) {
+  MNKHeadsView *object = [[MNKHeadsView alloc] initWithTensor:(MNKTensor *_Nonnull)tensorFrom(core.tensor)];
+  object.layout = static_cast<MNKKVLayout>(c::write(core.layout));
+  object.strides = core.strides ? objectFrom(*core.strides) : nil;
+  return object;
+}
+
+mnk_kv_cache_view structFrom(Reading &reading, MNKKVCacheView *object, std::string_view name) {
+  mnk_kv_cache_view into{};
+  if (!reading.needed(object, name)) return into;
+  reading.needed(object.keys, "keys");
+  into.keys = handleOf(object.keys);
+  into.values = handleOf(object.values);
+  into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
+                                              "layout", "MNKKVLayout");
+  into.wrap = reading.choice<mnk_kv_wrap>(object.wrap, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, "wrap", "MNKKVWrap");
+  into.pinned = reading.narrow(object.pinned, "pinned");
+  into.latent_dim = reading.narrow(object.latentDim, "latentDim");
+  return into;
+}
+
+KVCacheView read(Reading &reading, MNKKVCacheView *object, std::string_view name) {
+  KVCacheView core;
+  const auto from = structFrom(reading, object, name);
+  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
+  return core;
+}
+
+MNKKVCacheView *objectFrom(const KVCacheView &core) {
+  MNKKVCacheView *object = [[MNKKVCacheView alloc] initWithKeys:(MNKTensor *_Nonnull)tensorFrom(core.keys)
+                                                         values:tensorFrom(core.values)];
+  object.layout = static_cast<MNKKVLayout>(c::write(core.layout));
+  object.wrap = static_cast<MNKKVWrap>(c::write(core.wrap));
+  object.pinned = core.pinned;
+  object.latentDim = core.latentDim;
+  return object;
+}
+
+}  // namespace mnk::objc

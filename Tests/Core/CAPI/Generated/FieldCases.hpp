@@ -1,0 +1,654 @@
+// Generated from Sources/API by generate.py: change the description instead.
+// Each struct of the API with one field after another changed, and whether two have the same fields.
+#pragma once
+#include <numeric>
+#include <string_view>
+
+#include "CAPI/Generated/Read.hpp"
+
+namespace mnk::test {
+
+inline bool same(const Tensor& a, const Tensor& b) {
+  return a.buffer() == b.buffer();
+}
+template <typename T>
+bool same(const T& a, const T& b) requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+  return a == b;
+}
+inline bool same(const std::string& a, const std::string& b) {
+  return a == b;
+}
+template <typename T, size_t size>
+bool same(const std::array<T, size>& a, const std::array<T, size>& b) {
+  return a == b;
+}
+template <typename T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {
+  return a == b;
+}
+
+inline bool same(const AttentionOptions& a, const AttentionOptions& b) {
+  return same(a.scale, b.scale) && same(a.isCausal, b.isCausal) && same(a.window, b.window) &&
+         same(a.windowSeesPinned, b.windowSeesPinned) && same(a.softcap, b.softcap) &&
+         a.mask.has_value() == b.mask.has_value() && (!a.mask || same(*a.mask, *b.mask)) &&
+         a.slopes.has_value() == b.slopes.has_value() && (!a.slopes || same(*a.slopes, *b.slopes)) &&
+         a.sinks.has_value() == b.sinks.has_value() && (!a.sinks || same(*a.sinks, *b.sinks)) &&
+         same(a.splits, b.splits) && same(a.kernel, b.kernel) && same(a.merge, b.merge);
+}
+inline bool same(const AttentionPartials& a, const AttentionPartials& b) {
+  return same(a.sums, b.sums) && same(a.stats, b.stats);
+}
+inline bool same(const AttendedSequence& a, const AttendedSequence& b) {
+  return same(a.sequence, b.sequence) && same(a.length, b.length) && same(a.highest, b.highest) &&
+         same(a.rows, b.rows) && a.position.has_value() == b.position.has_value() &&
+         (!a.position || same(*a.position, *b.position));
+}
+inline bool same(const SlidingWindow& a, const SlidingWindow& b) {
+  return same(a.window, b.window) && same(a.maxRows, b.maxRows) && same(a.maxDraft, b.maxDraft);
+}
+inline bool same(const HeadsView::Strides& a, const HeadsView::Strides& b) {
+  return same(a.sequences, b.sequences) && same(a.tokens, b.tokens) && same(a.heads, b.heads) &&
+         same(a.headDim, b.headDim) && same(a.offset, b.offset) && same(a.sequenceStride, b.sequenceStride) &&
+         same(a.tokenStride, b.tokenStride) && same(a.headStride, b.headStride);
+}
+inline bool same(const HeadsView& a, const HeadsView& b) {
+  return same(a.tensor, b.tensor) && same(a.layout, b.layout) && a.strides.has_value() == b.strides.has_value() &&
+         (!a.strides || same(*a.strides, *b.strides));
+}
+inline bool same(const KVCacheView& a, const KVCacheView& b) {
+  return same(a.keys, b.keys) && a.values.has_value() == b.values.has_value() &&
+         (!a.values || same(*a.values, *b.values)) && same(a.layout, b.layout) && same(a.wrap, b.wrap) &&
+         same(a.pinned, b.pinned) && same(a.latentDim, b.latentDim);
+}
+inline bool same(const HostOptions& a, const HostOptions& b) {
+  return same(a.workers, b.workers) && same(a.orderSeed, b.orderSeed) && same(a.checking, b.checking) &&
+         same(a.allowsSameValue, b.allowsSameValue) && same(a.perturbsResults, b.perturbsResults) &&
+         same(a.level, b.level) && same(a.compiler, b.compiler);
+}
+inline bool same(const KVCodec& a, const KVCodec& b) {
+  return same(a.name, b.name) && same(a.bits, b.bits) && same(a.scaleFactor, b.scaleFactor);
+}
+inline bool same(const KVQuantizeOptions& a, const KVQuantizeOptions& b) {
+  return same(a.candidates, b.candidates) && same(a.keyScale, b.keyScale) && same(a.valueScale, b.valueScale) &&
+         same(a.nonFinite, b.nonFinite);
+}
+inline bool same(const QuantizedKVPlane& a, const QuantizedKVPlane& b) {
+  return same(a.codec, b.codec) && same(a.codes, b.codes) && same(a.scales, b.scales) &&
+         a.means.has_value() == b.means.has_value() && (!a.means || same(*a.means, *b.means)) &&
+         a.channelScales.has_value() == b.channelScales.has_value() &&
+         (!a.channelScales || same(*a.channelScales, *b.channelScales));
+}
+inline bool same(const QuantizedKVCacheView& a, const QuantizedKVCacheView& b) {
+  return same(a.keys, b.keys) && a.values.has_value() == b.values.has_value() &&
+         (!a.values || same(*a.values, *b.values)) && same(a.layout, b.layout) && same(a.wrap, b.wrap) &&
+         same(a.pinned, b.pinned) && same(a.latentDim, b.latentDim);
+}
+inline bool same(const RotaryEmbedding::YaRN& a, const RotaryEmbedding::YaRN& b) {
+  return same(a.originalContext, b.originalContext) && same(a.extensionFactor, b.extensionFactor) &&
+         same(a.attentionFactor, b.attentionFactor) && same(a.betaFast, b.betaFast) && same(a.betaSlow, b.betaSlow) &&
+         same(a.roundsCorners, b.roundsCorners);
+}
+inline bool same(const RotaryEmbedding& a, const RotaryEmbedding& b) {
+  return same(a.layout, b.layout) && same(a.sections, b.sections) && same(a.base, b.base) &&
+         same(a.ropeDim, b.ropeDim) && same(a.pairing, b.pairing) && same(a.otherAxis, b.otherAxis) &&
+         same(a.scale, b.scale) && same(a.frequencyFactors, b.frequencyFactors) &&
+         a.yarn.has_value() == b.yarn.has_value() && (!a.yarn || same(*a.yarn, *b.yarn)) &&
+         same(a.isInverse, b.isInverse);
+}
+
+inline AttentionOptions plainAttentionOptions(const Tensor&) {
+  AttentionOptions core;
+  return core;
+}
+inline AttentionOptions changedAttentionOptions(const Tensor& tensor, const Tensor& other) {
+  AttentionOptions core = plainAttentionOptions(tensor);
+  core.merge = AttentionOptions::Merge::inKernel;
+  static_cast<void>(other);
+  return core;
+}
+inline AttentionPartials plainAttentionPartials(const Tensor& tensor) {
+  AttentionPartials core;
+  core.sums = tensor;
+  core.stats = tensor;
+  return core;
+}
+inline AttentionPartials changedAttentionPartials(const Tensor& tensor, const Tensor& other) {
+  AttentionPartials core = plainAttentionPartials(tensor);
+  core.stats = other;
+  static_cast<void>(other);
+  return core;
+}
+inline AttendedSequence plainAttendedSequence(const Tensor&) {
+  AttendedSequence core;
+  return core;
+}
+inline AttendedSequence changedAttendedSequence(const Tensor& tensor, const Tensor& other) {
+  AttendedSequence core = plainAttendedSequence(tensor);
+  core.position = 7;
+  static_cast<void>(other);
+  return core;
+}
+inline SlidingWindow plainSlidingWindow(const Tensor&) {
+  SlidingWindow core;
+  return core;
+}
+inline SlidingWindow changedSlidingWindow(const Tensor& tensor, const Tensor& other) {
+  SlidingWindow core = plainSlidingWindow(tensor);
+  core.maxDraft = 7;
+  static_cast<void>(other);
+  return core;
+}
+inline HeadsView::Strides plainHeadsViewStrides(const Tensor&) {
+  HeadsView::Strides core;
+  return core;
+}
+inline HeadsView::Strides changedHeadsViewStrides(const Tensor& tensor, const Tensor& other) {
+  HeadsView::Strides core = plainHeadsViewStrides(tensor);
+  core.headStride = 7;
+  static_cast<void>(other);
+  return core;
+}
+inline HeadsView plainHeadsView(const Tensor& tensor) {
+  HeadsView core;
+  core.tensor = tensor;
+  return core;
+}
+inline HeadsView changedHeadsView(const Tensor& tensor, const Tensor& other) {
+  HeadsView core = plainHeadsView(tensor);
+  core.strides = changedHeadsViewStrides(tensor, other);
+  static_cast<void>(other);
+  return core;
+}
+inline KVCacheView plainKVCacheView(const Tensor& tensor) {
+  KVCacheView core;
+  core.keys = tensor;
+  return core;
+}
+inline KVCacheView changedKVCacheView(const Tensor& tensor, const Tensor& other) {
+  KVCacheView core = plainKVCacheView(tensor);
+  core.latentDim = 7;
+  static_cast<void>(other);
+  return core;
+}
+inline HostOptions plainHostOptions(const Tensor&) {
+  HostOptions core;
+  return core;
+}
+inline HostOptions changedHostOptions(const Tensor& tensor, const Tensor& other) {
+  HostOptions core = plainHostOptions(tensor);
+  core.compiler = "other";
+  static_cast<void>(other);
+  return core;
+}
+inline KVCodec plainKVCodec(const Tensor&) {
+  KVCodec core;
+  return core;
+}
+inline KVCodec changedKVCodec(const Tensor& tensor, const Tensor& other) {
+  KVCodec core = plainKVCodec(tensor);
+  core.scaleFactor = 2.5;
+  static_cast<void>(other);
+  return core;
+}
+inline KVQuantizeOptions plainKVQuantizeOptions(const Tensor&) {
+  KVQuantizeOptions core;
+  return core;
+}
+inline KVQuantizeOptions changedKVQuantizeOptions(const Tensor& tensor, const Tensor& other) {
+  KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+  core.nonFinite = KVNonFinite::zero;
+  static_cast<void>(other);
+  return core;
+}
+inline QuantizedKVPlane plainQuantizedKVPlane(const Tensor& tensor) {
+  QuantizedKVPlane core;
+  core.codes = tensor;
+  return core;
+}
+inline QuantizedKVPlane changedQuantizedKVPlane(const Tensor& tensor, const Tensor& other) {
+  QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+  core.channelScales = other;
+  static_cast<void>(other);
+  return core;
+}
+inline QuantizedKVCacheView plainQuantizedKVCacheView(const Tensor& tensor) {
+  QuantizedKVCacheView core;
+  core.keys = plainQuantizedKVPlane(tensor);
+  return core;
+}
+inline QuantizedKVCacheView changedQuantizedKVCacheView(const Tensor& tensor, const Tensor& other) {
+  QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+  core.latentDim = 7;
+  static_cast<void>(other);
+  return core;
+}
+inline RotaryEmbedding::YaRN plainRotaryEmbeddingYaRN(const Tensor&) {
+  RotaryEmbedding::YaRN core;
+  return core;
+}
+inline RotaryEmbedding::YaRN changedRotaryEmbeddingYaRN(const Tensor& tensor, const Tensor& other) {
+  RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+  core.roundsCorners = false;
+  static_cast<void>(other);
+  return core;
+}
+inline RotaryEmbedding plainRotaryEmbedding(const Tensor&) {
+  RotaryEmbedding core;
+  return core;
+}
+inline RotaryEmbedding changedRotaryEmbedding(const Tensor& tensor, const Tensor& other) {
+  RotaryEmbedding core = plainRotaryEmbedding(tensor);
+  core.isInverse = true;
+  static_cast<void>(other);
+  return core;
+}
+
+// Calls body(name, core) with each field of each struct changed.
+template <typename Body>
+void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.scale = 2.5;
+    body("AttentionOptions.scale", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.isCausal = false;
+    body("AttentionOptions.isCausal", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.window = 7;
+    body("AttentionOptions.window", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.windowSeesPinned = true;
+    body("AttentionOptions.windowSeesPinned", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.softcap = 2.5;
+    body("AttentionOptions.softcap", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.mask = other;
+    body("AttentionOptions.mask", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.slopes = other;
+    body("AttentionOptions.slopes", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.sinks = other;
+    body("AttentionOptions.sinks", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.splits = 7;
+    body("AttentionOptions.splits", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.kernel = AttentionOptions::Kernel::matrix;
+    body("AttentionOptions.kernel", core);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    core.merge = AttentionOptions::Merge::inKernel;
+    body("AttentionOptions.merge", core);
+  }
+  {
+    AttentionPartials core = plainAttentionPartials(tensor);
+    core.sums = other;
+    body("AttentionPartials.sums", core);
+  }
+  {
+    AttentionPartials core = plainAttentionPartials(tensor);
+    core.stats = other;
+    body("AttentionPartials.stats", core);
+  }
+  {
+    AttendedSequence core = plainAttendedSequence(tensor);
+    core.sequence = 7;
+    body("AttendedSequence.sequence", core);
+  }
+  {
+    AttendedSequence core = plainAttendedSequence(tensor);
+    core.length = 7;
+    body("AttendedSequence.length", core);
+  }
+  {
+    AttendedSequence core = plainAttendedSequence(tensor);
+    core.highest = 7;
+    body("AttendedSequence.highest", core);
+  }
+  {
+    AttendedSequence core = plainAttendedSequence(tensor);
+    core.rows = 7;
+    body("AttendedSequence.rows", core);
+  }
+  {
+    AttendedSequence core = plainAttendedSequence(tensor);
+    core.position = 7;
+    body("AttendedSequence.position", core);
+  }
+  {
+    SlidingWindow core = plainSlidingWindow(tensor);
+    core.window = 7;
+    body("SlidingWindow.window", core);
+  }
+  {
+    SlidingWindow core = plainSlidingWindow(tensor);
+    core.maxRows = 7;
+    body("SlidingWindow.maxRows", core);
+  }
+  {
+    SlidingWindow core = plainSlidingWindow(tensor);
+    core.maxDraft = 7;
+    body("SlidingWindow.maxDraft", core);
+  }
+  {
+    HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    core.sequences = 7;
+    body("HeadsView.Strides.sequences", core);
+  }
+  {
+    HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    core.tokens = 7;
+    body("HeadsView.Strides.tokens", core);
+  }
+  {
+    HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    core.heads = 7;
+    body("HeadsView.Strides.heads", core);
+  }
+  {
+    HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    core.headDim = 7;
+    body("HeadsView.Strides.headDim", core);
+  }
+  {
+    HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    core.offset = 7;
+    body("HeadsView.Strides.offset", core);
+  }
+  {
+    HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    core.sequenceStride = 7;
+    body("HeadsView.Strides.sequenceStride", core);
+  }
+  {
+    HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    core.tokenStride = 7;
+    body("HeadsView.Strides.tokenStride", core);
+  }
+  {
+    HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    core.headStride = 7;
+    body("HeadsView.Strides.headStride", core);
+  }
+  {
+    HeadsView core = plainHeadsView(tensor);
+    core.tensor = other;
+    body("HeadsView.tensor", core);
+  }
+  {
+    HeadsView core = plainHeadsView(tensor);
+    core.layout = KVLayout::headMajor;
+    body("HeadsView.layout", core);
+  }
+  {
+    HeadsView core = plainHeadsView(tensor);
+    core.strides = changedHeadsViewStrides(tensor, other);
+    body("HeadsView.strides", core);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    core.keys = other;
+    body("KVCacheView.keys", core);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    core.values = other;
+    body("KVCacheView.values", core);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    core.layout = KVLayout::tokenMajor;
+    body("KVCacheView.layout", core);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    core.wrap = KVWrap::ring;
+    body("KVCacheView.wrap", core);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    core.pinned = 7;
+    body("KVCacheView.pinned", core);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    core.latentDim = 7;
+    body("KVCacheView.latentDim", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.workers = 7;
+    body("HostOptions.workers", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.orderSeed = 7;
+    body("HostOptions.orderSeed", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.checking = HostOptions::Checking::full;
+    body("HostOptions.checking", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.allowsSameValue = true;
+    body("HostOptions.allowsSameValue", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.perturbsResults = true;
+    body("HostOptions.perturbsResults", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.level = HostOptions::Level::avx512;
+    body("HostOptions.level", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.compiler = "other";
+    body("HostOptions.compiler", core);
+  }
+  {
+    KVCodec core = plainKVCodec(tensor);
+    core.name = KVCodec::Name::mlx1Affine4;
+    body("KVCodec.name", core);
+  }
+  {
+    KVCodec core = plainKVCodec(tensor);
+    core.bits = 7;
+    body("KVCodec.bits", core);
+  }
+  {
+    KVCodec core = plainKVCodec(tensor);
+    core.scaleFactor = 2.5;
+    body("KVCodec.scaleFactor", core);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    core.candidates = 7;
+    body("KVQuantizeOptions.candidates", core);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    core.keyScale = KVScaleRule::leastSquares;
+    body("KVQuantizeOptions.keyScale", core);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    core.valueScale = KVScaleRule::unbiased;
+    body("KVQuantizeOptions.valueScale", core);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    core.nonFinite = KVNonFinite::zero;
+    body("KVQuantizeOptions.nonFinite", core);
+  }
+  {
+    QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    core.codec = changedKVCodec(tensor, other);
+    body("QuantizedKVPlane.codec", core);
+  }
+  {
+    QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    core.codes = other;
+    body("QuantizedKVPlane.codes", core);
+  }
+  {
+    QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    core.scales = other;
+    body("QuantizedKVPlane.scales", core);
+  }
+  {
+    QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    core.means = other;
+    body("QuantizedKVPlane.means", core);
+  }
+  {
+    QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    core.channelScales = other;
+    body("QuantizedKVPlane.channelScales", core);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    core.keys = changedQuantizedKVPlane(tensor, other);
+    body("QuantizedKVCacheView.keys", core);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    core.values = changedQuantizedKVPlane(tensor, other);
+    body("QuantizedKVCacheView.values", core);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    core.layout = KVLayout::tokenMajor;
+    body("QuantizedKVCacheView.layout", core);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    core.wrap = KVWrap::ring;
+    body("QuantizedKVCacheView.wrap", core);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    core.pinned = 7;
+    body("QuantizedKVCacheView.pinned", core);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    core.latentDim = 7;
+    body("QuantizedKVCacheView.latentDim", core);
+  }
+  {
+    RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+    core.originalContext = 7;
+    body("RotaryEmbedding.YaRN.originalContext", core);
+  }
+  {
+    RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+    core.extensionFactor = 2.5;
+    body("RotaryEmbedding.YaRN.extensionFactor", core);
+  }
+  {
+    RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+    core.attentionFactor = 2.5;
+    body("RotaryEmbedding.YaRN.attentionFactor", core);
+  }
+  {
+    RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+    core.betaFast = 2.5;
+    body("RotaryEmbedding.YaRN.betaFast", core);
+  }
+  {
+    RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+    core.betaSlow = 2.5;
+    body("RotaryEmbedding.YaRN.betaSlow", core);
+  }
+  {
+    RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+    core.roundsCorners = false;
+    body("RotaryEmbedding.YaRN.roundsCorners", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.layout = RotaryEmbedding::Layout::imrope;
+    body("RotaryEmbedding.layout", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    std::iota(core.sections.begin(), core.sections.end(), 1);
+    body("RotaryEmbedding.sections", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.base = 2.5;
+    body("RotaryEmbedding.base", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.ropeDim = 7;
+    body("RotaryEmbedding.ropeDim", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.pairing = RotaryEmbedding::Pairing::neighbors;
+    body("RotaryEmbedding.pairing", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.otherAxis = RotaryEmbedding::OtherAxis::axis3;
+    body("RotaryEmbedding.otherAxis", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.scale = 2.5;
+    body("RotaryEmbedding.scale", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.frequencyFactors = {0.5f, 3};
+    body("RotaryEmbedding.frequencyFactors", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.yarn = changedRotaryEmbeddingYaRN(tensor, other);
+    body("RotaryEmbedding.yarn", core);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.isInverse = true;
+    body("RotaryEmbedding.isInverse", core);
+  }
+}
+
+// Calls body(core, zero) for structs that are the defaults where all of C is zero.
+template <typename Body>
+void forEachZero(Body&& body) {
+  body(AttentionOptions(), mnk_attention_options{});
+  body(HostOptions(), mnk_host_options{});
+  body(KVQuantizeOptions(), mnk_kv_quantize_options{});
+}
+
+}  // namespace mnk::test

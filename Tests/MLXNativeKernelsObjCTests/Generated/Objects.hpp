@@ -1,0 +1,26 @@
+// Generated from Sources/API by generate.py: change the description instead.
+#pragma once
+#import "../Support/Bridging.hpp"
+
+NS_ASSUME_NONNULL_BEGIN
+
+namespace mnk::objc_test {
+
+MNKAttentionOptions* objectFor(const AttentionOptions& core);
+MNKAttentionPartials* objectFor(const AttentionPartials& core);
+MNKAttendedSequence* objectFor(const AttendedSequence& core);
+MNKSlidingWindow* objectFor(const SlidingWindow& core);
+MNKHeadsViewStrides* objectFor(const HeadsView::Strides& core);
+MNKHeadsView* objectFor(const HeadsView& core);
+MNKKVCacheView* objectFor(const KVCacheView& core);
+MNKHostOptions* objectFor(const HostOptions& core);
+MNKKVCodec* objectFor(const KVCodec& core);
+MNKKVQuantizeOptions* objectFor(const KVQuantizeOptions& core);
+MNKQuantizedKVPlane* objectFor(const QuantizedKVPlane& core);
+MNKQuantizedKVCacheView* objectFor(const QuantizedKVCacheView& core);
+MNKRotaryEmbeddingYaRN* objectFor(const RotaryEmbedding::YaRN& core);
+MNKRotaryEmbedding* objectFor(const RotaryEmbedding& core);
+
+}  // namespace mnk::objc_test
+
+NS_ASSUME_NONNULL_END
