@@ -13,7 +13,7 @@ using namespace mnk;
 
 - (void)testEachReachesTheCore {
   const Tensor tensor = objc::coreOf([self zeros:@[ @1 ]]), other = objc::coreOf([self zeros:@[ @1 ]]);
-  test::forEachField(tensor, other, [](std::string_view name, const auto &core) {
+  test::forEachField(tensor, other, [self](std::string_view name, const auto &core) {
     objc::Reading reading("test");
     const auto read = objc::read(reading, objc_test::objectFor(core), "object");
     XCTAssertFalse(reading.failed(), @"%s", std::string(name).c_str());
