@@ -16,7 +16,7 @@ ROOT = FOLDER.parent.parent
 
 # Words that a change of case alone would split or spell otherwise.
 SNAKES = {"YaRN": "yarn", "MultiRoPE": "multi_rope"}
-CAPITALS = {"mlx1": "MLX1", "avx2": "AVX2", "avx512": "AVX512", "mrope": "MRoPE", "imrope": "IMRoPE"}
+CAPITALS = {"kv": "KV", "mlx1": "MLX1", "avx2": "AVX2", "avx512": "AVX512", "mrope": "MRoPE", "imrope": "IMRoPE"}
 NUMBERS = {
     # name: (C++ and C, Objective-C, Swift)
     "u32": ("uint32_t", "NSUInteger", "Int"),
@@ -28,6 +28,8 @@ NUMBERS = {
     "sequence": ("uint64_t", "NSUInteger", "Int"),
 }
 OPS = ("FlashDecode", "Hadamard", "KVCacheQuantize", "KVCacheWrite", "MergePartials", "MultiRoPE")
+# Words that a language uses for a thing everywhere.
+OBJC_WORDS = {"dtype": "elementType"}
 ELEMENTS = {
     "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "u16": "uint16", "u32": "uint32",
     "i32": "int32",
@@ -111,7 +113,7 @@ class Field:
 
     @property
     def objc(self):
-        plain = self.name.removeprefix("is") if self.base == "bool" else self.name
+        plain = self.name.removeprefix("is") if self.base == "bool" else OBJC_WORDS.get(self.name, self.name)
         return self.name if plain == self.name else plain[0].lower() + plain[1:]
 
 
@@ -130,11 +132,11 @@ class Type:
 
     @property
     def c(self):
-        return "mnk_" + snake(self.name)
+        return self.keys.get("c_name", "mnk_" + snake(self.name))
 
     @property
     def objc(self):
-        return "MNK" + self.name.replace(".", "")
+        return self.keys.get("objc_name", "MNK" + self.name.replace(".", ""))
 
 
 class Enum(Type):
@@ -145,6 +147,8 @@ class Enum(Type):
         self.numbers = {case: numbers.get(case, index) for index, case in enumerate(self.cases)}
         # In C, zero stands for the default of the field, which differs from field to field.
         self.has_default = keys.get("has_default", False)
+        # Written by hand, with the same functions.
+        self.is_foreign = keys.get("foreign", False)
 
     def c_number(self, case):
         return self.numbers[case] + (1 if self.has_default else 0)
@@ -153,7 +157,7 @@ class Enum(Type):
         return f"{self.c}_{snake(case)}".upper()
 
     def objc_case(self, case):
-        return self.objc + capital(case)
+        return self.objc + capital(ELEMENTS[case] if self.is_foreign else case)
 
 
 class Struct(Type):
@@ -210,7 +214,8 @@ class API:
             for name, keys in tables.items():
                 kind = Enum if "cases" in keys else Struct
                 self.types[name] = kind(self, topic, name, keys)
-                topic.types.append(self.types[name])
+                if not keys.get("foreign"):
+                    topic.types.append(self.types[name])
             self.topics.append(topic)
 
     def nested(self, struct, language):

@@ -110,6 +110,7 @@ def header(topic):
     text = "#import <MLXNativeKernels/MNKDescriptor.h>\n"
     text += "".join(f"#import <MLXNativeKernels/Generated/MNK{used.camel}.h>\n" for used in topic.uses
                     if used.in_language("objc"))
+    text += "".join(f"#import <MLXNativeKernels/{name}>\n" for name in topic.includes.get("objc", []))
     text += f'#include "MLXNativeKernels/Generated/mnk_{topic.stem}.h"\n\n'
     if any(field.is_tensor for one in types for field in getattr(one, "fields", [])):
         text += "@class MNKTensor;\n\n"
@@ -171,6 +172,8 @@ def read_field(field):
         return check + f"{into} = handleOf({at});\n"
     if field.base == "text":
         return f"{into} = {at} ? reading.keep(textFrom({at})) : nullptr;\n"
+    if field.is_enum and field.type.is_foreign:
+        return f'{into} = c::write(read(reading, {at}, "{field.objc}"));\n'
     if field.is_enum:
         return f"{into} = {choice(field.type, at, f'{chr(34)}{field.objc}{chr(34)}')};\n"
     if field.is_list:

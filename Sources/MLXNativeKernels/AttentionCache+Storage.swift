@@ -121,7 +121,7 @@ extension AttentionCache.Storage {
     }
 
     /// What the C API takes instead of an element type; `nil` for dense storage.
-    func quantization(_ calibration: AttentionCache.Calibration) throws(KernelError) -> mnk_cache_quantization? {
+    func quantization(_ calibration: AttentionCache.Calibration) throws(KernelError) -> mnk_kv_quantized_storage? {
         guard let coding, let bits = coding.keys ?? coding.values else {
             guard calibration.keyMeans == nil, calibration.valueMeans == nil, calibration.keyChannelScales == nil
             else {
@@ -133,7 +133,7 @@ extension AttentionCache.Storage {
             return nil
         }
         let codec = try KVCodec(coding.codec, bits, scaleFactor: coding.scaleFactor).descriptor(op: "AttentionCache")
-        return mnk_cache_quantization(
+        return mnk_kv_quantized_storage(
             codec: codec.name,
             key_bits: codec.bits,
             value_bits: UInt32((coding.values ?? bits).rawValue),
@@ -147,11 +147,12 @@ extension AttentionCache.Storage {
                 : coding.values == nil ? .MNK_KV_QUANTIZED_PLANES_KEYS : .MNK_KV_QUANTIZED_PLANES_BOTH)
     }
 
-    init(_ descriptor: mnk_cache_descriptor) {
-        guard let given = descriptor.quantization?.pointee else {
+    init(_ descriptor: mnk_attention_cache_descriptor) {
+        guard descriptor.has_quantized else {
             self = .dense(ElementType(descriptor.dtype))
             return
         }
+        let given = descriptor.quantized
         // The core has made a cache of these numbers, so that there are names for them here.
         let codec = KVCodec.Name.allCases.first { $0.code == given.codec } ?? .turbo
         let keyBits = KVCodec.Bits(rawValue: Int(given.key_bits)) ?? .bits4
@@ -176,8 +177,9 @@ extension AttentionCache.Storage {
 
 extension AttentionCache.Calibration {
     /// Tensors over the copies that the cache keeps.
-    init(_ descriptor: mnk_cache_descriptor) throws(KernelError) {
-        guard let given = descriptor.quantization?.pointee else { return }
+    init(_ descriptor: mnk_attention_cache_descriptor) throws(KernelError) {
+        guard descriptor.has_quantized else { return }
+        let given = descriptor.quantized
         func shared(_ tensor: OpaquePointer?) throws(KernelError) -> Tensor? {
             guard let tensor else { return nil }
             return try Tensor { mnk_tensor_make_slice(tensor, 0, UInt64(descriptor.kv_heads), $0) }

@@ -185,7 +185,7 @@ public final class AttentionCache: Sendable {
         let op = "AttentionCache"
         let quantization = try storage.quantization(calibration)
         let latentDim = try UInt32(dimensions.latentDim, "latentDim", op: op)  // valueHeadDim may be the same number
-        var descriptor = mnk_cache_descriptor(
+        var descriptor = mnk_attention_cache_descriptor(
             kv_heads: try UInt32(dimensions.kvHeads, "kvHeads", op: op),
             head_dim: try UInt32(dimensions.headDim, "headDim", op: op),
             value_head_dim: try UInt32(dimensions.valueHeadDim, "valueHeadDim", op: op),
@@ -194,18 +194,14 @@ public final class AttentionCache: Sendable {
             dtype: storage.elementType.code,
             when_full: whenFull.wrap.code,
             pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op),
-            quantization: nil,
+            has_quantized: quantization != nil,
+            quantized: quantization ?? mnk_kv_quantized_storage(),
             sliding_window: slidingWindow,
-            is_storage_only: isStorageOnly,
-            latent_dim: latentDim)
+            latent_dim: latentDim,
+            is_storage_only: isStorageOnly)
         try self.init(
             Handle(mnk_cache_release) { error in
-                withExtendedLifetime(calibration) {
-                    withOptionalPointer(to: quantization) {
-                        descriptor.quantization = $0
-                        return mnk_cache_make(device.handle.pointer, &descriptor, error)
-                    }
-                }
+                withExtendedLifetime(calibration) { mnk_cache_make(device.handle.pointer, &descriptor, error) }
             })
     }
 

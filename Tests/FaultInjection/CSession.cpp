@@ -227,13 +227,12 @@ class CSession final : public Session {
   }
 
   Status makeCache(bool isQuantized, uint32_t capacity) override {
-    const mnk_cache_quantization quantization{.codec = MNK_KV_CODEC_NAME_TURBO, .key_bits = 4};
-    const mnk_cache_descriptor descriptor{.kv_heads = kHeads,
-                                          .head_dim = kHeadDim,
-                                          .capacity = capacity,
-                                          .sequences = kSequences,
-                                          .dtype = MNK_F32,
-                                          .quantization = isQuantized ? &quantization : nullptr};
+    const mnk_attention_cache_descriptor descriptor{.kv_heads = kHeads,
+                                                    .head_dim = kHeadDim,
+                                                    .capacity = capacity,
+                                                    .sequences = kSequences,
+                                                    .dtype = MNK_F32,
+                                                    .has_quantized = isQuantized};
     return MAKE(cache_, mnk_cache_make, device_, &descriptor);
   }
   Status append(uint32_t sequence) override {

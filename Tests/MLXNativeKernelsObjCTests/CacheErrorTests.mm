@@ -185,7 +185,9 @@ using namespace mnk::objc_test;
 
 - (void)testQuantizedCopies {
   NSError *error = nil;
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:4 valueBits:4];
+  MNKKVQuantizedStorage *storage = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo
+                                                                        keyBits:4
+                                                                      valueBits:4];
   XCTAssertNil([_step quantizeCache:absentObject() asStorage:storage error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.quantized", @"nil was passed for the cache"));
   XCTAssertNil([_step quantizeCache:_cache asStorage:absentObject() error:&error]);

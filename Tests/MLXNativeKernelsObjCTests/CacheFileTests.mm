@@ -24,10 +24,10 @@ using namespace mnk::objc_test;
 - (MNKAttentionCache *)filledCache:(BOOL)isQuantized {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
   descriptor.sequences = 2;
-  descriptor.whenFull = MNKWhenFullOverwriteOldest;
+  descriptor.whenFull = MNKKVWrapRing;
   descriptor.pinned = 1;
   if (isQuantized) {
-    descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:5 valueBits:3];
+    descriptor.quantized = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:5 valueBits:3];
     descriptor.quantized.keyMeans = [self numbers:@[ @1, @32 ] seed:9];
   }
   NSError *error = nil;
@@ -142,7 +142,7 @@ using namespace mnk::objc_test;
                                                                                          headDim:32
                                                                                         capacity:4];
     if ([path hasPrefix:@"quantized"]) {
-      descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:4 valueBits:4];
+      descriptor.quantized = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:4 valueBits:4];
     }
     [descriptor setValue:value forKeyPath:path];
     NSError *error = nil;

@@ -263,7 +263,9 @@ using namespace mnk::objc_test;
   MNKTensor *one = [self zeros:@[ @1 ]];
   MNKKVQuantizeOptions *options = [[MNKKVQuantizeOptions alloc] init];
   options.candidates = 1;
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:4 valueBits:3];
+  MNKKVQuantizedStorage *storage = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo
+                                                                        keyBits:4
+                                                                      valueBits:3];
   [self checkDescriptor:storage
                 changes:@{
                   @"codec" : @1,

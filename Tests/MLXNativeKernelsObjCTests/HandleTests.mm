@@ -40,7 +40,7 @@ using namespace mnk::objc_test;
 
 - (void)testCachesAreShared {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
-  descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:5 valueBits:3];
+  descriptor.quantized = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:5 valueBits:3];
   descriptor.quantized.keyMeans = [self zeros:@[ @1, @32 ]];
   MNKAttentionCache *cache = [self cacheWith:descriptor];
   NSError *error = nil;

@@ -19,7 +19,7 @@ static constexpr NSUInteger kSteps = 10000;
 - (void)testThousandsOfSteps {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
   descriptor.elementType = MNKElementTypeFloat32;
-  descriptor.whenFull = MNKWhenFullOverwriteOldest;
+  descriptor.whenFull = MNKKVWrapRing;
   MNKAttentionCache *cache = [self cacheWith:descriptor];
   MNKTensor *keys = [self zeros:@[ @1, @32 ]], *values = [self zeros:@[ @1, @32 ]], *out = [self zeros:@[ @1, @32 ]];
   MNKTensor *wrong = [self zeros:@[ @1, @31 ]];

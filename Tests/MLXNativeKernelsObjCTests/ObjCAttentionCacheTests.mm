@@ -124,7 +124,7 @@ using namespace mnk::objc_test;
 
 - (void)testARingKeepsPinnedAndNewestTokens {
   MNKAttentionCacheDescriptor *descriptor = self.descriptor;
-  descriptor.whenFull = MNKWhenFullOverwriteOldest;
+  descriptor.whenFull = MNKKVWrapRing;
   descriptor.pinned = 1;
   MNKAttentionCache *cache = [self cacheWith:descriptor];
   for (const float number : {100, 1, 2, 3, 4, 5, 6}) [self append:{number} to:cache sequence:1];
@@ -178,7 +178,9 @@ using namespace mnk::objc_test;
 - (void)testConvertsADenseCacheToQuantizedValues {
   MNKAttentionCache *cache = [self cacheWith:self.descriptor];
   MNKTensor *keys = [self numbers:@[ @2, @1, @32 ] seed:6], *values = [self numbers:@[ @2, @1, @32 ] seed:7];
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:0 valueBits:6];
+  MNKKVQuantizedStorage *storage = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo
+                                                                        keyBits:0
+                                                                      valueBits:6];
   storage.planes = MNKKVQuantizedPlanesValues;
   __block MNKAttentionCache *converted = nil;
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
@@ -200,7 +202,9 @@ using namespace mnk::objc_test;
 
 - (void)testAQuantizedCache {
   MNKAttentionCacheDescriptor *descriptor = self.descriptor;
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:8 valueBits:6];
+  MNKKVQuantizedStorage *storage = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo
+                                                                        keyBits:8
+                                                                      valueBits:6];
   storage.keyMeans = [self numbers:@[ @1, @32 ] seed:4];
   storage.valueMeans = [self numbers:@[ @1, @32 ] seed:5];
   storage.keyChannelScales = [self floats:std::vector<float>(32, 2) shape:@[ @1, @32 ]];

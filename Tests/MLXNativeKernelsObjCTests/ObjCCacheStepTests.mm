@@ -192,7 +192,7 @@ using namespace mnk::objc_test;
 - (void)testCacheStepMatchesSingleTokens {
   for (const NSUInteger window : {0, 2}) {
     MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
-    descriptor.whenFull = MNKWhenFullOverwriteOldest;
+    descriptor.whenFull = MNKKVWrapRing;
     MNKAttentionCache *cache = [self cacheWith:descriptor];
     constexpr int kTokens = 10;
     std::vector<float> numbers, means;
@@ -309,7 +309,7 @@ using namespace mnk::objc_test;
   MNKAttentionCache *cache = [self cacheWith:descriptor];
   MNKAttentionCacheDescriptor *expected = [descriptor copy];
   expected.capacity = 2 + 4 + 3 - 1;
-  expected.whenFull = MNKWhenFullOverwriteOldest;
+  expected.whenFull = MNKKVWrapRing;
   expected.valueHeadDim = 32;
   XCTAssertEqualObjects(cache.descriptor, expected);
   // Attending without a window uses the cache's, even after a whole draft is truncated.

@@ -22,8 +22,6 @@ final class BindingTests: XCTestCase {
         Types("AttentionResults", swift: nil, objc: "MNKAttentionResults"),
         Types("CacheStep", swift: nil, objc: "MNKCacheStep"),
         Types("Preparation", swift: nil, objc: "MNKPreparation"),
-        Types("AttentionCacheDescriptor", swift: "AttentionCache.Dimensions", objc: "MNKAttentionCacheDescriptor"),
-        Types("KVQuantizedStorage", swift: "AttentionCache.Calibration", objc: "MNKQuantizedStorage"),
     ]
 
     /// The C++ name of a property whose name differs.
@@ -37,8 +35,6 @@ final class BindingTests: XCTestCase {
         "MergePartials.partials": ["results"], "MergePartials.logSumExp": ["results"],
     ]
     private static let objcMeanings: [String: [String]] = [
-        "MNKAttentionCacheDescriptor.elementType": ["dtype"],
-        "MNKAttentionCacheDescriptor.storageOnly": ["isStorageOnly"],
         "MNKCacheStep.prefixes": ["after"],
         "MNKAttentionResults.output": ["into"],
         "MNKFlashDecode.cache": ["over"], "MNKFlashDecode.quantizedCache": ["over"],
@@ -53,11 +49,6 @@ final class BindingTests: XCTestCase {
         "MNKKVCacheWrite.rowPositions": ["rows"], "MNKKVCacheWrite.keysView": ["keys"],
         "MNKKVCacheWrite.valuesView": ["values"],
         "MNKPreparation.elementType": ["dtype"], "MNKPreparation.tuningFileURL": ["tuningFile"],
-    ]
-    /// Properties that Swift takes as arguments of an initializer.
-    private static let swiftArguments: [String: [String]] = [
-        "AttentionCacheDescriptor": ["dtype", "whenFull", "pinned", "quantized", "slidingWindow", "isStorageOnly"],
-        "KVQuantizedStorage": ["codec", "keyBits", "valueBits", "scaleFactor", "options", "planes"],
     ]
     /// C++ structs that are not options: parts of the core, results, and types whose properties the other APIs take as
     /// arguments.
@@ -89,8 +80,7 @@ final class BindingTests: XCTestCase {
             let expected = Set(try XCTUnwrap(cxx.properties[type.cxx], "C++ has no \(type.cxx)"))
             XCTAssertFalse(expected.isEmpty, type.cxx)
             if let name = type.swift {
-                let arguments = Self.swiftArguments[type.cxx] ?? []
-                let found = meanings(of: name, in: swift, Self.swiftMeanings).union(arguments)
+                let found = meanings(of: name, in: swift, Self.swiftMeanings)
                 XCTAssertEqual(found, expected, "Swift's \(name) and C++'s \(type.cxx) differ")
             }
             let found = meanings(of: type.objc, in: objc, Self.objcMeanings)
@@ -129,7 +119,7 @@ final class BindingTests: XCTestCase {
         ]
         XCTAssertEqual(Set(cxx.cases.keys), Set(enums.map(\.cxx)).union(others))
         XCTAssertEqual(
-            Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess", "MNKWhenFull"]))
+            Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess"]))
     }
 
     /// Swift takes the properties of the other APIs' descriptor as arguments.

@@ -9,43 +9,6 @@ using namespace mnk;
 
 namespace {
 
-Result<KVQuantizedStorage> storageFrom(const mnk_cache_quantization* quantization) {
-  MNK_TRY(auto input, c::descriptor("mnk_cache_quantization", quantization));
-  KVQuantizedStorage storage{.keyBits = input.key_bits,
-                             .valueBits = input.value_bits == 0 ? input.key_bits : input.value_bits,
-                             .scaleFactor = input.scale_factor == 0 ? 1 : input.scale_factor};
-  MNK_TRY(c::read(storage.codec, input.codec));
-  MNK_TRY(c::read(storage.options, input.options, {nullptr, "options"}));
-  MNK_TRY(c::read(storage.planes, input.planes));
-  if (input.key_means) storage.keyMeans = input.key_means->tensor;
-  if (input.value_means) storage.valueMeans = input.value_means->tensor;
-  if (input.key_channel_scales) storage.keyChannelScales = input.key_channel_scales->tensor;
-  return storage;
-}
-
-Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* descriptor) {
-  MNK_TRY(auto input, c::descriptor("mnk_cache_descriptor", descriptor));
-  MNK_TRY(auto type, c::dtype(input.dtype));
-  AttentionCacheDescriptor result{.kvHeads = input.kv_heads,
-                                  .headDim = input.head_dim,
-                                  .valueHeadDim = input.value_head_dim,
-                                  .capacity = input.capacity,
-                                  .sequences = input.sequences,
-                                  .dtype = type,
-                                  .pinned = input.pinned};
-  if (input.quantization) {
-    MNK_TRY(auto storage, storageFrom(input.quantization));
-    result.quantized = std::move(storage);
-  }
-  MNK_TRY(c::read(result.whenFull, input.when_full));
-  if (c::isFilled(input.sliding_window)) {
-    MNK_TRY(c::read(result.slidingWindow.emplace(), input.sliding_window, {nullptr, "sliding_window"}));
-  }
-  result.isStorageOnly = input.is_storage_only;
-  result.latentDim = input.latent_dim;
-  return result;
-}
-
 Result<void> readRotary(RotaryStep& into, const mnk_rotary_step& input) {
   MNK_TRY(c::read(into.embedding, input.embedding, {nullptr, "embedding"}));
   if (input.first_position != 0 && !input.has_first_position) {
@@ -101,9 +64,9 @@ mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out erro
     if (!view) {
       return Error{.op = "AttentionCache",
                    .what = "a dense cache has no scales",
-                   .got = "a cache without quantization",
+                   .got = "a cache that is not quantized",
                    .expected = "a quantized cache",
-                   .fix = "Ask for scales only where the descriptor has a quantization."};
+                   .fix = "Ask for scales only of a quantized cache."};
     }
     const QuantizedKVPlane& plane = ofValues ? *view->values : view->keys;
     if (plane.isDense()) {
@@ -111,7 +74,7 @@ mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out erro
                    .what = "dense vectors have no scales",
                    .got = fmt::format("{} of {}", ofValues ? "values" : "keys", name(plane.codes.dtype())),
                    .expected = "quantized vectors",
-                   .fix = "Ask for scales only of what the quantization codes."};
+                   .fix = "Ask for scales only of what is quantized."};
     }
     return new mnk_tensor{plane.scales};
   });
@@ -122,27 +85,17 @@ mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out erro
 Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> result) {
   if (!result) return std::move(result).error();
   std::unique_ptr<mnk_cache> handle(new mnk_cache{*result});
-  if (const auto& storage = result->descriptor().quantized) {
-    const auto held = [](std::optional<mnk_tensor>& holder, const std::optional<Tensor>& tensor) {
-      if (tensor) holder = mnk_tensor{*tensor};
-      return holder ? &*holder : nullptr;
-    };
-    handle->quantization = {.codec = static_cast<mnk_kv_codec_name>(storage->codec),
-                            .key_bits = storage->keyBits,
-                            .value_bits = storage->valueBits,
-                            .scale_factor = storage->scaleFactor,
-                            .options = c::write(storage->options, nullptr),
-                            .key_means = held(handle->keyMeans, storage->keyMeans),
-                            .value_means = held(handle->valueMeans, storage->valueMeans),
-                            .key_channel_scales = held(handle->keyChannelScales, storage->keyChannelScales),
-                            .planes = static_cast<mnk_kv_quantized_planes>(storage->planes)};
-  }
+  handle->descriptor = c::write(result->descriptor(), [&](const std::optional<Tensor>& tensor) {
+    return tensor ? &handle->tensors.emplace_back(mnk_tensor{*tensor}) : nullptr;
+  });
   return handle.release();
 }
 
-mnk_cache* mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error) {
+mnk_cache* mnk_cache_make(mnk_device* device, const mnk_attention_cache_descriptor* descriptor, mnk_error_out error) {
   return c::make<mnk_cache>(error, {{device, "device"}}, [&]() -> Result<mnk_cache*> {
-    MNK_TRY(auto input, descriptorFrom(descriptor));
+    if (!descriptor) return c::nullArgument("descriptor");
+    AttentionCacheDescriptor input;
+    MNK_TRY(c::read(input, *descriptor, {nullptr, "descriptor"}));
     return c::handleFor(AttentionCache::make(device->device, input));
   });
 }
@@ -161,25 +114,8 @@ void mnk_cache_release(mnk_cache* cache) {
   delete cache;
 }
 
-mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
-  mnk_cache_descriptor descriptor{};
-  if (!cache) return descriptor;
-  const AttentionCacheDescriptor& result = cache->cache.descriptor();
-  descriptor.kv_heads = result.kvHeads;
-  descriptor.head_dim = result.headDim;
-  descriptor.value_head_dim = result.valueHeadDim;
-  descriptor.capacity = result.capacity;
-  descriptor.sequences = result.sequences;
-  descriptor.dtype = static_cast<mnk_dtype>(result.dtype);
-  descriptor.when_full = static_cast<mnk_kv_wrap>(result.whenFull);
-  descriptor.pinned = result.pinned;
-  descriptor.quantization = result.quantized ? &cache->quantization : nullptr;
-  if (const auto& sliding = result.slidingWindow) {
-    descriptor.sliding_window = c::write(*sliding, nullptr);
-  }
-  descriptor.is_storage_only = result.isStorageOnly;
-  descriptor.latent_dim = result.latentDim;
-  return descriptor;
+mnk_attention_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
+  return cache ? cache->descriptor : mnk_attention_cache_descriptor{};
 }
 uint64_t mnk_cache_byte_count(const mnk_cache* cache) {
   return cache ? cache->cache.byteCount() : 0;
@@ -271,10 +207,12 @@ mnk_cache* mnk_encoder_make_grown_cache(mnk_encoder* encoder, const mnk_cache* c
 }
 
 mnk_cache* mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,
-                                            const mnk_cache_quantization* quantization, mnk_error_out error) {
+                                            const mnk_kv_quantized_storage* storage, mnk_error_out error) {
   return c::make<mnk_cache>(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<mnk_cache*> {
-    MNK_TRY(auto storage, storageFrom(quantization));
-    return c::handleFor(cache->cache.quantized(encoder->encoder, storage));
+    if (!storage) return c::nullArgument("storage");
+    KVQuantizedStorage input;
+    MNK_TRY(c::read(input, *storage, {nullptr, "storage"}));
+    return c::handleFor(cache->cache.quantized(encoder->encoder, input));
   });
 }
 

@@ -14,6 +14,10 @@ struct Field {
   std::string text() const { return outer ? outer->text() + "." + std::string(name) : std::string(name); }
 };
 
+inline Result<void> read(DType& into, mnk_dtype from) {
+  MNK_TRY(into, dtype(from));
+  return {};
+}
 inline Error nullArgument(const Field& field) {
   return nullArgument(field.text());
 }

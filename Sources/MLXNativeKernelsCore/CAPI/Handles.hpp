@@ -1,6 +1,7 @@
 // The contents of mnk.h's opaque handles, and the conversion of every Result to a C result.
 #pragma once
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,11 +40,8 @@ struct mnk_plan {
 };
 struct mnk_cache {
   mnk::AttentionCache cache;
-  // The objects that its descriptor points to.
-  std::optional<mnk_tensor> keyMeans = {};
-  std::optional<mnk_tensor> valueMeans = {};
-  std::optional<mnk_tensor> keyChannelScales = {};
-  mnk_cache_quantization quantization = {};
+  std::deque<mnk_tensor> tensors = {};  // that the descriptor points to
+  mnk_attention_cache_descriptor descriptor = {};
 };
 
 struct mnk_recorded_step {
@@ -140,6 +138,9 @@ Result<Struct> descriptor(std::string_view type, const Struct* input) {
 
 // The C enum has the numbers of the C++ enum.
 Result<DType> dtype(mnk_dtype input);
+inline mnk_dtype write(DType dtype) {
+  return static_cast<mnk_dtype>(dtype);
+}
 Result<Shape> shape(const uint64_t* extents, size_t rank);
 
 // The shared implementation of an op's two functions, after its descriptor is read.

@@ -124,8 +124,7 @@ CacheStep read(Reading& reading, MNKCacheStep* _Nullable step);
 
 // Empty, with a failure, for nil.
 std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullable cache);
-DType read(Reading& reading, MNKElementType type);
-KVQuantizedStorage read(Reading& reading, MNKQuantizedStorage* _Nullable storage);
+DType read(Reading& reading, MNKElementType type, std::string_view name = "element type");
 RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);
 std::optional<RotaryStep> read(Reading& reading, MNKRotaryStep* _Nullable rotary);  // empty for nil
 AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable results);

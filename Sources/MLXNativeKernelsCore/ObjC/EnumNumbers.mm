@@ -26,8 +26,6 @@ static_assert(kSame<MNKElementTypeUInt8, DType::u8>);
 static_assert(kSame<MNKElementTypeUInt16, DType::u16>);
 static_assert(kSame<MNKElementTypeUInt32, DType::u32>);
 static_assert(kSame<MNKElementTypeInt32, DType::i32>);
-static_assert(kSame<MNKWhenFullFail, KVWrap::linear>);
-static_assert(kSame<MNKWhenFullOverwriteOldest, KVWrap::ring>);
 static_assert(kSame<MNKAccessRead, Access::read>);
 static_assert(kSame<MNKAccessWrite, Access::write>);
 static_assert(kSame<MNKAccessReadWrite, Access::readWrite>);

@@ -4,104 +4,17 @@
 using namespace mnk;
 using objc::Reading;
 
-@implementation MNKQuantizedStorage
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[
-    @"codec", @"keyBits", @"valueBits", @"scaleFactor", @"options", @"keyMeans", @"valueMeans", @"keyChannelScales",
-    @"planes"
-  ];
-}
-
-- (instancetype)initWithCodec:(MNKKVCodecName)codec keyBits:(NSUInteger)keyBits valueBits:(NSUInteger)valueBits {
-  if ((self = [super init])) {
-    _codec = codec;
-    _keyBits = keyBits;
-    _valueBits = valueBits;
-    _scaleFactor = 1;
-    _options = [[MNKKVQuantizeOptions alloc] init];
-  }
-  return self;
-}
-
-@end
-
-@implementation MNKAttentionCacheDescriptor
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[
-    @"kvHeads", @"headDim", @"valueHeadDim", @"capacity", @"sequences", @"elementType", @"quantized", @"whenFull",
-    @"pinned", @"slidingWindow", @"latentDim", @"storageOnly"
-  ];
-}
-
-- (instancetype)init {
-  if ((self = [super init])) {
-    _sequences = 1;
-    _elementType = MNKElementTypeFloat16;
-    _whenFull = MNKWhenFullFail;
-  }
-  return self;
-}
+@implementation MNKAttentionCacheDescriptor (MNKExtents)
 
 + (instancetype)descriptorWithKVHeads:(NSUInteger)kvHeads headDim:(NSUInteger)headDim capacity:(NSUInteger)capacity {
-  MNKAttentionCacheDescriptor *descriptor = [[self alloc] init];
-  descriptor.kvHeads = kvHeads;
-  descriptor.headDim = headDim;
-  descriptor.capacity = capacity;
-  return descriptor;
+  return [[self alloc] initWithKVHeads:kvHeads headDim:headDim capacity:capacity];
 }
 
 @end
-
-KVQuantizedStorage objc::read(Reading &reading, MNKQuantizedStorage *storage) {
-  if (!reading.needed(storage, "the storage")) return {};
-  return {.codec = objc::read(reading, storage.codec, "codec"),
-          .keyBits = reading.narrow(storage.keyBits, "keyBits"),
-          .valueBits = reading.narrow(storage.valueBits, "valueBits"),
-          .scaleFactor = storage.scaleFactor,
-          .options = objc::read(reading, storage.options, "options"),
-          .keyMeans = objc::optionalCoreOf(storage.keyMeans),
-          .valueMeans = objc::optionalCoreOf(storage.valueMeans),
-          .keyChannelScales = objc::optionalCoreOf(storage.keyChannelScales),
-          .planes = objc::read(reading, storage.planes, "planes")};
-}
 
 const NSUInteger MNKOnlySequence = NSUIntegerMax;
 
 namespace {
-
-Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *input) {
-  Reading reading("AttentionCache");
-  if (!reading.needed(input, "the descriptor")) return reading.error();
-  AttentionCacheDescriptor result{
-      .kvHeads = reading.narrow(input.kvHeads, "kvHeads"),
-      .headDim = reading.narrow(input.headDim, "headDim"),
-      .valueHeadDim = reading.narrow(input.valueHeadDim, "valueHeadDim"),
-      .capacity = reading.narrow(input.capacity, "capacity"),
-      .sequences = reading.narrow(input.sequences, "sequences"),
-      .dtype = objc::read(reading, input.elementType),
-      .whenFull = reading.choice(input.whenFull, KVWrap::ring, "choice for a full cache", "MNKWhenFull"),
-      .pinned = reading.narrow(input.pinned, "pinned"),
-      .latentDim = reading.narrow(input.latentDim, "latentDim"),
-      .isStorageOnly = input.isStorageOnly != NO};
-  if (input.quantized) result.quantized = objc::read(reading, input.quantized);
-  if (input.slidingWindow) result.slidingWindow = objc::read(reading, input.slidingWindow, "slidingWindow");
-  return reading.result(result);
-}
-
-MNKQuantizedStorage *storageFrom(const KVQuantizedStorage &core) {
-  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(core.codec)
-                                                                    keyBits:core.keyBits
-                                                                  valueBits:core.valueBits];
-  storage.scaleFactor = core.scaleFactor;
-  storage.options = objc::objectFrom(core.options);
-  storage.keyMeans = objc::tensorFrom(core.keyMeans);
-  storage.valueMeans = objc::tensorFrom(core.valueMeans);
-  storage.keyChannelScales = objc::tensorFrom(core.keyChannelScales);
-  storage.planes = static_cast<MNKKVQuantizedPlanes>(core.planes);
-  return storage;
-}
 
 NSUInteger countOrNotFound(const Result<uint64_t> &count) {
   return count ? static_cast<NSUInteger>(*count) : static_cast<NSUInteger>(NSNotFound);
@@ -127,9 +40,10 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
   const BOOL succeeded = objc::run(error, [&]() -> Result<void> {
     auto target = objc::coreOf(device);
     if (!target) return target.error();
-    auto input = coreDescriptor(descriptor);
-    if (!input) return input.error();
-    auto cache = AttentionCache::make(*target, *input);
+    Reading reading("AttentionCache");
+    const AttentionCacheDescriptor input = objc::read(reading, descriptor, "the descriptor");
+    if (reading.failed()) return reading.error();
+    auto cache = AttentionCache::make(*target, input);
     if (!cache) return cache.error();
     self->_core = *cache;
     return {};
@@ -175,20 +89,7 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
 }
 
 - (MNKAttentionCacheDescriptor *)descriptor {
-  const AttentionCacheDescriptor &core = _core->descriptor();
-  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:core.kvHeads
-                                                                                       headDim:core.headDim
-                                                                                      capacity:core.capacity];
-  descriptor.valueHeadDim = core.valueHeadDim;
-  descriptor.sequences = core.sequences;
-  descriptor.elementType = static_cast<MNKElementType>(core.dtype);
-  descriptor.quantized = core.quantized ? storageFrom(*core.quantized) : nil;
-  descriptor.whenFull = static_cast<MNKWhenFull>(core.whenFull);
-  descriptor.pinned = core.pinned;
-  if (const auto &window = core.slidingWindow) descriptor.slidingWindow = objc::objectFrom(*window);
-  descriptor.latentDim = core.latentDim;
-  descriptor.storageOnly = core.isStorageOnly;
-  return descriptor;
+  return objc::objectFrom(_core->descriptor());
 }
 - (MNKKVCacheView *)view {
   return objc::objectFrom(_core->view());

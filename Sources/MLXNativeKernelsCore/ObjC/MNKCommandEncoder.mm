@@ -118,12 +118,12 @@ using objc::Reading;
 }
 
 - (MNKAttentionCache *)quantizeCache:(MNKAttentionCache *)cache
-                           asStorage:(MNKQuantizedStorage *)storage
+                           asStorage:(MNKKVQuantizedStorage *)storage
                                error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKAttentionCache *> {
     Reading reading("AttentionCache.quantized");
     const auto source = objc::read(reading, cache);
-    const KVQuantizedStorage quantizedStorage = objc::read(reading, storage);
+    const KVQuantizedStorage quantizedStorage = objc::read(reading, storage, "the storage");
     if (reading.failed()) return reading.error();
     auto result = source->quantized(*self->_core, quantizedStorage);
     if (!result) return result.error();

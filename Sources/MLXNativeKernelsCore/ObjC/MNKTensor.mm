@@ -204,8 +204,8 @@ MNKTensor *tensorFrom(const std::optional<Tensor> &tensor) {
 MNKTensor *tensorFrom(const Tensor &tensor) {
   return tensor ? [[MNKTensor alloc] initWithCore:tensor] : nil;
 }
-DType read(Reading &reading, MNKElementType type) {
-  return reading.choice(type, DType::i32, "element type", "MNKElementType");
+DType read(Reading &reading, MNKElementType type, std::string_view name) {
+  return reading.choice(type, DType::i32, name, "MNKElementType");
 }
 
 }  // namespace mnk::objc

@@ -26,12 +26,12 @@ struct StepFixture {
   Owned<mnk_tensor> fused = makeTensor(device.get(), MNK_F32, {kTokens, kRow + 2 * kToken});
   Owned<mnk_tensor> output = makeTensor(device.get(), MNK_F32, {kTokens, kQueryHeads, kDim});
   Owned<mnk_tensor> expected = makeTensor(device.get(), MNK_F32, {kTokens, kQueryHeads, kDim});
-  mnk_cache_descriptor descriptor{.kv_heads = kHeads,
-                                  .head_dim = kDim,
-                                  .capacity = 8,
-                                  .sequences = 2,
-                                  .dtype = MNK_F32,
-                                  .when_full = MNK_KV_WRAP_RING};
+  mnk_attention_cache_descriptor descriptor{.kv_heads = kHeads,
+                                            .head_dim = kDim,
+                                            .capacity = 8,
+                                            .sequences = 2,
+                                            .dtype = MNK_F32,
+                                            .when_full = MNK_KV_WRAP_RING};
   mnk_attention_results results{.into = output.get()};
   mnk_attention_options options{.scale = 0.5f};
   static constexpr uint32_t kFirstSequence = 0;
@@ -204,11 +204,11 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   fixture.descriptor.sliding_window = {.window = 3, .max_rows = 2, .max_draft = 1};
   fixture.makeCaches();
   mnk_cache* const cache = fixture.cache.get();
-  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache);
+  const mnk_attention_cache_descriptor made = mnk_cache_get_descriptor(cache);
   EXPECT(made.capacity == 4 && made.when_full == MNK_KV_WRAP_RING && !made.is_storage_only);
   EXPECT(made.sliding_window.window == 3 && made.sliding_window.max_rows == 2 && made.sliding_window.max_draft == 1);
   for (int round = 0; round < 3; ++round) fixture.expectSameStep();
-  mnk_cache_descriptor prompts = fixture.descriptor;
+  mnk_attention_cache_descriptor prompts = fixture.descriptor;
   prompts.sliding_window = {.window = 3};
   const Owned<mnk_cache> served(mnk_cache_make(fixture.device.get(), &prompts, nullptr), mnk_cache_release);
   EXPECT_EQ(mnk_cache_get_descriptor(served.get()).sliding_window.max_rows, 64u);

@@ -15,14 +15,15 @@ struct QuantizedFixture {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> means = makeTensor(device.get(), MNK_F32, {2, 32});
   Owned<mnk_tensor> keys = makeTensor(device.get(), MNK_F32, {3, 2, 32});
-  mnk_cache_quantization quantization{.key_bits = 3, .key_means = means.get()};
-  mnk_cache_descriptor descriptor{.kv_heads = 2,
-                                  .head_dim = 32,
-                                  .capacity = 4,
-                                  .sequences = 2,
-                                  .when_full = MNK_KV_WRAP_RING,
-                                  .pinned = 1,
-                                  .quantization = &quantization};
+  mnk_attention_cache_descriptor descriptor{.kv_heads = 2,
+                                            .head_dim = 32,
+                                            .capacity = 4,
+                                            .sequences = 2,
+                                            .when_full = MNK_KV_WRAP_RING,
+                                            .pinned = 1,
+                                            .has_quantized = true,
+                                            .quantized = {.key_bits = 3, .value_bits = 3, .key_means = means.get()}};
+  mnk_kv_quantized_storage& quantization = descriptor.quantized;
 
   QuantizedFixture() {
     std::vector<float> elements(3 * 2 * 32);
@@ -34,9 +35,9 @@ struct QuantizedFixture {
     return {mnk_cache_make(device.get(), &descriptor, error), mnk_cache_release};
   }
   Owned<mnk_cache> makeDense(mnk_dtype dtype) {
-    descriptor.quantization = nullptr;
-    descriptor.dtype = dtype;
-    return make();
+    mnk_attention_cache_descriptor dense = descriptor;
+    dense.has_quantized = false, dense.quantized = {}, dense.dtype = dtype;
+    return {mnk_cache_make(device.get(), &dense, nullptr), mnk_cache_release};
   }
   void append(mnk_cache* cache) const {
     const auto encoder = makeEncoder(device.get());
@@ -71,9 +72,9 @@ TEST(CApiCache, KeysOrValuesAloneAreQuantized) {
   fixture.quantization = {.value_bits = 5, .planes = MNK_KV_QUANTIZED_PLANES_VALUES};  // no bits for keys
   fixture.descriptor.dtype = MNK_BF16;
   const auto cache = fixture.make();
-  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
-  EXPECT(made.dtype == MNK_BF16 && made.quantization && made.quantization->planes == MNK_KV_QUANTIZED_PLANES_VALUES);
-  EXPECT(made.quantization->key_bits == 0 && made.quantization->value_bits == 5);
+  const mnk_attention_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
+  EXPECT(made.dtype == MNK_BF16 && made.has_quantized && made.quantized.planes == MNK_KV_QUANTIZED_PLANES_VALUES);
+  EXPECT(made.quantized.key_bits == 0 && made.quantized.value_bits == 5);
   const Owned<mnk_tensor> keys(mnk_cache_make_keys(cache.get(), nullptr), mnk_tensor_release);
   EXPECT(mnk_tensor_dtype(keys.get()) == MNK_BF16 && mnk_tensor_extent(keys.get(), 3) == 32);
   const Owned<mnk_tensor> scales(mnk_cache_make_value_scales(cache.get(), nullptr), mnk_tensor_release);
@@ -142,11 +143,11 @@ TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   QuantizedFixture fixture;
   fixture.quantization.options = {.candidates = 17, .value_scale = MNK_KV_SCALE_RULE_UNBIASED};
   const auto cache = fixture.make();
-  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
+  const mnk_attention_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
   EXPECT(made.kv_heads == 2 && made.head_dim == 32 && made.value_head_dim == 32);
   EXPECT(made.capacity == 4 && made.sequences == 2 && made.when_full == MNK_KV_WRAP_RING && made.pinned == 1);
-  if (!made.quantization) return fail(__FILE__, __LINE__, "no quantization");
-  const mnk_cache_quantization& quantization = *made.quantization;
+  EXPECT(made.has_quantized);
+  const mnk_kv_quantized_storage& quantization = made.quantized;
   EXPECT(quantization.codec == MNK_KV_CODEC_NAME_TURBO && quantization.key_bits == 3 && quantization.value_bits == 3);
   EXPECT(quantization.scale_factor == 1 && quantization.options.candidates == 17);
   EXPECT(quantization.options.key_scale == MNK_KV_SCALE_RULE_UNBIASED);
@@ -161,8 +162,8 @@ TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   fixture.descriptor.head_dim = 64;
   fixture.descriptor.latent_dim = 512;
   const auto dense = fixture.makeDense(MNK_F16);
-  const mnk_cache_descriptor latent = mnk_cache_get_descriptor(dense.get());
-  EXPECT(!latent.quantization && latent.dtype == MNK_F16);
+  const mnk_attention_cache_descriptor latent = mnk_cache_get_descriptor(dense.get());
+  EXPECT(!latent.has_quantized && latent.dtype == MNK_F16);
   EXPECT(latent.latent_dim == 512 && latent.value_head_dim == 512 && latent.head_dim == 64);
   EXPECT_EQ(mnk_cache_get_descriptor(nullptr).kv_heads, 0u);
   Refusals no;
@@ -237,15 +238,15 @@ TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
   no(mnk_encoder_dequantize(encoder.get(), nullptr, keys, nullptr, 0, 0, MNK_KV_DOMAIN_ORIGINAL, no.out()));
   EXPECT_EQ(mnk_cache_bytes_per_token(nullptr), 0u);
   EXPECT_EQ(mnk_cache_bytes_saved(nullptr), 0);
-  const mnk_cache_quantization sound = fixture.quantization;
+  const mnk_kv_quantized_storage sound = fixture.quantization;
   const auto refuse = [&](auto change) {
     fixture.quantization = sound;
     change(fixture.quantization);
     no(fixture.make(no.out()));
   };
-  refuse([](mnk_cache_quantization& q) { q.codec = number<mnk_kv_codec_name>(4); });
-  refuse([](mnk_cache_quantization& q) { q.options.key_scale = number<mnk_kv_scale_rule>(3); });
-  refuse([](mnk_cache_quantization& q) { q.key_bits = 1; });
+  refuse([](mnk_kv_quantized_storage& q) { q.codec = number<mnk_kv_codec_name>(4); });
+  refuse([](mnk_kv_quantized_storage& q) { q.options.key_scale = number<mnk_kv_scale_rule>(3); });
+  refuse([](mnk_kv_quantized_storage& q) { q.key_bits = 1; });
 }
 
 }  // namespace mnk::test

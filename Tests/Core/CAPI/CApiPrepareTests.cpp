@@ -10,7 +10,8 @@ namespace mnk::test {
 namespace {
 
 struct Fixture {
-  mnk_cache_descriptor descriptor{.kv_heads = 2, .head_dim = 64, .capacity = 256, .sequences = 1, .dtype = MNK_F16};
+  mnk_attention_cache_descriptor descriptor{
+      .kv_heads = 2, .head_dim = 64, .capacity = 256, .sequences = 1, .dtype = MNK_F16};
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_cache> cache{mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release};
   const mnk_cache* caches[1] = {cache.get()};

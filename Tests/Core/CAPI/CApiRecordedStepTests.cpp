@@ -12,7 +12,7 @@ namespace {
 struct RecordedCache {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> token = makeTensor(device.get(), MNK_F32, {2, 4});
-  mnk_cache_descriptor descriptor{
+  mnk_attention_cache_descriptor descriptor{
       .kv_heads = 2, .head_dim = 4, .capacity = 3, .sequences = 1, .dtype = MNK_F32, .is_storage_only = true};
   Owned<mnk_cache> cache{mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release};
 

@@ -25,7 +25,7 @@ TEST(CApi, NullHandlesAreErrors) {
   uint8_t byte = 0;
   const auto device = makeDevice();
   const auto encoder = makeEncoder(device.get());
-  mnk_cache_descriptor descriptor{};
+  mnk_attention_cache_descriptor descriptor{};
   const mnk_dispatch dispatch = emptyDispatch("f");
   const mnk_kv_cache_write write{};
 
@@ -143,7 +143,7 @@ TEST(CApi, NumbersThatNameNothingAreErrors) {
   dispatch.constants = &constant;
   dispatch.constant_count = 1;
   no(mnk_encoder_dispatch(encoder.get(), &dispatch, no.out()));
-  mnk_cache_descriptor descriptor{.dtype = number<mnk_dtype>(9)};
+  mnk_attention_cache_descriptor descriptor{.dtype = number<mnk_dtype>(9)};
   no(mnk_cache_make(fixture.device.get(), &descriptor, no.out()));
   descriptor = {.dtype = MNK_F16, .when_full = number<mnk_kv_wrap>(9)};
   no(mnk_cache_make(fixture.device.get(), &descriptor, no.out()));

@@ -98,7 +98,7 @@ TEST(MetalCApi, RunsARecordedStepInTheAppsCommandBuffer) {
   constexpr uint64_t kRuns = 3;
   const auto token = makeTensor(device.get(), MNK_F32, {1, 4});
   EXPECT(mnk_tensor_write(token.get(), kNumbers, sizeof kNumbers, nullptr));
-  const mnk_cache_descriptor descriptor{
+  const mnk_attention_cache_descriptor descriptor{
       .kv_heads = 1, .head_dim = 4, .capacity = kRuns, .sequences = 1, .dtype = MNK_F32, .is_storage_only = true};
   const Owned<mnk_cache> cache(mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release);
   const Owned<mnk_encoder> recording(mnk_encoder_make_recording(device.get(), "token", nullptr), mnk_encoder_release);

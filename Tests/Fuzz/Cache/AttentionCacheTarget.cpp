@@ -15,7 +15,7 @@ namespace {
 
 using test::Owned;
 
-constexpr std::string_view kNoDescriptor = "mnk_cache_descriptor is missing";
+constexpr std::string_view kNoDescriptor = "mnk_attention_cache_descriptor is missing";
 constexpr std::string_view kNotADType = "the number is not a case of mnk_dtype";
 constexpr std::string_view kNotAWrap = "the number is not a case of mnk_kv_wrap";
 constexpr std::string_view kNotACodec = "the number is not a case of mnk_kv_codec_name";
@@ -32,7 +32,7 @@ constexpr std::string_view kCut = "the sequence cannot be cut there";
 class AttentionCacheCase final : public Case {
  public:
   AttentionCacheCase(Arena& arena, Seeded& random) {
-    mnk_cache_descriptor& d = descriptor_;
+    mnk_attention_cache_descriptor& d = descriptor_;
     d = {.kv_heads = static_cast<uint32_t>(1 + random.below(3)),
          .head_dim = static_cast<uint32_t>(8 * (1 + random.below(8))),
          .value_head_dim = static_cast<uint32_t>(8 * random.below(8)),
@@ -61,7 +61,7 @@ class AttentionCacheCase final : public Case {
   }
 
   std::string text() const override {
-    const mnk_cache_descriptor& d = descriptor_;
+    const mnk_attention_cache_descriptor& d = descriptor_;
     return fmt::format(
         "AttentionCache{}: {} heads of {} and {}, latent {}, capacity {}, {} sequences, dtype {}, wrap {}, "
         "{} pinned, "
@@ -73,7 +73,7 @@ class AttentionCacheCase final : public Case {
   }
 
   Verdict run(Arena& arena) override {
-    const mnk_cache_descriptor& d = descriptor_;
+    const mnk_attention_cache_descriptor& d = descriptor_;
     test::Caught caught;
     const Owned<mnk_cache> cache(mnk_cache_make(arena.device(0), isNull_ ? nullptr : &d, caught.out()),
                                  mnk_cache_release);
@@ -92,7 +92,8 @@ class AttentionCacheCase final : public Case {
     }
     const bool isCut = mnk_cache_truncate(cache.get(), position_, sequence_, caught.out());
     const bool isUnnamed = sequence_ == MNK_ONLY_SEQUENCE;
-    const bool isKnown = isUnnamed ? d.sequences == 1 : sequence_ < d.sequences;
+    const uint32_t sequences = std::max(d.sequences, 1u);
+    const bool isKnown = isUnnamed ? sequences == 1 : sequence_ < sequences;
     const std::string_view unknown = isUnnamed ? kUnnamed : kSequence;
     verdict = checkResult(caught, isCut, !isKnown ? unknown : (position_ == 0 ? "" : kCut));
     for (uint32_t sequence = 0; sequence < std::min(d.sequences, 4u); ++sequence) {
@@ -109,7 +110,7 @@ class AttentionCacheCase final : public Case {
 
   // A window, and a ring that is as large as it needs, or is left to size itself.
   void slide(Seeded& random) {
-    mnk_cache_descriptor& d = descriptor_;
+    mnk_attention_cache_descriptor& d = descriptor_;
     d.sliding_window = {.window = static_cast<uint32_t>(1 + random.below(6)),
                         .max_rows = static_cast<uint32_t>(random.below(5)),
                         .max_draft = static_cast<uint32_t>(random.below(5))};
@@ -117,7 +118,7 @@ class AttentionCacheCase final : public Case {
   }
 
   void mutate(Seeded& random) {
-    mnk_cache_descriptor& d = descriptor_;
+    mnk_attention_cache_descriptor& d = descriptor_;
     const auto number = static_cast<uint32_t>(edge(random, {d.capacity, 1u << 31, UINT32_MAX}));
     uint32_t* const extents[] = {&d.kv_heads,
                                  &d.head_dim,
@@ -155,7 +156,7 @@ class AttentionCacheCase final : public Case {
 
   // A codec that fits the head dims, which are made to fit one.
   void quantize(Seeded& random) {
-    mnk_cache_descriptor& d = descriptor_;
+    mnk_attention_cache_descriptor& d = descriptor_;
     const bool isTurbo = coin(random, 2, 3);
     d.head_dim = isTurbo ? oneOf(random, {32u, 64u, 80u, 192u, 256u}) : oneOf(random, {4u, 32u, 256u, 512u});
     if (d.value_head_dim != 0) d.value_head_dim = d.head_dim;
@@ -163,7 +164,7 @@ class AttentionCacheCase final : public Case {
     const bool isVariant = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
     const bool isAffine = isVariant && !hasByteCodes;
     isQuantized_ = true;
-    quantization_ = {
+    descriptor_.quantized = {
         .codec = isTurbo      ? MNK_KV_CODEC_NAME_TURBO
                  : !isVariant ? MNK_KV_CODEC_NAME_MLX1
                  : isAffine   ? MNK_KV_CODEC_NAME_MLX1_AFFINE4
@@ -173,10 +174,10 @@ class AttentionCacheCase final : public Case {
                                    : 4u,
         .scale_factor = !isTurbo && !isAffine && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
         .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
-    if (coin(random, 1, 2)) quantization_.value_bits = quantization_.key_bits;
+    if (coin(random, 1, 2)) descriptor_.quantized.value_bits = descriptor_.quantized.key_bits;
     if (coin(random, 1, 3))
-      quantization_.planes = oneOf(random, {MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES});
-    d.quantization = &quantization_;
+      descriptor_.quantized.planes = oneOf(random, {MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES});
+    d.has_quantized = true;
     for (uint32_t i = 0; i < 3; ++i) {
       if (isTurbo && (!isOfElements(i) || coin(random, 1, 8)) && coin(random, 1, 3)) fills_[i] = 1;
     }
@@ -186,34 +187,34 @@ class AttentionCacheCase final : public Case {
     const auto number = static_cast<uint32_t>(coin(random, 1, 2) ? random.below(10) : edge(random, {}));
     switch (random.below(11)) {
       case 9:
-        quantization_.planes = test::number<mnk_kv_quantized_planes>(number);
+        descriptor_.quantized.planes = test::number<mnk_kv_quantized_planes>(number);
         return;
       case 0:
       case 1:
-        quantization_.codec = test::number<mnk_kv_codec_name>(number);
+        descriptor_.quantized.codec = test::number<mnk_kv_codec_name>(number);
         return;
       case 2:
-        (coin(random, 1, 2) ? quantization_.key_bits : quantization_.value_bits) = number;
+        (coin(random, 1, 2) ? descriptor_.quantized.key_bits : descriptor_.quantized.value_bits) = number;
         return;
       case 3:
-        quantization_.scale_factor = oneOf(random, {2.0f, -1.0f, 1e-7f, std::nanf(""), HUGE_VALF});
+        descriptor_.quantized.scale_factor = oneOf(random, {2.0f, -1.0f, 1e-7f, std::nanf(""), HUGE_VALF});
         return;
       case 4:
-        quantization_.options.candidates = number;
+        descriptor_.quantized.options.candidates = number;
         return;
       case 5:
-        (coin(random, 1, 2) ? quantization_.options.key_scale : quantization_.options.value_scale) =
+        (coin(random, 1, 2) ? descriptor_.quantized.options.key_scale : descriptor_.quantized.options.value_scale) =
             test::number<mnk_kv_scale_rule>(number);
         return;
       case 6:
-        quantization_.options.non_finite = test::number<mnk_kv_non_finite>(number);
+        descriptor_.quantized.options.non_finite = test::number<mnk_kv_non_finite>(number);
         return;
       case 7:
         fills_[random.below(3)] = oneOf(random, {0.0f, -0.0f, 1e-40f, std::nanf(""), -HUGE_VALF, 3.0f});
         return;
       case 8:
         descriptor_.value_head_dim = descriptor_.head_dim == 4 ? 512 : 4;
-        quantization_.value_bits = 4;
+        descriptor_.quantized.value_bits = 4;
         return;
       default:
         channelHeads_ = 1 + random.below(4);
@@ -223,14 +224,14 @@ class AttentionCacheCase final : public Case {
 
   // Whether the vectors of a set of means or channel scales are not quantized.
   bool isOfElements(uint32_t set) const {
-    return quantization_.planes == (set == 1 ? MNK_KV_QUANTIZED_PLANES_KEYS : MNK_KV_QUANTIZED_PLANES_VALUES);
+    return descriptor_.quantized.planes == (set == 1 ? MNK_KV_QUANTIZED_PLANES_KEYS : MNK_KV_QUANTIZED_PLANES_VALUES);
   }
 
   // Means of keys, means of values, channel scales of keys: those that are filled, all of one number.
   void makeChannels(Arena& arena, Seeded& random) {
-    const mnk_cache_descriptor& d = descriptor_;
-    mnk_tensor** const tensors[] = {&quantization_.key_means, &quantization_.value_means,
-                                    &quantization_.key_channel_scales};
+    const mnk_attention_cache_descriptor& d = descriptor_;
+    mnk_tensor** const tensors[] = {&descriptor_.quantized.key_means, &descriptor_.quantized.value_means,
+                                    &descriptor_.quantized.key_channel_scales};
     for (uint32_t i = 0; i < 3; ++i) {
       const uint64_t headDim = i == 1 ? numbers().valueHeadDim : d.head_dim;
       const uint64_t heads = channelHeads_.value_or(d.kv_heads);
@@ -250,32 +251,33 @@ class AttentionCacheCase final : public Case {
     if (!isQuantized_) return {};
     std::string text =
         fmt::format(", codec {} of {} and {} bits, planes {}, factor {}, {} candidates, rules {} {} {}",
-                    static_cast<uint32_t>(quantization_.codec), quantization_.key_bits, quantization_.value_bits,
-                    static_cast<uint32_t>(quantization_.planes), quantization_.scale_factor,
-                    quantization_.options.candidates, static_cast<uint32_t>(quantization_.options.key_scale),
-                    static_cast<uint32_t>(quantization_.options.value_scale),
-                    static_cast<uint32_t>(quantization_.options.non_finite));
+                    static_cast<uint32_t>(descriptor_.quantized.codec), descriptor_.quantized.key_bits,
+                    descriptor_.quantized.value_bits, static_cast<uint32_t>(descriptor_.quantized.planes),
+                    descriptor_.quantized.scale_factor, descriptor_.quantized.options.candidates,
+                    static_cast<uint32_t>(descriptor_.quantized.options.key_scale),
+                    static_cast<uint32_t>(descriptor_.quantized.options.value_scale),
+                    static_cast<uint32_t>(descriptor_.quantized.options.non_finite));
     for (const std::optional<float>& fill : fills_) text += fill ? fmt::format(", {}", *fill) : ", none";
     return text + (channelHeads_ ? fmt::format(" for {} heads", *channelHeads_) : "");
   }
 
   CacheNumbers numbers() const {
-    const mnk_cache_descriptor& d = descriptor_;
+    const mnk_attention_cache_descriptor& d = descriptor_;
     CacheNumbers cache{.kvHeads = d.kv_heads,
                        .headDim = d.head_dim,
                        .valueHeadDim = d.value_head_dim,
                        .capacity = d.capacity,
-                       .sequences = d.sequences,
+                       .sequences = std::max(d.sequences, 1u),
                        .dtype = static_cast<uint32_t>(d.dtype),
                        .isRing = d.when_full == MNK_KV_WRAP_RING,
                        .pinned = d.pinned,
                        .isQuantized = isQuantized_};
     if (isQuantized_) {
-      const mnk_cache_quantization& q = quantization_;
+      const mnk_kv_quantized_storage& q = descriptor_.quantized;
       cache.planes = static_cast<uint32_t>(q.planes);
       cache.codec = static_cast<uint32_t>(q.codec);
-      cache.keyBits = q.key_bits;
-      cache.valueBits = q.value_bits == 0 ? q.key_bits : q.value_bits;
+      cache.keyBits = q.key_bits == 0 ? 4 : q.key_bits;
+      cache.valueBits = q.value_bits == 0 ? 4 : q.value_bits;
       cache.scaleFactor = q.scale_factor == 0 ? 1 : q.scale_factor;
       cache.candidates = q.options.candidates == 0 ? 5 : q.options.candidates;
       cache.hasChannels = q.key_means || q.value_means || q.key_channel_scales;
@@ -290,11 +292,11 @@ class AttentionCacheCase final : public Case {
   }
 
   std::string_view quantizationRefusal() const {
-    const mnk_kv_quantize_options& options = quantization_.options;
-    if (static_cast<uint32_t>(quantization_.codec) > MNK_KV_CODEC_NAME_MLX1_AFFINE4) return kNotACodec;
+    const mnk_kv_quantize_options& options = descriptor_.quantized.options;
+    if (static_cast<uint32_t>(descriptor_.quantized.codec) > MNK_KV_CODEC_NAME_MLX1_AFFINE4) return kNotACodec;
     if (std::max<uint32_t>(options.key_scale, options.value_scale) > MNK_KV_SCALE_RULE_LEAST_SQUARES) return kNotARule;
     if (static_cast<uint32_t>(options.non_finite) > MNK_KV_NON_FINITE_ZERO) return kNotATreatment;
-    if (static_cast<uint32_t>(quantization_.planes) > MNK_KV_QUANTIZED_PLANES_VALUES) return kNotPlanes;
+    if (static_cast<uint32_t>(descriptor_.quantized.planes) > MNK_KV_QUANTIZED_PLANES_VALUES) return kNotPlanes;
     return {};
   }
 
@@ -310,7 +312,7 @@ class AttentionCacheCase final : public Case {
   }
 
   std::string_view refusal() const {
-    const mnk_cache_descriptor& d = descriptor_;
+    const mnk_attention_cache_descriptor& d = descriptor_;
     if (isNull_) return kNoDescriptor;
     if (static_cast<uint32_t>(d.dtype) > MNK_I32) return kNotADType;
     if (static_cast<uint32_t>(d.when_full) > MNK_KV_WRAP_RING) return kNotAWrap;
@@ -320,7 +322,8 @@ class AttentionCacheCase final : public Case {
     if (const std::string_view refused = cache.refusal(); !refused.empty()) return refused;
     if (isQuantized_ && !channelRefusal().empty()) return channelRefusal();
     unsigned __int128 elements = 1;
-    for (const uint32_t extent : {d.sequences, d.kv_heads, cache.capacity, isQuantized_ ? 1 : d.head_dim}) {
+    for (const uint32_t extent :
+         {std::max(d.sequences, 1u), d.kv_heads, cache.capacity, isQuantized_ ? 1 : d.head_dim}) {
       elements *= extent;
       if (elements > UINT64_MAX / 8) return kTooLarge;
     }
@@ -328,9 +331,8 @@ class AttentionCacheCase final : public Case {
   }
 
   bool isNull_ = false;
-  mnk_cache_descriptor descriptor_{};
+  mnk_attention_cache_descriptor descriptor_{};
   bool isQuantized_ = false;
-  mnk_cache_quantization quantization_{};
   // What means of keys, means of values and channel scales of keys are filled with, and for how many heads.
   std::optional<float> fills_[3];
   std::optional<uint64_t> channelHeads_;

@@ -16,20 +16,20 @@ using test::Owned;
 using Kind = CacheCallKind;
 
 Owned<mnk_cache> makeCache(Arena& arena, const CacheNumbers& cache) {
-  const mnk_cache_quantization quantization{.codec = static_cast<mnk_kv_codec_name>(cache.codec),
-                                            .key_bits = cache.keyBits,
-                                            .value_bits = cache.valueBits,
-                                            .planes = static_cast<mnk_kv_quantized_planes>(cache.planes)};
-  mnk_cache_descriptor descriptor{.kv_heads = cache.kvHeads,
-                                  .head_dim = cache.headDim,
-                                  .capacity = cache.window != 0 ? 0 : cache.capacity,
-                                  .sequences = cache.sequences,
-                                  .dtype = static_cast<mnk_dtype>(cache.dtype),
-                                  .when_full = cache.isRing ? MNK_KV_WRAP_RING : MNK_KV_WRAP_LINEAR,
-                                  .pinned = cache.pinned,
-                                  .quantization = cache.isQuantized ? &quantization : nullptr,
-                                  .is_storage_only = cache.isStorageOnly,
-                                  .latent_dim = cache.latentDim};
+  const mnk_kv_quantized_storage quantization{.codec = static_cast<mnk_kv_codec_name>(cache.codec),
+                                              .key_bits = cache.keyBits,
+                                              .value_bits = cache.valueBits,
+                                              .planes = static_cast<mnk_kv_quantized_planes>(cache.planes)};
+  mnk_attention_cache_descriptor descriptor{.kv_heads = cache.kvHeads,
+                                            .head_dim = cache.headDim,
+                                            .capacity = cache.window != 0 ? 0 : cache.capacity,
+                                            .sequences = cache.sequences,
+                                            .dtype = static_cast<mnk_dtype>(cache.dtype),
+                                            .when_full = cache.isRing ? MNK_KV_WRAP_RING : MNK_KV_WRAP_LINEAR,
+                                            .pinned = cache.pinned,
+                                            .quantization = cache.isQuantized ? &quantization : nullptr,
+                                            .is_storage_only = cache.isStorageOnly,
+                                            .latent_dim = cache.latentDim};
   if (cache.window != 0) {
     descriptor.sliding_window = {.window = cache.window, .max_rows = cache.maxRows, .max_draft = cache.maxDraft};
   }

@@ -43,6 +43,45 @@ MNKSlidingWindow *objectFor(const SlidingWindow &core) {
   return object;
 }
 
+MNKKVQuantizeOptions *objectFor(const KVQuantizeOptions &core) {
+  MNKKVQuantizeOptions *object = [[MNKKVQuantizeOptions alloc] init];
+  object.candidates = core.candidates;
+  object.keyScale = static_cast<MNKKVScaleRule>(c::write(core.keyScale));
+  object.valueScale = static_cast<MNKKVScaleRule>(c::write(core.valueScale));
+  object.nonFinite = static_cast<MNKKVNonFinite>(c::write(core.nonFinite));
+  return object;
+}
+
+MNKKVQuantizedStorage *objectFor(const KVQuantizedStorage &core) {
+  MNKKVQuantizedStorage *object =
+      [[MNKKVQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(c::write(core.codec))
+                                           keyBits:core.keyBits
+                                         valueBits:core.valueBits];
+  object.scaleFactor = core.scaleFactor;
+  object.options = objectFor(core.options);
+  object.keyMeans = objectOver(core.keyMeans);
+  object.valueMeans = objectOver(core.valueMeans);
+  object.keyChannelScales = objectOver(core.keyChannelScales);
+  object.planes = static_cast<MNKKVQuantizedPlanes>(c::write(core.planes));
+  return object;
+}
+
+MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &core) {
+  MNKAttentionCacheDescriptor *object = [[MNKAttentionCacheDescriptor alloc] initWithKVHeads:core.kvHeads
+                                                                                     headDim:core.headDim
+                                                                                    capacity:core.capacity];
+  object.valueHeadDim = core.valueHeadDim;
+  object.sequences = core.sequences;
+  object.elementType = static_cast<MNKElementType>(c::write(core.dtype));
+  object.whenFull = static_cast<MNKKVWrap>(c::write(core.whenFull));
+  object.pinned = core.pinned;
+  object.quantized = core.quantized ? objectFor(*core.quantized) : nil;
+  object.slidingWindow = core.slidingWindow ? objectFor(*core.slidingWindow) : nil;
+  object.latentDim = core.latentDim;
+  object.storageOnly = core.isStorageOnly;
+  return object;
+}
+
 MNKHeadsViewStrides *objectFor(const HeadsView::Strides &core) {
   MNKHeadsViewStrides *object = [[MNKHeadsViewStrides alloc] init];
   object.sequences = core.sequences;
@@ -89,15 +128,6 @@ MNKKVCodec *objectFor(const KVCodec &core) {
   MNKKVCodec *object = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(c::write(core.name))
                                                    bits:core.bits];
   object.scaleFactor = core.scaleFactor;
-  return object;
-}
-
-MNKKVQuantizeOptions *objectFor(const KVQuantizeOptions &core) {
-  MNKKVQuantizeOptions *object = [[MNKKVQuantizeOptions alloc] init];
-  object.candidates = core.candidates;
-  object.keyScale = static_cast<MNKKVScaleRule>(c::write(core.keyScale));
-  object.valueScale = static_cast<MNKKVScaleRule>(c::write(core.valueScale));
-  object.nonFinite = static_cast<MNKKVNonFinite>(c::write(core.nonFinite));
   return object;
 }
 

@@ -10,7 +10,6 @@ NS_ASSUME_NONNULL_BEGIN
 namespace mnk::objc_test {
 
 MNKAttentionResults* objectFor(const AttentionResults& results);
-MNKAttentionCacheDescriptor* objectFor(const AttentionCacheDescriptor& descriptor);
 
 MNKKVCacheWrite* objectFor(const KVCacheWrite& op);
 MNKKVCacheQuantize* objectFor(const KVCacheQuantize& op);

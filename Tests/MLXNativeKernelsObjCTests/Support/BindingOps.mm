@@ -59,34 +59,6 @@ MNKAttentionResults *objectFor(const AttentionResults &results) {
   return object;
 }
 
-MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descriptor) {
-  MNKAttentionCacheDescriptor *object = [MNKAttentionCacheDescriptor descriptorWithKVHeads:descriptor.kvHeads
-                                                                                   headDim:descriptor.headDim
-                                                                                  capacity:descriptor.capacity];
-  object.valueHeadDim = descriptor.valueHeadDim;
-  object.sequences = descriptor.sequences;
-  object.elementType = static_cast<MNKElementType>(descriptor.dtype);
-  object.whenFull = static_cast<MNKWhenFull>(descriptor.whenFull);
-  object.pinned = descriptor.pinned;
-  object.storageOnly = descriptor.isStorageOnly;
-  object.latentDim = descriptor.latentDim;
-  if (const auto &window = descriptor.slidingWindow) object.slidingWindow = objectFor(*window);
-  if (!descriptor.quantized) return object;
-  const KVQuantizedStorage &coreStorage = *descriptor.quantized;
-  MNKQuantizedStorage *storage =
-      [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(c::write(coreStorage.codec))
-                                         keyBits:coreStorage.keyBits
-                                       valueBits:coreStorage.valueBits];
-  storage.scaleFactor = coreStorage.scaleFactor;
-  storage.options = objectFor(coreStorage.options);
-  storage.keyMeans = objectOver(coreStorage.keyMeans);
-  storage.valueMeans = objectOver(coreStorage.valueMeans);
-  storage.keyChannelScales = objectOver(coreStorage.keyChannelScales);
-  storage.planes = static_cast<MNKKVQuantizedPlanes>(c::write(coreStorage.planes));
-  object.quantized = storage;
-  return object;
-}
-
 MNKKVCacheWrite *objectFor(const KVCacheWrite &op) {
   MNKKVCacheWrite *object = [[MNKKVCacheWrite alloc] initWithKeysView:objectFor(op.keys)
                                                            valuesView:op.values ? objectFor(*op.values) : nil

@@ -14,7 +14,7 @@ static BOOL run(NSError **error) {
                                                                                        headDim:kHeadDim
                                                                                       capacity:4];
   descriptor.elementType = MNKElementTypeFloat32;
-  descriptor.whenFull = MNKWhenFullOverwriteOldest;
+  descriptor.whenFull = MNKKVWrapRing;
   MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:device descriptor:descriptor error:error];
   if (!cache) return NO;
 

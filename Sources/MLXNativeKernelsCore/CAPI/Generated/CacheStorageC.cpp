@@ -43,4 +43,43 @@ Result<void> read(Tuning& into, mnk_tuning from) {
   return unknownNumber("mnk_tuning", from, "MNK_TUNING_TABLE to MNK_TUNING_MEASURE");
 }
 
+bool isFilled(const mnk_kv_quantized_storage& from) {
+  return from.codec != 0 || from.key_bits != 0 || from.value_bits != 0 || from.scale_factor != 0 ||
+         isFilled(from.options) || from.key_means || from.value_means || from.key_channel_scales || from.planes != 0;
+}
+
+Result<void> read(KVQuantizedStorage& into, const mnk_kv_quantized_storage& from, const Field& field) {
+  MNK_TRY(read(into.codec, from.codec));
+  if (from.key_bits != 0) into.keyBits = from.key_bits;
+  if (from.value_bits != 0) into.valueBits = from.value_bits;
+  if (from.scale_factor != 0) into.scaleFactor = from.scale_factor;
+  MNK_TRY(read(into.options, from.options, {&field, "options"}));
+  into.keyMeans = optional(from.key_means);
+  into.valueMeans = optional(from.value_means);
+  into.keyChannelScales = optional(from.key_channel_scales);
+  MNK_TRY(read(into.planes, from.planes));
+  return {};
+}
+
+Result<void> read(AttentionCacheDescriptor& into, const mnk_attention_cache_descriptor& from, const Field& field) {
+  into.kvHeads = from.kv_heads;
+  into.headDim = from.head_dim;
+  into.valueHeadDim = from.value_head_dim;
+  into.capacity = from.capacity;
+  if (from.sequences != 0) into.sequences = from.sequences;
+  MNK_TRY(read(into.dtype, from.dtype));
+  MNK_TRY(read(into.whenFull, from.when_full));
+  into.pinned = from.pinned;
+  if (from.has_quantized) {
+    MNK_TRY(read(into.quantized.emplace(), from.quantized, {&field, "quantized"}));
+  } else if (isFilled(from.quantized)) {
+    return ignored("mnk_attention_cache_descriptor", "quantized", "has_quantized");
+  }
+  if (isFilled(from.sliding_window))
+    MNK_TRY(read(into.slidingWindow.emplace(), from.sliding_window, {&field, "sliding_window"}));
+  into.latentDim = from.latent_dim;
+  into.isStorageOnly = from.is_storage_only;
+  return {};
+}
+
 }  // namespace mnk::c

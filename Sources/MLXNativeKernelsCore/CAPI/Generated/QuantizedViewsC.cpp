@@ -71,6 +71,10 @@ Result<void> read(KVDomain& into, mnk_kv_domain from) {
   return unknownNumber("mnk_kv_domain", from, "MNK_KV_DOMAIN_ORIGINAL to MNK_KV_DOMAIN_ROTATED");
 }
 
+bool isFilled(const mnk_kv_quantize_options& from) {
+  return from.candidates != 0 || from.key_scale != 0 || from.value_scale != 0 || from.non_finite != 0;
+}
+
 Result<void> read(KVQuantizeOptions& into, const mnk_kv_quantize_options& from, const Field&) {
   if (from.candidates != 0) into.candidates = from.candidates;
   MNK_TRY(read(into.keyScale, from.key_scale));

@@ -17,6 +17,10 @@ Result<void> read(SlidingWindow& into, const mnk_sliding_window& from, const Fie
 // Whether anything is not zero.
 bool isFilled(const mnk_sliding_window& from);
 Result<void> read(Tuning& into, mnk_tuning from);
+Result<void> read(KVQuantizedStorage& into, const mnk_kv_quantized_storage& from, const Field& field);
+// Whether anything is not zero.
+bool isFilled(const mnk_kv_quantized_storage& from);
+Result<void> read(AttentionCacheDescriptor& into, const mnk_attention_cache_descriptor& from, const Field& field);
 Result<void> read(KVLayout& into, mnk_kv_layout from);
 Result<void> read(KVWrap& into, mnk_kv_wrap from);
 Result<void> read(HeadsView::Strides& into, const mnk_heads_view_strides& from, const Field& field);
@@ -39,6 +43,8 @@ Result<void> read(KVScaleRule& into, mnk_kv_scale_rule from);
 Result<void> read(KVNonFinite& into, mnk_kv_non_finite from);
 Result<void> read(KVDomain& into, mnk_kv_domain from);
 Result<void> read(KVQuantizeOptions& into, const mnk_kv_quantize_options& from, const Field& field);
+// Whether anything is not zero.
+bool isFilled(const mnk_kv_quantize_options& from);
 Result<void> read(QuantizedKVPlane& into, const mnk_quantized_kv_plane& from, const Field& field);
 // Whether anything is not zero.
 bool isFilled(const mnk_quantized_kv_plane& from);

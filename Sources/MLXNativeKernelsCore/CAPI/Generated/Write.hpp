@@ -103,6 +103,52 @@ mnk_sliding_window write(const SlidingWindow& from, Handles&&) {
 }
 
 template <typename Handles>
+mnk_kv_quantize_options write(const KVQuantizeOptions& from, Handles&&) {
+  mnk_kv_quantize_options into{};
+  into.candidates = from.candidates;
+  into.key_scale = write(from.keyScale);
+  into.value_scale = write(from.valueScale);
+  into.non_finite = write(from.nonFinite);
+  return into;
+}
+
+template <typename Handles>
+mnk_kv_quantized_storage write(const KVQuantizedStorage& from, Handles&& handleOf) {
+  mnk_kv_quantized_storage into{};
+  into.codec = write(from.codec);
+  into.key_bits = from.keyBits;
+  into.value_bits = from.valueBits;
+  into.scale_factor = from.scaleFactor;
+  into.options = write(from.options, handleOf);
+  into.key_means = handleOf(from.keyMeans);
+  into.value_means = handleOf(from.valueMeans);
+  into.key_channel_scales = handleOf(from.keyChannelScales);
+  into.planes = write(from.planes);
+  return into;
+}
+
+template <typename Handles>
+mnk_attention_cache_descriptor write(const AttentionCacheDescriptor& from, Handles&& handleOf) {
+  mnk_attention_cache_descriptor into{};
+  into.kv_heads = from.kvHeads;
+  into.head_dim = from.headDim;
+  into.value_head_dim = from.valueHeadDim;
+  into.capacity = from.capacity;
+  into.sequences = from.sequences;
+  into.dtype = write(from.dtype);
+  into.when_full = write(from.whenFull);
+  into.pinned = from.pinned;
+  if (from.quantized) {
+    into.has_quantized = true;
+    into.quantized = write(*from.quantized, handleOf);
+  }
+  if (from.slidingWindow) into.sliding_window = write(*from.slidingWindow, handleOf);
+  into.latent_dim = from.latentDim;
+  into.is_storage_only = from.isStorageOnly;
+  return into;
+}
+
+template <typename Handles>
 mnk_heads_view_strides write(const HeadsView::Strides& from, Handles&&) {
   mnk_heads_view_strides into{};
   into.sequences = from.sequences;
@@ -159,16 +205,6 @@ mnk_kv_codec write(const KVCodec& from, Handles&&) {
   into.name = write(from.name);
   into.bits = from.bits;
   into.scale_factor = from.scaleFactor;
-  return into;
-}
-
-template <typename Handles>
-mnk_kv_quantize_options write(const KVQuantizeOptions& from, Handles&&) {
-  mnk_kv_quantize_options into{};
-  into.candidates = from.candidates;
-  into.key_scale = write(from.keyScale);
-  into.value_scale = write(from.valueScale);
-  into.non_finite = write(from.nonFinite);
   return into;
 }
 

@@ -26,6 +26,52 @@ using namespace mnk;
 
 @end
 
+@implementation MNKKVQuantizedStorage
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[
+    @"codec", @"keyBits", @"valueBits", @"scaleFactor", @"options", @"keyMeans", @"valueMeans", @"keyChannelScales",
+    @"planes"
+  ];
+}
+
+- (instancetype)initWithCodec:(MNKKVCodecName)codec keyBits:(NSUInteger)keyBits valueBits:(NSUInteger)valueBits {
+  if ((self = [super init])) {
+    _codec = codec;
+    _keyBits = keyBits;
+    _valueBits = valueBits;
+    _scaleFactor = 1;
+    _options = [[MNKKVQuantizeOptions alloc] init];
+    _planes = MNKKVQuantizedPlanesBoth;
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKAttentionCacheDescriptor
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[
+    @"kvHeads", @"headDim", @"valueHeadDim", @"capacity", @"sequences", @"elementType", @"whenFull", @"pinned",
+    @"quantized", @"slidingWindow", @"latentDim", @"storageOnly"
+  ];
+}
+
+- (instancetype)initWithKVHeads:(NSUInteger)kvHeads headDim:(NSUInteger)headDim capacity:(NSUInteger)capacity {
+  if ((self = [super init])) {
+    _kvHeads = kvHeads;
+    _headDim = headDim;
+    _capacity = capacity;
+    _sequences = 1;
+    _elementType = MNKElementTypeFloat16;
+    _whenFull = MNKKVWrapLinear;
+  }
+  return self;
+}
+
+@end
+
 namespace mnk::objc {
 
 KVQuantizedPlanes read(Reading &reading, MNKKVQuantizedPlanes value, std::string_view name) {
@@ -64,6 +110,95 @@ MNKSlidingWindow *objectFrom(const SlidingWindow &core) {
   MNKSlidingWindow *object = [[MNKSlidingWindow alloc] initWithWindow:core.window
                                                               maxRows:core.maxRows
                                                              maxDraft:core.maxDraft];
+  return object;
+}
+
+mnk_kv_quantized_storage structFrom(Reading &reading, MNKKVQuantizedStorage *object, std::string_view name) {
+  mnk_kv_quantized_storage into{};
+  if (!reading.needed(object, name)) return into;
+  into.codec = reading.choice<mnk_kv_codec_name>(object.codec,
+                                                 {MNK_KV_CODEC_NAME_TURBO, MNK_KV_CODEC_NAME_MLX1,
+                                                  MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
+                                                 "codec", "MNKKVCodecName");
+  into.key_bits = reading.narrow(object.keyBits, "keyBits");
+  into.value_bits = reading.narrow(object.valueBits, "valueBits");
+  into.scale_factor = object.scaleFactor;
+  into.options = structFrom(reading, object.options, "options");
+  into.key_means = handleOf(object.keyMeans);
+  into.value_means = handleOf(object.valueMeans);
+  into.key_channel_scales = handleOf(object.keyChannelScales);
+  into.planes = reading.choice<mnk_kv_quantized_planes>(
+      object.planes, {MNK_KV_QUANTIZED_PLANES_BOTH, MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES},
+      "planes", "MNKKVQuantizedPlanes");
+  return into;
+}
+
+KVQuantizedStorage read(Reading &reading, MNKKVQuantizedStorage *object, std::string_view name) {
+  KVQuantizedStorage core;
+  const auto from = structFrom(reading, object, name);
+  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
+  return core;
+}
+
+MNKKVQuantizedStorage *objectFrom(const KVQuantizedStorage &core) {
+  MNKKVQuantizedStorage *object =
+      [[MNKKVQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(c::write(core.codec))
+                                           keyBits:core.keyBits
+                                         valueBits:core.valueBits];
+  object.scaleFactor = core.scaleFactor;
+  object.options = objectFrom(core.options);
+  object.keyMeans = tensorFrom(core.keyMeans);
+  object.valueMeans = tensorFrom(core.valueMeans);
+  object.keyChannelScales = tensorFrom(core.keyChannelScales);
+  object.planes = static_cast<MNKKVQuantizedPlanes>(c::write(core.planes));
+  return object;
+}
+
+mnk_attention_cache_descriptor structFrom(Reading &reading, MNKAttentionCacheDescriptor *object,
+                                          std::string_view name) {
+  mnk_attention_cache_descriptor into{};
+  if (!reading.needed(object, name)) return into;
+  into.kv_heads = reading.narrow(object.kvHeads, "kvHeads");
+  into.head_dim = reading.narrow(object.headDim, "headDim");
+  into.value_head_dim = reading.narrow(object.valueHeadDim, "valueHeadDim");
+  into.capacity = reading.narrow(object.capacity, "capacity");
+  into.sequences = reading.narrow(object.sequences, "sequences");
+  into.dtype = c::write(read(reading, object.elementType, "elementType"));
+  into.when_full =
+      reading.choice<mnk_kv_wrap>(object.whenFull, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, "whenFull", "MNKKVWrap");
+  into.pinned = reading.narrow(object.pinned, "pinned");
+  if (object.quantized) {
+    into.has_quantized = true;
+    into.quantized = structFrom(reading, object.quantized, "quantized");
+  }
+  if (object.slidingWindow) {
+    into.sliding_window = structFrom(reading, object.slidingWindow, "slidingWindow");
+  }
+  into.latent_dim = reading.narrow(object.latentDim, "latentDim");
+  into.is_storage_only = object.isStorageOnly != NO;
+  return into;
+}
+
+AttentionCacheDescriptor read(Reading &reading, MNKAttentionCacheDescriptor *object, std::string_view name) {
+  AttentionCacheDescriptor core;
+  const auto from = structFrom(reading, object, name);
+  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
+  return core;
+}
+
+MNKAttentionCacheDescriptor *objectFrom(const AttentionCacheDescriptor &core) {
+  MNKAttentionCacheDescriptor *object = [[MNKAttentionCacheDescriptor alloc] initWithKVHeads:core.kvHeads
+                                                                                     headDim:core.headDim
+                                                                                    capacity:core.capacity];
+  object.valueHeadDim = core.valueHeadDim;
+  object.sequences = core.sequences;
+  object.elementType = static_cast<MNKElementType>(c::write(core.dtype));
+  object.whenFull = static_cast<MNKKVWrap>(c::write(core.whenFull));
+  object.pinned = core.pinned;
+  object.quantized = core.quantized ? objectFrom(*core.quantized) : nil;
+  object.slidingWindow = core.slidingWindow ? objectFrom(*core.slidingWindow) : nil;
+  object.latentDim = core.latentDim;
+  object.storageOnly = core.isStorageOnly;
   return object;
 }
 

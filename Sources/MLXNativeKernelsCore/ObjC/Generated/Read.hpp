@@ -23,6 +23,13 @@ mnk_sliding_window structFrom(Reading& reading, MNKSlidingWindow* _Nullable obje
 SlidingWindow read(Reading& reading, MNKSlidingWindow* _Nullable object, std::string_view name);
 MNKSlidingWindow* objectFrom(const SlidingWindow& core);
 Tuning read(Reading& reading, MNKTuning value, std::string_view name);
+mnk_kv_quantized_storage structFrom(Reading& reading, MNKKVQuantizedStorage* _Nullable object, std::string_view name);
+KVQuantizedStorage read(Reading& reading, MNKKVQuantizedStorage* _Nullable object, std::string_view name);
+MNKKVQuantizedStorage* objectFrom(const KVQuantizedStorage& core);
+mnk_attention_cache_descriptor structFrom(Reading& reading, MNKAttentionCacheDescriptor* _Nullable object,
+                                          std::string_view name);
+AttentionCacheDescriptor read(Reading& reading, MNKAttentionCacheDescriptor* _Nullable object, std::string_view name);
+MNKAttentionCacheDescriptor* objectFrom(const AttentionCacheDescriptor& core);
 KVLayout read(Reading& reading, MNKKVLayout value, std::string_view name);
 KVWrap read(Reading& reading, MNKKVWrap value, std::string_view name);
 mnk_heads_view_strides structFrom(Reading& reading, MNKHeadsViewStrides* _Nullable object, std::string_view name);

@@ -22,46 +22,6 @@
 
 namespace mnk {
 
-// How a cache quantizes what is appended. Means and channel scales are copied when the cache is made, so that their
-// sources may be changed afterwards; the copies may not, while the cache holds anything.
-struct KVQuantizedStorage {
-  KVCodec::Name codec = KVCodec::Name::turbo;
-  uint32_t keyBits = 4;
-  uint32_t valueBits = 4;
-  float scaleFactor = 1;
-  KVQuantizeOptions options = {};
-  std::optional<Tensor> keyMeans = {};          // f32 [kvHeads, headDim]
-  std::optional<Tensor> valueMeans = {};        // f32 [kvHeads, valueHeadDim]
-  std::optional<Tensor> keyChannelScales = {};  // f32 [kvHeads, headDim]
-
-  KVQuantizedPlanes planes = KVQuantizedPlanes::both;  // bits of a dense plane read as 0
-
-  bool hasQuantizedKeys() const { return planes != KVQuantizedPlanes::values; }
-  bool hasQuantizedValues() const { return planes != KVQuantizedPlanes::keys; }
-  KVCodec keyCodec() const { return {codec, keyBits, scaleFactor}; }
-  KVCodec valueCodec() const { return {codec, valueBits, scaleFactor}; }
-};
-
-struct AttentionCacheDescriptor {
-  uint32_t kvHeads = 0;
-  uint32_t headDim = 0;
-  uint32_t valueHeadDim = 0;  // 0: as headDim, or as latentDim
-  uint32_t capacity = 0;      // slots of one sequence
-  uint32_t sequences = 1;
-  DType dtype = DType::f16;                          // f32, f16 or bf16
-  KVWrap whenFull = KVWrap::linear;                  // fail, or overwrite the oldest
-  uint32_t pinned = 0;                               // first positions that a ring never overwrites
-  std::optional<KVQuantizedStorage> quantized = {};  // if it quantizes both, dtype is ignored and reads as u8
-  // Makes a ring that serves it, of pinned + slidingWindow->slots() slots unless `capacity` is larger. Rows that attend
-  // without their own window use this one.
-  std::optional<SlidingWindow> slidingWindow = {};
-  // Makes a latent cache (multi-head latent attention): what is appended as values is also the first part of keys, and
-  // what is appended as keys is the rest of them, `headDim` elements that are rotated already. Queries are those of
-  // absorbed attention, of latentDim + headDim elements, and attention needs a scale. 0: keys and values are separate.
-  uint32_t latentDim = 0;
-  bool isStorageOnly = false;  // only stores, so that it may have any head dim
-};
-
 // How queries and keys of a step are rotated, as MultiRoPE defines it.
 struct RotaryStep {
   RotaryEmbedding embedding = {};

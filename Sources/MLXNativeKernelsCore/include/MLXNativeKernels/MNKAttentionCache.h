@@ -9,74 +9,9 @@ NS_ASSUME_NONNULL_BEGIN
 /// Names the sequence of a cache that has one. Calls on a cache with several sequences must name or list them.
 FOUNDATION_EXPORT const NSUInteger MNKOnlySequence;
 
-/// How a cache quantizes what is appended. Means and channel scales are for turbo only, and are copied when the cache
-/// is made.
-@interface MNKQuantizedStorage : MNKDescriptor
-
-- (instancetype)init NS_UNAVAILABLE;
-+ (instancetype)new NS_UNAVAILABLE;
-
-- (instancetype)initWithCodec:(MNKKVCodecName)codec
-                      keyBits:(NSUInteger)keyBits
-                    valueBits:(NSUInteger)valueBits NS_DESIGNATED_INITIALIZER;
-
-@property(nonatomic) MNKKVCodecName codec;
-@property(nonatomic) NSUInteger keyBits;
-@property(nonatomic) NSUInteger valueBits;
-/// For mlx1 and mlx1Unrotated at a head dim of 512; 1 by default.
-@property(nonatomic) float scaleFactor;
-@property(nonatomic, copy) MNKKVQuantizeOptions *options;
-/// `float32`, `[kvHeads, headDim]`.
-@property(nonatomic, nullable) MNKTensor *keyMeans;
-/// `float32`, `[kvHeads, valueHeadDim]`.
-@property(nonatomic, nullable) MNKTensor *valueMeans;
-/// `float32`, `[kvHeads, headDim]`, none of them 0.
-@property(nonatomic, nullable) MNKTensor *keyChannelScales;
-/// Both by default. Bits of a dense plane are ignored.
-@property(nonatomic) MNKKVQuantizedPlanes planes;
-
-@end
-
-/// What an append does when every slot is taken.
-typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
-  /// It fails.
-  MNKWhenFullFail = 0,
-  /// The newest tokens take the slots of the oldest, except for those that are pinned.
-  MNKWhenFullOverwriteOldest,
-};
-
-/// The extents of a cache, and how it stores.
-@interface MNKAttentionCacheDescriptor : MNKDescriptor
-
-- (instancetype)init NS_UNAVAILABLE;
-+ (instancetype)new NS_UNAVAILABLE;
+@interface MNKAttentionCacheDescriptor (MNKExtents)
 
 + (instancetype)descriptorWithKVHeads:(NSUInteger)kvHeads headDim:(NSUInteger)headDim capacity:(NSUInteger)capacity;
-
-@property(nonatomic) NSUInteger kvHeads;
-@property(nonatomic) NSUInteger headDim;
-/// 0 means as `headDim`, or as `latentDim`.
-@property(nonatomic) NSUInteger valueHeadDim;
-/// Slots of one sequence. 0 means the number that the sliding window needs.
-@property(nonatomic) NSUInteger capacity;
-/// 1 by default.
-@property(nonatomic) NSUInteger sequences;
-/// A float type, `float16` by default. Ignored if keys and values are both quantized.
-@property(nonatomic) MNKElementType elementType;
-/// `nil` for a dense cache.
-@property(nonatomic, nullable, copy) MNKQuantizedStorage *quantized;
-/// Fails by default.
-@property(nonatomic) MNKWhenFull whenFull;
-/// First positions that are never overwritten, of a cache that overwrites the oldest.
-@property(nonatomic) NSUInteger pinned;
-/// Makes a cache that overwrites the oldest and has the slots for this window. Rows that attend without their own
-/// window use this one. `nil` for a cache without a window.
-@property(nonatomic, nullable, copy) MNKSlidingWindow *slidingWindow;
-/// Makes a latent cache (multi-head latent attention): values are also the first part of keys, of this length, and
-/// `headDim` elements follow them. Queries of absorbed attention have the elements of both. 0 for another cache.
-@property(nonatomic) NSUInteger latentDim;
-/// Whether the cache only stores. Otherwise there must be an attention kernel for its head dims.
-@property(nonatomic, getter=isStorageOnly) BOOL storageOnly;
 
 @end
 

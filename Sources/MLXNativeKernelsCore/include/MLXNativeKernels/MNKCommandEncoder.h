@@ -4,7 +4,7 @@
 #import <MLXNativeKernels/MNKMultiRoPE.h>
 #import <MLXNativeKernels/MNKOperation.h>
 
-@class MNKAttentionCache, MNKCacheStep, MNKDevice, MNKDispatch, MNKQuantizedStorage;
+@class MNKAttentionCache, MNKCacheStep, MNKDevice, MNKDispatch, MNKKVQuantizedStorage;
 
 NS_ASSUME_NONNULL_BEGIN
 
@@ -97,7 +97,7 @@ __attribute__((objc_subclassing_restricted))
 /// can use it until it is committed. Sequences of the same length are quantized in one dispatch, keys and values
 /// together; with means or channel scales there is one for each sequence.
 - (nullable MNKAttentionCache *)quantizeCache:(MNKAttentionCache *)cache
-                                    asStorage:(MNKQuantizedStorage *)storage
+                                    asStorage:(MNKKVQuantizedStorage *)storage
                                         error:(NSError **)error NS_SWIFT_NAME(quantize(_:as:));
 
 /// Dequantizes positions of a quantized cache; the tensors say how many: `[tokens, kvHeads, headDim]`, or without

@@ -13,43 +13,12 @@
 
 MNK_HEADER_BEGIN
 
-// How a cache quantizes what is appended. Means and channel scales are for turbo only and are copied.
-typedef struct mnk_cache_quantization {
-  mnk_kv_codec_name codec;
-  uint32_t key_bits;
-  uint32_t value_bits;  // 0: as key_bits
-  float scale_factor;   // mlx1 and mlx1Unrotated at head dim 512; 0 is 1
-  mnk_kv_quantize_options options;
-  mnk_tensor* MNK_NULLABLE key_means;           // f32 [kvHeads, headDim]; NULL: none
-  mnk_tensor* MNK_NULLABLE value_means;         // f32 [kvHeads, valueHeadDim]; NULL: none
-  mnk_tensor* MNK_NULLABLE key_channel_scales;  // f32 [kvHeads, headDim], none of them 0; NULL: none
-  mnk_kv_quantized_planes planes;               // bits of a dense plane are ignored
-} mnk_cache_quantization;
-
-typedef struct mnk_cache_descriptor {
-  uint32_t kv_heads;
-  uint32_t head_dim;
-  uint32_t value_head_dim;  // 0: as head_dim, or as latent_dim
-  uint32_t capacity;        // slots of one sequence
-  uint32_t sequences;
-  mnk_dtype dtype;        // f32, f16 or bf16
-  mnk_kv_wrap when_full;  // MNK_KV_WRAP_RING overwrites the oldest, MNK_KV_WRAP_LINEAR fails
-  uint32_t pinned;        // first positions that a ring never overwrites
-  const mnk_cache_quantization* MNK_NULLABLE quantization;  // of both: replaces dtype; NULL: none
-  // With a window, a ring that serves it, of at least `capacity` slots. Rows that attend without their own window use
-  // this one.
-  mnk_sliding_window sliding_window;
-  bool is_storage_only;  // only stores, so that it may have any head dim
-  // Of a latent cache: values are the first part of keys, of this length, and head_dim is the rest of them. Queries
-  // have the elements of both together. 0: keys and values are separate.
-  uint32_t latent_dim;
-} mnk_cache_descriptor;
-
-mnk_cache* MNK_NULLABLE mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error);
+mnk_cache* MNK_NULLABLE mnk_cache_make(mnk_device* device, const mnk_attention_cache_descriptor* descriptor,
+                                       mnk_error_out error);
 void mnk_cache_release(mnk_cache* MNK_NULLABLE cache);
 
 // The descriptor, with all defaults resolved. Its pointers belong to the cache.
-mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache);
+mnk_attention_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache);
 uint64_t mnk_cache_byte_count(const mnk_cache* cache);       // of keys and values, with their scales
 uint64_t mnk_cache_bytes_per_token(const mnk_cache* cache);  // of one position of one sequence
 int64_t mnk_cache_bytes_saved(const mnk_cache* cache);       // how much more keys and values would take as f16
@@ -142,8 +111,7 @@ mnk_cache* MNK_NULLABLE mnk_encoder_make_grown_cache(mnk_encoder* encoder, const
 // can use it until it is committed. Sequences of the same length are quantized in one dispatch, keys and values
 // together; with means or channel scales there is one for each sequence.
 mnk_cache* MNK_NULLABLE mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,
-                                                         const mnk_cache_quantization* quantization,
-                                                         mnk_error_out error);
+                                                         const mnk_kv_quantized_storage* storage, mnk_error_out error);
 // Dequantizes positions of a quantized cache; the tensors say how many: [tokens, kvHeads, headDim], or without
 // tokens for one. At least one of keys and values.
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* MNK_NULLABLE keys,

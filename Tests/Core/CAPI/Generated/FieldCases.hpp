@@ -46,6 +46,28 @@ inline bool same(const AttendedSequence& a, const AttendedSequence& b) {
 inline bool same(const SlidingWindow& a, const SlidingWindow& b) {
   return same(a.window, b.window) && same(a.maxRows, b.maxRows) && same(a.maxDraft, b.maxDraft);
 }
+inline bool same(const KVQuantizeOptions& a, const KVQuantizeOptions& b) {
+  return same(a.candidates, b.candidates) && same(a.keyScale, b.keyScale) && same(a.valueScale, b.valueScale) &&
+         same(a.nonFinite, b.nonFinite);
+}
+inline bool same(const KVQuantizedStorage& a, const KVQuantizedStorage& b) {
+  return same(a.codec, b.codec) && same(a.keyBits, b.keyBits) && same(a.valueBits, b.valueBits) &&
+         same(a.scaleFactor, b.scaleFactor) && same(a.options, b.options) &&
+         a.keyMeans.has_value() == b.keyMeans.has_value() && (!a.keyMeans || same(*a.keyMeans, *b.keyMeans)) &&
+         a.valueMeans.has_value() == b.valueMeans.has_value() &&
+         (!a.valueMeans || same(*a.valueMeans, *b.valueMeans)) &&
+         a.keyChannelScales.has_value() == b.keyChannelScales.has_value() &&
+         (!a.keyChannelScales || same(*a.keyChannelScales, *b.keyChannelScales)) && same(a.planes, b.planes);
+}
+inline bool same(const AttentionCacheDescriptor& a, const AttentionCacheDescriptor& b) {
+  return same(a.kvHeads, b.kvHeads) && same(a.headDim, b.headDim) && same(a.valueHeadDim, b.valueHeadDim) &&
+         same(a.capacity, b.capacity) && same(a.sequences, b.sequences) && same(a.dtype, b.dtype) &&
+         same(a.whenFull, b.whenFull) && same(a.pinned, b.pinned) &&
+         a.quantized.has_value() == b.quantized.has_value() && (!a.quantized || same(*a.quantized, *b.quantized)) &&
+         a.slidingWindow.has_value() == b.slidingWindow.has_value() &&
+         (!a.slidingWindow || same(*a.slidingWindow, *b.slidingWindow)) && same(a.latentDim, b.latentDim) &&
+         same(a.isStorageOnly, b.isStorageOnly);
+}
 inline bool same(const HeadsView::Strides& a, const HeadsView::Strides& b) {
   return same(a.sequences, b.sequences) && same(a.tokens, b.tokens) && same(a.heads, b.heads) &&
          same(a.headDim, b.headDim) && same(a.offset, b.offset) && same(a.sequenceStride, b.sequenceStride) &&
@@ -67,10 +89,6 @@ inline bool same(const HostOptions& a, const HostOptions& b) {
 }
 inline bool same(const KVCodec& a, const KVCodec& b) {
   return same(a.name, b.name) && same(a.bits, b.bits) && same(a.scaleFactor, b.scaleFactor);
-}
-inline bool same(const KVQuantizeOptions& a, const KVQuantizeOptions& b) {
-  return same(a.candidates, b.candidates) && same(a.keyScale, b.keyScale) && same(a.valueScale, b.valueScale) &&
-         same(a.nonFinite, b.nonFinite);
 }
 inline bool same(const QuantizedKVPlane& a, const QuantizedKVPlane& b) {
   return same(a.codec, b.codec) && same(a.codes, b.codes) && same(a.scales, b.scales) &&
@@ -138,6 +156,36 @@ inline SlidingWindow changedSlidingWindow(const Tensor& tensor, const Tensor& ot
   static_cast<void>(other);
   return core;
 }
+inline KVQuantizeOptions plainKVQuantizeOptions(const Tensor&) {
+  KVQuantizeOptions core;
+  return core;
+}
+inline KVQuantizeOptions changedKVQuantizeOptions(const Tensor& tensor, const Tensor& other) {
+  KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+  core.nonFinite = KVNonFinite::zero;
+  static_cast<void>(other);
+  return core;
+}
+inline KVQuantizedStorage plainKVQuantizedStorage(const Tensor&) {
+  KVQuantizedStorage core;
+  return core;
+}
+inline KVQuantizedStorage changedKVQuantizedStorage(const Tensor& tensor, const Tensor& other) {
+  KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+  core.planes = KVQuantizedPlanes::values;
+  static_cast<void>(other);
+  return core;
+}
+inline AttentionCacheDescriptor plainAttentionCacheDescriptor(const Tensor&) {
+  AttentionCacheDescriptor core;
+  return core;
+}
+inline AttentionCacheDescriptor changedAttentionCacheDescriptor(const Tensor& tensor, const Tensor& other) {
+  AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+  core.isStorageOnly = true;
+  static_cast<void>(other);
+  return core;
+}
 inline HeadsView::Strides plainHeadsViewStrides(const Tensor&) {
   HeadsView::Strides core;
   return core;
@@ -187,16 +235,6 @@ inline KVCodec plainKVCodec(const Tensor&) {
 inline KVCodec changedKVCodec(const Tensor& tensor, const Tensor& other) {
   KVCodec core = plainKVCodec(tensor);
   core.scaleFactor = 2.5;
-  static_cast<void>(other);
-  return core;
-}
-inline KVQuantizeOptions plainKVQuantizeOptions(const Tensor&) {
-  KVQuantizeOptions core;
-  return core;
-}
-inline KVQuantizeOptions changedKVQuantizeOptions(const Tensor& tensor, const Tensor& other) {
-  KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
-  core.nonFinite = KVNonFinite::zero;
   static_cast<void>(other);
   return core;
 }
@@ -352,6 +390,131 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
     body("SlidingWindow.maxDraft", core);
   }
   {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    core.candidates = 7;
+    body("KVQuantizeOptions.candidates", core);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    core.keyScale = KVScaleRule::leastSquares;
+    body("KVQuantizeOptions.keyScale", core);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    core.valueScale = KVScaleRule::unbiased;
+    body("KVQuantizeOptions.valueScale", core);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    core.nonFinite = KVNonFinite::zero;
+    body("KVQuantizeOptions.nonFinite", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.codec = KVCodec::Name::mlx1Affine4;
+    body("KVQuantizedStorage.codec", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.keyBits = 7;
+    body("KVQuantizedStorage.keyBits", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.valueBits = 7;
+    body("KVQuantizedStorage.valueBits", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.scaleFactor = 2.5;
+    body("KVQuantizedStorage.scaleFactor", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.options = changedKVQuantizeOptions(tensor, other);
+    body("KVQuantizedStorage.options", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.keyMeans = other;
+    body("KVQuantizedStorage.keyMeans", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.valueMeans = other;
+    body("KVQuantizedStorage.valueMeans", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.keyChannelScales = other;
+    body("KVQuantizedStorage.keyChannelScales", core);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    core.planes = KVQuantizedPlanes::values;
+    body("KVQuantizedStorage.planes", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.kvHeads = 7;
+    body("AttentionCacheDescriptor.kvHeads", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.headDim = 7;
+    body("AttentionCacheDescriptor.headDim", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.valueHeadDim = 7;
+    body("AttentionCacheDescriptor.valueHeadDim", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.capacity = 7;
+    body("AttentionCacheDescriptor.capacity", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.sequences = 7;
+    body("AttentionCacheDescriptor.sequences", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.dtype = DType::i32;
+    body("AttentionCacheDescriptor.dtype", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.whenFull = KVWrap::ring;
+    body("AttentionCacheDescriptor.whenFull", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.pinned = 7;
+    body("AttentionCacheDescriptor.pinned", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.quantized = changedKVQuantizedStorage(tensor, other);
+    body("AttentionCacheDescriptor.quantized", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.slidingWindow = changedSlidingWindow(tensor, other);
+    body("AttentionCacheDescriptor.slidingWindow", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.latentDim = 7;
+    body("AttentionCacheDescriptor.latentDim", core);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.isStorageOnly = true;
+    body("AttentionCacheDescriptor.isStorageOnly", core);
+  }
+  {
     HeadsView::Strides core = plainHeadsViewStrides(tensor);
     core.sequences = 7;
     body("HeadsView.Strides.sequences", core);
@@ -485,26 +648,6 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
     KVCodec core = plainKVCodec(tensor);
     core.scaleFactor = 2.5;
     body("KVCodec.scaleFactor", core);
-  }
-  {
-    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
-    core.candidates = 7;
-    body("KVQuantizeOptions.candidates", core);
-  }
-  {
-    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
-    core.keyScale = KVScaleRule::leastSquares;
-    body("KVQuantizeOptions.keyScale", core);
-  }
-  {
-    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
-    core.valueScale = KVScaleRule::unbiased;
-    body("KVQuantizeOptions.valueScale", core);
-  }
-  {
-    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
-    core.nonFinite = KVNonFinite::zero;
-    body("KVQuantizeOptions.nonFinite", core);
   }
   {
     QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
@@ -647,8 +790,8 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
 template <typename Body>
 void forEachZero(Body&& body) {
   body(AttentionOptions(), mnk_attention_options{});
-  body(HostOptions(), mnk_host_options{});
   body(KVQuantizeOptions(), mnk_kv_quantize_options{});
+  body(HostOptions(), mnk_host_options{});
 }
 
 }  // namespace mnk::test

@@ -3,6 +3,12 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+
+#include "MLXNativeKernels/DType.hpp"
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
+#include "MLXNativeKernels/Generated/QuantizedViews.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk {
 
@@ -44,6 +50,65 @@ enum class Tuning : uint32_t {
   // device, version of the system and kernels, and not measured again. Until that file changes, results are the same
   // from run to run, bit for bit.
   measure,
+};
+
+// How a cache quantizes what is appended. Means and channel scales are for turbo only. They are copied when the cache
+// is made, so that their sources may be changed afterwards; the copies may not, while the cache holds anything.
+struct KVQuantizedStorage {
+  // Which codec.
+  KVCodec::Name codec = KVCodec::Name::turbo;
+  // Bits of one code of a key. Those of a dense plane are ignored, and read as 0.
+  uint32_t keyBits = 4;
+  // Bits of one code of a value.
+  uint32_t valueBits = 4;
+  // For mlx1 and mlx1Unrotated at a head dim of 512.
+  float scaleFactor = true;
+  // How vectors are quantized where the format allows a choice.
+  KVQuantizeOptions options = {};
+  // f32, `[kvHeads, headDim]`.
+  std::optional<Tensor> keyMeans = {};
+  // f32, `[kvHeads, valueHeadDim]`.
+  std::optional<Tensor> valueMeans = {};
+  // f32, `[kvHeads, headDim]`, none of them 0.
+  std::optional<Tensor> keyChannelScales = {};
+  // What of the cache is quantized.
+  KVQuantizedPlanes planes = KVQuantizedPlanes::both;
+
+  bool hasQuantizedKeys() const { return planes != KVQuantizedPlanes::values; }
+  bool hasQuantizedValues() const { return planes != KVQuantizedPlanes::keys; }
+  KVCodec keyCodec() const { return {codec, keyBits, scaleFactor}; }
+  KVCodec valueCodec() const { return {codec, valueBits, scaleFactor}; }
+};
+
+// The extents of a cache, and how it stores.
+struct AttentionCacheDescriptor {
+  // Heads of keys and values.
+  uint32_t kvHeads = 0;
+  // Elements of a key of one head.
+  uint32_t headDim = 0;
+  // Elements of a value of one head; 0 means as many as a key has, or its latent part.
+  uint32_t valueHeadDim = 0;
+  // Slots of one sequence; 0 means the number that the sliding window needs.
+  uint32_t capacity = 0;
+  // Sequences that are kept side by side.
+  uint32_t sequences = true;
+  // A float type. If keys and values are both quantized, it is ignored, and reads as u8.
+  DType dtype = DType::f16;
+  // What an append does when every slot is taken: it fails, or the newest tokens take the slots of the oldest.
+  KVWrap whenFull = KVWrap::linear;
+  // First positions that a ring never overwrites.
+  uint32_t pinned = 0;
+  // How keys, values or both are quantized; none for a dense cache.
+  std::optional<KVQuantizedStorage> quantized = {};
+  // Makes a ring that serves this window, with the slots that it needs unless `capacity` is larger. Rows that attend
+  // without their own window use this one.
+  std::optional<SlidingWindow> slidingWindow = {};
+  // Makes a latent cache (multi-head latent attention): what is appended as values is also the first part of keys, of
+  // this length, and what is appended as keys is the rest of them, rotated already. Queries are those of absorbed
+  // attention, with the elements of both together, and attention needs a scale. 0 if keys and values are separate.
+  uint32_t latentDim = 0;
+  // Whether the cache only stores, so that it may have any head dims.
+  bool isStorageOnly = false;
 };
 
 }  // namespace mnk

@@ -1,6 +1,11 @@
 // Generated from Sources/API by generate.py: change the description instead.
+#import <MLXNativeKernels/Generated/MNKCacheViews.h>
+#import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
 #import <MLXNativeKernels/MNKDescriptor.h>
+#import <MLXNativeKernels/MNKTensor.h>
 #include "MLXNativeKernels/Generated/mnk_cache_storage.h"
+
+@class MNKTensor;
 
 NS_ASSUME_NONNULL_BEGIN
 
@@ -45,6 +50,80 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKTuning) {
 @property(nonatomic) NSUInteger maxRows;
 /// The most tokens that are rolled back at a time.
 @property(nonatomic) NSUInteger maxDraft;
+
+@end
+
+/// How a cache quantizes what is appended. Means and channel scales are for turbo only. They are copied when the cache
+/// is made, so that their sources may be changed afterwards; the copies may not, while the cache holds anything.
+@interface MNKKVQuantizedStorage : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithCodec:(MNKKVCodecName)codec
+                      keyBits:(NSUInteger)keyBits
+                    valueBits:(NSUInteger)valueBits NS_DESIGNATED_INITIALIZER;
+
+/// Which codec.
+@property(nonatomic) MNKKVCodecName codec;
+/// Bits of one code of a key. Those of a dense plane are ignored, and read as 0.
+@property(nonatomic) NSUInteger keyBits;
+/// Bits of one code of a value.
+@property(nonatomic) NSUInteger valueBits;
+/// For mlx1 and mlx1Unrotated at a head dim of 512. 1 by default.
+@property(nonatomic) float scaleFactor;
+/// How vectors are quantized where the format allows a choice.
+@property(nonatomic, copy) MNKKVQuantizeOptions *options;
+/// `float32`, `[kvHeads, headDim]`.
+@property(nonatomic, nullable) MNKTensor *keyMeans;
+/// `float32`, `[kvHeads, valueHeadDim]`.
+@property(nonatomic, nullable) MNKTensor *valueMeans;
+/// `float32`, `[kvHeads, headDim]`, none of them 0.
+@property(nonatomic, nullable) MNKTensor *keyChannelScales;
+/// What of the cache is quantized. `MNKKVQuantizedPlanesBoth` by default.
+@property(nonatomic) MNKKVQuantizedPlanes planes;
+
+@end
+
+/// The extents of a cache, and how it stores.
+@interface MNKAttentionCacheDescriptor : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithKVHeads:(NSUInteger)kvHeads
+                        headDim:(NSUInteger)headDim
+                       capacity:(NSUInteger)capacity NS_DESIGNATED_INITIALIZER;
+
+/// Heads of keys and values.
+@property(nonatomic) NSUInteger kvHeads;
+/// Elements of a key of one head.
+@property(nonatomic) NSUInteger headDim;
+/// Elements of a value of one head; 0 means as many as a key has, or its latent part.
+@property(nonatomic) NSUInteger valueHeadDim;
+/// Slots of one sequence; 0 means the number that the sliding window needs.
+@property(nonatomic) NSUInteger capacity;
+/// Sequences that are kept side by side. 1 by default.
+@property(nonatomic) NSUInteger sequences;
+/// A float type. If keys and values are both quantized, it is ignored, and reads as `uint8`. `MNKElementTypeFloat16` by
+/// default.
+@property(nonatomic) MNKElementType elementType;
+/// What an append does when every slot is taken: it fails, or the newest tokens take the slots of the oldest.
+/// `MNKKVWrapLinear` by default.
+@property(nonatomic) MNKKVWrap whenFull;
+/// First positions that a ring never overwrites.
+@property(nonatomic) NSUInteger pinned;
+/// How keys, values or both are quantized; `nil` for a dense cache.
+@property(nonatomic, nullable, copy) MNKKVQuantizedStorage *quantized;
+/// Makes a ring that serves this window, with the slots that it needs unless `capacity` is larger. Rows that attend
+/// without their own window use this one.
+@property(nonatomic, nullable, copy) MNKSlidingWindow *slidingWindow;
+/// Makes a latent cache (multi-head latent attention): what is appended as values is also the first part of keys, of
+/// this length, and what is appended as keys is the rest of them, rotated already. Queries are those of absorbed
+/// attention, with the elements of both together, and attention needs a scale. 0 if keys and values are separate.
+@property(nonatomic) NSUInteger latentDim;
+/// Whether the cache only stores, so that it may have any head dims.
+@property(nonatomic, getter=isStorageOnly) BOOL storageOnly;
 
 @end
 

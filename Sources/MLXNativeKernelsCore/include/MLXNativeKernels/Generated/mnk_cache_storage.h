@@ -3,6 +3,8 @@
 #ifndef MNK_CACHE_STORAGE_H
 #define MNK_CACHE_STORAGE_H
 
+#include "MLXNativeKernels/Generated/mnk_cache_views.h"
+#include "MLXNativeKernels/Generated/mnk_quantized_views.h"
 #include "MLXNativeKernels/mnk_core.h"
 
 MNK_HEADER_BEGIN
@@ -41,6 +43,62 @@ typedef enum MNK_CLOSED(mnk_tuning) {
   // from run to run, bit for bit.
   MNK_TUNING_MEASURE = 1,
 } mnk_tuning;
+
+// How a cache quantizes what is appended. Means and channel scales are for turbo only. They are copied when the cache
+// is made, so that their sources may be changed afterwards; the copies may not, while the cache holds anything.
+typedef struct mnk_kv_quantized_storage {
+  // Which codec.
+  mnk_kv_codec_name codec;
+  // Bits of one code of a key. Those of a dense plane are ignored, and read as 0. 0 stands for 4.
+  uint32_t key_bits;
+  // Bits of one code of a value. 0 stands for 4.
+  uint32_t value_bits;
+  // For mlx1 and mlx1Unrotated at a head dim of 512. 0 stands for 1.
+  float scale_factor;
+  // How vectors are quantized where the format allows a choice.
+  mnk_kv_quantize_options options;
+  // f32, `[kvHeads, headDim]`.
+  mnk_tensor* MNK_NULLABLE key_means;
+  // f32, `[kvHeads, valueHeadDim]`.
+  mnk_tensor* MNK_NULLABLE value_means;
+  // f32, `[kvHeads, headDim]`, none of them 0.
+  mnk_tensor* MNK_NULLABLE key_channel_scales;
+  // What of the cache is quantized.
+  mnk_kv_quantized_planes planes;
+} mnk_kv_quantized_storage;
+
+// The extents of a cache, and how it stores.
+typedef struct mnk_attention_cache_descriptor {
+  // Heads of keys and values.
+  uint32_t kv_heads;
+  // Elements of a key of one head.
+  uint32_t head_dim;
+  // Elements of a value of one head; 0 means as many as a key has, or its latent part.
+  uint32_t value_head_dim;
+  // Slots of one sequence; 0 means the number that the sliding window needs.
+  uint32_t capacity;
+  // Sequences that are kept side by side. 0 stands for 1.
+  uint32_t sequences;
+  // A float type. If keys and values are both quantized, it is ignored, and reads as u8.
+  mnk_dtype dtype;
+  // What an append does when every slot is taken: it fails, or the newest tokens take the slots of the oldest.
+  mnk_kv_wrap when_full;
+  // First positions that a ring never overwrites.
+  uint32_t pinned;
+  // Whether there is `quantized`; if not, leave it at 0.
+  bool has_quantized;
+  // How keys, values or both are quantized; 0 for a dense cache.
+  mnk_kv_quantized_storage quantized;
+  // Makes a ring that serves this window, with the slots that it needs unless `capacity` is larger. Rows that attend
+  // without their own window use this one.
+  mnk_sliding_window sliding_window;
+  // Makes a latent cache (multi-head latent attention): what is appended as values is also the first part of keys, of
+  // this length, and what is appended as keys is the rest of them, rotated already. Queries are those of absorbed
+  // attention, with the elements of both together, and attention needs a scale. 0 if keys and values are separate.
+  uint32_t latent_dim;
+  // Whether the cache only stores, so that it may have any head dims.
+  bool is_storage_only;
+} mnk_attention_cache_descriptor;
 
 MNK_HEADER_END
 
