@@ -13,7 +13,7 @@ def enum(one):
     text = comment(sentence(one.api, "c", one.doc, one), "//")
     text += f"typedef enum MNK_CLOSED({one.c}) {{\n"
     if one.has_default:
-        text += f"  {one.c.upper()}_DEFAULT = 0,\n"
+        text += f"  // The default of the field.\n  {one.c.upper()}_DEFAULT = 0,\n"
     for case, doc in one.cases.items():
         text += comment(sentence(one.api, "c", doc, one), "//", 2)
         text += f"  {one.c_case(case)} = {one.c_number(case)},\n"
@@ -23,22 +23,25 @@ def enum(one):
 def explained(field):
     """The documentation, and what zero stands for."""
     text = field.keys.get("c_doc", field.doc)
+    number = field.number_default
     if field.zero:
-        text = text.rstrip() + f" 0 stands for {field.default:g}."
-    elif field.default not in (None, 0, True, False, "only") and not isinstance(field.default, str):
-        text = text.rstrip() + f" The other languages' default is {field.default:g}."
+        text = text.rstrip() + f" 0 stands for {number:g}."
+    elif number is not None and not field.keys.get("given") and not field.keys.get("zero_in_core"):
+        text = text.rstrip() + f" The other languages' default is {number:g}."
     elif field.is_enum and field.type.has_default:
         text = text.rstrip() + f" 0 stands for `{field.type.c_case(field.default)}`."
+    elif field.is_enum and field.type.numbers[field.default] != 0:
+        text = text.rstrip() + f" The other languages' default is `{field.type.c_case(field.default)}`."
     return comment(sentence(field.owner.api, "c", text, field.owner, field), "//", 2)
 
 
 def field_lines(field):
     text = explained(field)
     if field.has_flag:
-        return (comment(f"Whether there is `{field.c}`; if not, leave it at 0.", "//", 2) + f"bool has_{field.c};\n" +
-                text + f"{value_type(field)} {field.c};\n")
+        flag = comment(f"Whether `{field.c}` is used. Otherwise, all of it must be 0.", "//", 2)
+        return flag + f"bool has_{field.c};\n" + text + f"{value_type(field)} {field.c};\n"
     if field.is_tensor:
-        nullable = "" if field.required and field.owner.presence != field.name else " MNK_NULLABLE"
+        nullable = "" if field.required and not field.owner.can_be_left_out else " MNK_NULLABLE"
         return text + f"mnk_tensor*{nullable} {field.c};\n"
     if field.base == "text":
         return text + f"const char* MNK_NULLABLE {field.c};\n"
@@ -55,8 +58,9 @@ def singular(name):
 
 def struct(one):
     text = comment(sentence(one.api, "c", one.doc, one), "//")
-    if one.presence and one.field(one.presence).is_tensor:
-        text += "//\n" + comment(f"Without `{one.field(one.presence).c}` it is left out, and all of it must be 0.", "//")
+    if one.can_be_left_out and one.presence:
+        needed = one.field(one.presence).c
+        text += "//\n" + comment(f"Without `{needed}` it is left out, and all of it must be 0.", "//")
     text += f"typedef struct {one.c} {{\n"
     text += "".join(field_lines(field) for field in one.fields_in("c"))
     return text + f"}} {one.c};\n\n"
@@ -96,7 +100,9 @@ def read_enum(one):
         text += f"case {one.c_case(case)}: into = {one.cxx}::{case}; return {{}};\n"
     names = [one.c_case(case) for case in one.cases]
     first = one.c.upper() + "_DEFAULT" if one.has_default else names[0]
-    return text + f'}}\nreturn unknownNumber("{one.c}", from, "{first} to {names[-1]}");\n}}\n\n'
+    hasGaps = list(one.numbers.values()) != list(range(len(names)))
+    expected = f"{', '.join(names[:-1])} or {names[-1]}" if hasGaps else f"{first} to {names[-1]}"
+    return text + f'}}\nreturn unknownNumber("{one.c}", from, "{expected}");\n}}\n\n'
 
 
 def filled(field):
@@ -124,7 +130,7 @@ def read_field(field):
         isFilled = f"isFilled({at})" if field.is_struct else f"{at} != 0"
         read = f"MNK_TRY(read({into}.emplace(), {at}, {below}));" if field.is_struct else f"{into} = {at};"
         return (f"if ({flag}) {{\n{read}\n}} else if ({isFilled}) {{\n"
-                f'return ignored("{field.owner.c}", "{c}", "has_{c}");\n}}\n')
+                f'return ignored("{field.owner.c}", Field{below}.text(), "has_{c}");\n}}\n')
     if field.is_struct:
         if field.optional:
             return f"if (isFilled({at})) MNK_TRY(read({into}.emplace(), {at}, {below}));\n"
@@ -135,7 +141,7 @@ def read_field(field):
         return f"if ({at}) {into} = {at};\n"
     if field.is_list:
         return (f"MNK_TRY(readList({into}, {at}, from.{singular(c)}_count, {field.keys['most']}, "
-                f'"{field.owner.c}", "{c}", "{singular(c)}_count"));\n')
+                f'"{field.owner.c}", {below}, "{singular(c)}_count"));\n')
     if field.length:
         return f"std::copy(std::begin({at}), std::end({at}), {into}.begin());\n"
     if field.zero:
@@ -165,7 +171,8 @@ def write_field(field):
         value = f"write(*{at}, handleOf)" if field.is_struct else f"*{at}"
         return f"if ({at}) {{\n{into[:5]}has_{field.c} = true;\n{into} = {value};\n}}\n"
     if field.is_struct:
-        return f"if ({at}) {into} = write(*{at}, handleOf);\n" if field.optional else f"{into} = write({at}, handleOf);\n"
+        given, value = (f"if ({at}) ", f"*{at}") if field.optional else ("", at)
+        return f"{given}{into} = write({value}, handleOf);\n"
     if field.is_enum:
         return f"{into} = write({at});\n"
     if field.base == "text":
@@ -178,8 +185,8 @@ def write_field(field):
 
 
 def writers(api):
-    text = ("// Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none; lists and\n"
-            "// strings stay those of the C++ struct.\n#pragma once\n"
+    text = ("// Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none;\n"
+            "// lists and strings stay those of the C++ struct.\n#pragma once\n"
             '#include <algorithm>\n\n#include "CAPI/Handles.hpp"\n\nnamespace mnk::c {\n\n')
     for one in (one for topic in api.topics for one in topic.in_language("c") if isinstance(one, Enum)):
         shift = " + 1" if one.has_default else ""
@@ -205,7 +212,8 @@ def needs_filled(api):
 
 
 def declarations(api):
-    text = "// Reads structs of C into those of C++. Zero, where it stands for a default, leaves a field as it is.\n#pragma once\n"
+    text = "// Reads structs of C into those of C++. Zero, where it stands for a default, leaves a field as it is.\n"
+    text += "#pragma once\n"
     text += '#include "CAPI/Fields.hpp"\n\nnamespace mnk::c {\n\n'
     for topic in api.topics:
         for one in topic.in_language("c"):

@@ -1,5 +1,7 @@
 """What tests take from the description: all fields of each type, and a case for each field in each language."""
 
+import re
+
 import objc
 import swift
 from c import ordered, singular
@@ -46,7 +48,8 @@ def changed(field):
         return f"std::iota({at}.begin(), {at}.end(), 1);"
     if field.base == "bool":
         return f"{at} = {number(not field.default)};"
-    return f"{at} = {'2.5' if field.base in ('f32', 'f64') else '7'};"
+    position = field.owner.fields.index(field)
+    return f"{at} = {7 + position}{'.5' if field.base in ('f32', 'f64') else ''};"
 
 
 def equality(field):
@@ -81,9 +84,9 @@ def core_cases(api):
             value = "tensor" if field.is_tensor else f"plain{field.type.name.replace('.', '')}(tensor)"
             text += f"core.{field.name} = {value};\n"
         text += "return core;\n}\n"
-        first = one.fields_in("c")[-1]
         text += (f"inline {one.cxx} changed{word}(const Tensor& tensor, const Tensor& other) {{\n"
-                 f"{one.cxx} core = plain{word}(tensor);\n{changed(first)}\nstatic_cast<void>(other);\nreturn core;\n}}\n")
+                 f"{one.cxx} core = plain{word}(tensor);\n{''.join(changed(field) for field in one.fields_in('c'))}\n"
+                 "static_cast<void>(other);\nreturn core;\n}\n")
     text += ("\n// Calls body(name, core) with each field of each struct changed.\ntemplate <typename Body>\n"
              "void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {\n")
     for one in structs(api, "cxx"):
@@ -91,18 +94,26 @@ def core_cases(api):
         for field in one.fields_in("c"):
             text += (f"{{\n{one.cxx} core = plain{word}(tensor);\n{changed(field)}\n"
                      f'body("{one.name}.{field.name}", core);\n}}\n')
-    text += "}\n\n// Calls body(core, zero) for structs that are the defaults where all of C is zero.\ntemplate <typename Body>\n"
-    text += "void forEachZero(Body&& body) {\n"
+    text += ("}\n\n// Calls body(name, core, c) for each field that may be zero in C: where zero is its default, or\n"
+             "// stands for it. `handleOf` gives the handle of a tensor.\ntemplate <typename Handles, typename Body>\n"
+             "void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {\n")
     for one in structs(api, "cxx"):
-        if not any(field.required for field in one.fields) and not objc.needs_object(one):
-            text += f"body({one.cxx}(), {one.c}{{}});\n"
+        word = one.name.replace(".", "")
+        for field in one.fields_in("c"):
+            if field.required or not objc.is_zero_in_c(field):
+                continue
+            at = f"c.{field.c}"
+            clear = f"std::fill(std::begin({at}), std::end({at}), 0);" if field.length else f"{at} = {{}};"
+            text += (f"{{\nconst {one.cxx} core = plain{word}(tensor);\n{one.c} c = c::write(core, handleOf);\n"
+                     f'{clear}\nbody("{one.name}.{field.name}", core, c);\n}}\n')
     return text + "}\n\n}  // namespace mnk::test\n"
 
 
 def objects(api):
     """Objects of Objective-C with the values of the core's structs."""
     classes = structs(api, "objc")
-    declared = '#pragma once\n#import "../Support/Bridging.hpp"\n\nNS_ASSUME_NONNULL_BEGIN\n\nnamespace mnk::objc_test {\n\n'
+    declared = '#pragma once\n#import "../Support/Bridging.hpp"\n\nNS_ASSUME_NONNULL_BEGIN\n\n'
+    declared += "namespace mnk::objc_test {\n\n"
     declared += "".join(f"{one.objc} *objectFor(const {one.cxx} &core);\n" for one in classes)
     defined = '#include "CAPI/Generated/Write.hpp"\n#import "Objects.hpp"\n\nnamespace mnk::objc_test {\n\n'
     defined += "".join(objc.from_core(one, "objectFor", "objectOver") for one in classes)
@@ -110,56 +121,67 @@ def objects(api):
     yield "Objects.mm", defined + "}  // namespace mnk::objc_test\n"
 
 
-def swift_value(field, isOther):
-    """A value in Swift, and the condition that its field of C holds it."""
+def swift_value(field, base):
+    """A value in Swift, and the conditions that its field of C holds it. Numbers count from `base`."""
     at = f"c.{field.c}"
+    isOther = base != PLAIN
     if "case" in field.swift:
-        return field.swift["case"], f"{at} == {field.swift['is']}"
+        return field.swift["case"], [f"{at} == {field.swift['is']}"]
     if field.is_tensor:
         name = "other" if isOther else "tensor"
-        return name, f"{at} == {name}.handle.pointer"
+        return name, [f"{at} == {name}.handle.pointer"]
     if field.is_struct:
-        inner = next(one for one in field.type.fields_in("swift"))
-        value, condition = swift_value(inner, isOther)
-        return swift_plain(field.type, {inner: value}), condition.replace("c.", f"{at}.", 1)
+        values = {inner: swift_value(inner, base) for inner in field.type.fields_in("swift")}
+        conditions = [one.replace("c.", f"{at}.", 1) for _, ones in values.values() for one in ones]
+        return swift_call(field.type, {inner: value for inner, (value, _) in values.items()}), conditions
     if field.is_enum:
-        return f".{other_case(field)}", f"{at} == .{field.type.c_case(other_case(field))}"
+        return f".{other_case(field)}", [f"{at} == .{field.type.c_case(other_case(field))}"]
     if field.base == "bool":
         value = not field.default
-        return str(value).lower(), f"{at} == {str(value != field.inverse).lower()}"
-    value = "2.5" if field.base in ("f32", "f64") else "7"
-    return value, f"{at} == {value}"
+        return str(value).lower(), [f"{at} == {str(value != field.inverse).lower()}"]
+    number = base + field.owner.fields.index(field)
+    value = f"{number}.5" if field.base in ("f32", "f64") else f"{number}"
+    return value, [f"{at} == {value}"]
 
 
-def swift_plain(one, values):
-    """A call of an initializer."""
+PLAIN, OTHER = 11, 71
+
+
+def swift_call(one, values):
+    """A call of an initializer, with all that has no default."""
+    if "plain" in one.keys["swift"]:
+        return one.keys["swift"]["plain"].format(**{field.name: value for field, value in values.items()})
     parts = []
     for field in one.fields_in("swift"):
-        if field not in values and swift.default(field) and field.swift.get("default") != "":
+        if field not in values and swift.default(field):
             continue
-        value = values.get(field) or swift_value(field, False)[0]
+        value = values[field] if field in values else swift_value(field, PLAIN)[0]
         parts.append(value if field.swift.get("label") == "_" else f"{field.name}: {value}")
     return f"{one.name}({', '.join(parts)})"
 
 
 def swift_cases(api):
-    text = "import XCTest\n\n@testable import MLXNativeKernels\n#if SWIFT_PACKAGE\nimport MLXNativeKernelsCore\n#endif\n\n"
-    text += "/// Each field of each struct reaches its field of C.\nfinal class FieldTests: XCTestCase {\n"
+    text = "import XCTest\n\n@testable import MLXNativeKernels\n"
+    text += "#if SWIFT_PACKAGE\nimport MLXNativeKernelsCore\n#endif\n\n"
+    text += "/// Each field of each struct reaches its field of C, and no other.\n"
+    text += "final class FieldTests: XCTestCase {\n"
     for one in structs(api, "swift"):
         if not one.keys["swift"].get("descriptor", True):
             continue
-        text += f"func test{one.name.replace('.', '')}() throws {{\n"
+        fields = one.fields_in("swift")
+        needed = {field: swift_value(field, PLAIN) for field in fields if not swift.default(field)}
+        call = 'try one.descriptor(op: "test")' if swift.can_throw(one) else "one.descriptor"
+        made = swift_call(one, {field: value for field, (value, _) in needed.items()})
         body = ""
-        for field in one.fields_in("swift"):
-            value, condition = swift_value(field, True)
-            call = 'try one.descriptor(op: "test")' if swift.can_throw(one) else "one.descriptor"
-            made = one.keys["swift"].get("plain", "") or swift_plain(one, {})
+        for field in fields:
+            value, conditions = swift_value(field, OTHER)
+            conditions += [f"c.has_{field.c}"] if field.has_flag else []
+            conditions += [text for other, (_, ones) in needed.items() if other is not field for text in ones]
             body += f"do {{\nvar one = {made}\none.{field.name} = {value}\nlet c = {call}\n"
-            body += f'XCTAssertTrue({condition}, "{field.name}")\n'
-            body += f'XCTAssertTrue(c.has_{field.c}, "{field.name}")\n' if field.has_flag else ""
-            body += "}\n"
+            body += "".join(f'XCTAssertTrue({condition}, "{field.name}")\n' for condition in conditions) + "}\n"
+        text += f"func test{one.name.replace('.', '')}() throws {{\n"
         for name in ("tensor", "other"):
-            if f" {name}" in body or f"({name}" in body or f" {name}." in body:
+            if re.search(rf"\b{name}\b", body):
                 text += f"let {name} = try Tensor.zeros(shape: [1], on: .default())\n"
         text += body + "}\n\n"
     return text + "}\n"

@@ -24,7 +24,9 @@ def field_type(field):
 
 
 def number(value):
-    return {True: "true", False: "false", "only": "kOnlySequence"}.get(value) or f"{value:g}"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "kOnlySequence" if value == "only" else f"{value:.9g}"
 
 
 def initializer(field):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""generate.py [--check]: writes the Generated folders from the description of the API, or checks that they are up to date.
+"""generate.py [--check]: writes the Generated folders from the description of the API, or checks them.
 
 The output is tracked, so that neither users nor Xcode need Python.
 """

@@ -29,7 +29,7 @@ NUMBERS = {
 }
 OPS = ("FlashDecode", "Hadamard", "KVCacheQuantize", "KVCacheWrite", "MergePartials", "MultiRoPE")
 # Words that a language uses for a thing everywhere.
-OBJC_WORDS = {"dtype": "elementType"}
+OBJC_WORDS = {"dtype": "elementType", "into": "output"}
 ELEMENTS = {
     "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "u16": "uint16", "u32": "uint32",
     "i32": "int32",
@@ -97,8 +97,15 @@ class Field:
 
     @property
     def required(self):
-        return self.default is None and not (self.optional or self.none or self.is_list or self.length) and (
-            self.is_tensor or self.is_struct and bool(self.type.presence) or self.keys.get("required", False))
+        """Whether there is no value without it: a tensor, or a struct with one."""
+        holds = self.is_tensor or self.is_struct and self.type.holds_required
+        return holds and not self.optional
+
+    @property
+    def number_default(self):
+        """The default of a number, if it is not 0."""
+        isNumber = isinstance(self.default, (int, float)) and not isinstance(self.default, bool)
+        return self.default if isNumber and self.default != 0 else None
 
     def exists_in(self, language):
         return language in self.keys.get("only", ("cxx", "c", "objc", "swift"))
@@ -122,7 +129,7 @@ class Type:
         self.api, self.topic, self.name = api, topic, name
         self.outer, _, self.short = name.rpartition(".")
         self.doc = keys.pop("doc")
-        self.swift_doc = keys.pop("swift_doc", "")
+        self.more = {language: keys.pop(f"{language}_doc", "") for language in ("objc", "swift")}
         self.languages = keys.pop("languages", ["cxx", "c", "objc", "swift"])
         self.keys = keys
 
@@ -154,7 +161,7 @@ class Enum(Type):
         return self.numbers[case] + (1 if self.has_default else 0)
 
     def c_case(self, case):
-        return f"{self.c}_{snake(case)}".upper()
+        return f"{'mnk' if self.is_foreign else self.c}_{snake(case)}".upper()
 
     def objc_case(self, case):
         return self.objc + capital(ELEMENTS[case] if self.is_foreign else case)
@@ -172,6 +179,15 @@ class Struct(Type):
 
     def field(self, name):
         return next(field for field in self.fields if field.name == name)
+
+    @property
+    def holds_required(self):
+        return any(field.required for field in self.fields)
+
+    @property
+    def can_be_left_out(self):
+        return self.keys.get("left_out", False) or any(
+            field.type is self and field.optional for field in self.api.fields)
 
     @property
     def holds_tensors(self):
@@ -196,7 +212,8 @@ class Topic:
         found = []
         for one in self.types:
             for field in getattr(one, "fields", []):
-                topic = self.api.types["HeadsView"].topic if field.base == "sequence" else field.type and field.type.topic
+                type = self.api.types["HeadsView"] if field.base == "sequence" else field.type
+                topic = type and type.topic
                 if topic and topic is not self and topic not in found:
                     found.append(topic)
         return found
@@ -218,14 +235,28 @@ class API:
                     topic.types.append(self.types[name])
             self.topics.append(topic)
 
+    @property
+    def fields(self):
+        return [field for one in self.types.values() for field in getattr(one, "fields", [])]
+
     def nested(self, struct, language):
         return [one for one in self.types.values() if one.outer == struct.name and language in one.languages]
 
 
+def spelled(field, language):
+    return {"cxx": field.name, "c": field.c, "objc": field.objc, "swift": field.name}[language]
+
+
 def reference(api, language, text, owner):
     """A name in a sentence: `.field`, `Type`, `Type.field` or `Type.case`."""
+    if text == "only":
+        words = {"cxx": "kOnlySequence", "c": "MNK_ONLY_SEQUENCE", "objc": "MNKOnlySequence", "swift": "nil"}
+        return f"`{words[language]}`"
+    if text.startswith("="):
+        return spelled(owner.field(text[1:]), language)
     if text in OPS:
-        return {"cxx": f"`{text}`", "c": f"`mnk_{snake(text)}`", "objc": f"`MNK{text}`", "swift": f"``{text}``"}[language]
+        words = {"cxx": text, "c": f"mnk_{snake(text)}", "objc": f"MNK{text}", "swift": f"`{text}`"}
+        return f"`{words[language]}`"
     if text in ELEMENTS:
         return f"`{ELEMENTS[text]}`" if language in ("objc", "swift") else text
     if text.startswith("."):
@@ -242,11 +273,11 @@ def reference(api, language, text, owner):
         return {"cxx": f"`{one.cxx}::{member}`", "c": f"`{one.c_case(member)}`", "objc": f"`{one.objc_case(member)}`",
                 "swift": f"``{one.name.replace('.', '/')}/{member}``"}[language]
     field = one.field(member)
-    spelled = {"cxx": field.name, "c": field.c, "objc": field.objc, "swift": field.name}[language]
+    name = spelled(field, language)
     if language == "swift":
-        return f"``{spelled}``" if one is owner else f"``{one.name.replace('.', '/')}/{spelled}``"
+        return f"``{name}``" if one is owner else f"``{one.name.replace('.', '/')}/{name}``"
     prefix = {"cxx": one.cxx + "::", "c": one.c + ".", "objc": one.objc + "."}[language]
-    return f"`{spelled}`" if one is owner else f"`{prefix}{spelled}`"
+    return f"`{name}`" if one is owner else f"`{prefix}{name}`"
 
 
 def sentence(api, language, text, owner, field=None):
@@ -258,6 +289,8 @@ def sentence(api, language, text, owner, field=None):
                 return "`nil` or 0" if field.none else "`nil`"
             if language == "objc":
                 return "0" if field.none else "`nil`"
+            if language == "c" and field.presence:
+                return "zeros"
             if field.none or field.has_flag and language == "c":
                 return "0"
             return {"c": "`NULL`", "cxx": "none"}[language]
@@ -266,7 +299,7 @@ def sentence(api, language, text, owner, field=None):
         if key.startswith("doc:"):
             return f" (<{key}>)" if language == "swift" else ""
         return reference(api, language, key, owner)
-    return re.sub(r"\{([\w.:]+)\}", replaced, text)
+    return re.sub(r"\{([\w.:=]+)\}", replaced, text)
 
 
 def wrapped(text, width, subsequent=""):

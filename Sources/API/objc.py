@@ -29,11 +29,18 @@ def declared(field):
         return "NSArray<NSNumber *> *"
     if field.optional and not field.is_struct:
         return "NSNumber *"
-    return NUMBERS[field.base][1] + " " if field.base in NUMBERS else field.type.objc + (" *" if field.is_struct else " ")
+    if field.base in NUMBERS:
+        return NUMBERS[field.base][1] + " "
+    return field.type.objc + (" *" if field.is_struct else " ")
 
 
 def is_nullable(field):
     return field.optional or field.base == "text" or field.is_list
+
+
+def is_copied(field):
+    """Whether it is an object that may be mutable."""
+    return not field.is_tensor and declared(field).endswith("*")
 
 
 def default(field):
@@ -42,8 +49,10 @@ def default(field):
         return field.type.objc_case(field.default)
     if field.default == "only":
         return "MNKOnlySequence"
-    if field.default not in (None, 0, False) and not isinstance(field.default, str):
-        return "YES" if field.default is True else f"{field.default:g}"
+    if field.default is True:
+        return "YES"
+    if field.number_default is not None:
+        return f"{field.default:g}"
     if field.length:
         return "@[]"
     if field.is_struct and not field.required and not field.optional:
@@ -60,7 +69,7 @@ def explained(field):
         text = f"{first} {{{field.base}.{field.default}}} by default." + (f"\n\n{rest}" if rest else "")
     elif field.default is True:
         text += " {true} by default."
-    elif field.default not in (None, 0, False, "only") and not isinstance(field.default, str):
+    elif field.number_default is not None and not field.keys.get("zero_in_core"):
         text += f" {field.default:g} by default."
     return comment(sentence(field.owner.api, "objc", text, field.owner, field), "///")
 
@@ -69,8 +78,7 @@ def property_line(field, readonly):
     keys = ["nonatomic"] + (["readonly"] if readonly else [])
     keys += [f"getter={field.name}"] if field.base == "bool" and field.objc != field.name else []
     keys += ["nullable"] if is_nullable(field) else []
-    isObject = field.is_struct or field.is_list or field.length or field.base == "text" or declared(field) == "NSNumber *"
-    keys += ["copy"] if isObject else []
+    keys += ["copy"] if is_copied(field) else []
     return explained(field) + f"@property({', '.join(keys)}) {declared(field)}{field.objc};\n"
 
 
@@ -84,17 +92,20 @@ def short(one):
     return [one.field(name) for name in one.keys.get("short_init", [])]
 
 
+def labels(fields):
+    return [f"initWith{capital(field.objc)}" if index == 0 else field.objc for index, field in enumerate(fields)]
+
+
 def signature(one, fields):
     parts = []
-    for index, field in enumerate(fields):
-        label = f"initWith{capital(field.objc)}" if index == 0 else field.objc
+    for label, field in zip(labels(fields), fields):
         nullable = "nullable " if is_nullable(field) else ""
         parts.append(f"{label}:({nullable}{declared(field).rstrip()}){field.objc}")
     return "- (instancetype)" + " ".join(parts)
 
 
 def interface(one):
-    text = comment(sentence(one.api, "objc", one.doc, one), "///")
+    text = comment(sentence(one.api, "objc", one.doc.rstrip() + "\n\n" + one.more["objc"], one), "///")
     text += f"@interface {one.objc} : MNKDescriptor\n\n"
     fields = designated(one)
     if fields:
@@ -122,7 +133,7 @@ def header(topic):
 
 
 def ordered(classes):
-    inner = [one for one in classes if any(field.type is one for other in classes for field in getattr(other, "fields", []))]
+    inner = [one for one in classes if any(field.type is one for other in classes for field in other.fields)]
     return inner + [one for one in classes if one not in inner]
 
 
@@ -135,15 +146,13 @@ def implementation(one):
         text += (signature(one, fields).replace("nullable ", "") if fields else "- (instancetype)init") + " {\n"
         text += "if ((self = [super init])) {\n"
         for field in fields:
-            isCopied = "copy]" if "copy" in property_line(field, False).rpartition("@property")[2].split(")")[0] else ""
-            text += f"_{field.objc} = {'[' + field.objc + ' copy]' if isCopied else field.objc};\n"
+            text += f"_{field.objc} = {f'[{field.objc} copy]' if is_copied(field) else field.objc};\n"
         text += "".join(f"_{field.objc} = {default(field)};\n" for field in others)
         text += "}\nreturn self;\n}\n\n"
     if short(one):
         values = [field.objc if field in short(one) else default(field) or ("nil" if is_nullable(field) else "0")
                   for field in fields]
-        call = " ".join(f"{part.partition(':')[0]}:{value}" for part, value in
-                        zip(signature(one, fields).removeprefix("- (instancetype)").split(" "), values))
+        call = " ".join(f"{label}:{value}" for label, value in zip(labels(fields), values))
         text += signature(one, short(one)).replace("nullable ", "") + f" {{\nreturn [self {call}];\n}}\n\n"
     if one.keys.get("readonly"):
         text += "- (id)copyWithZone:(NSZone *)zone {\nreturn self;  // immutable\n}\n\n"
@@ -169,7 +178,7 @@ def read_field(field):
         return f"{into} = object.{field.name} {'==' if field.inverse else '!='} NO;\n"
     if field.is_tensor:
         check = "" if is_nullable(field) else f'reading.needed({at}, "{field.objc}");\n'
-        return check + f"{into} = handleOf({at});\n"
+        return check + f'{into} = handleOf(reading, {at}, "{field.objc}");\n'
     if field.base == "text":
         return f"{into} = {at} ? reading.keep(textFrom({at})) : nullptr;\n"
     if field.is_enum and field.type.is_foreign:
@@ -192,17 +201,24 @@ def read_field(field):
                 f'{into} = reading.integer<{NUMBERS[field.base][0]}>({at}, "{field.objc}");\n}}\n')
     if field.base == "sequence":
         return f"{into} = sequenceNumber({at});\n"
-    if field.base == "u32":
-        return f'{into} = reading.narrow({at}, "{field.objc}");\n'
-    return f"{into} = {at};\n"
+    value = f'reading.narrow({at}, "{field.objc}")' if field.base == "u32" else at
+    if field.zero:
+        value = f'reading.nonzero({value}, "{field.objc}")'
+    return f"{into} = {value};\n"
 
 
 def needs_object(one):
     """Whether zeros in C are not the defaults, so that nil cannot stand for them."""
-    return bool(designated(one)) or any(
-        field.default not in (None, 0, False) and not (field.is_enum and field.type.has_default)
-        and not (field.is_enum and field.type.c_number(field.default) == 0) and not field.zero and not field.inverse
-        for field in one.fields_in("c"))
+    return bool(designated(one)) or not all(is_zero_in_c(field) for field in one.fields_in("c"))
+
+
+def is_zero_in_c(field):
+    """Whether zero in C is the default, or stands for it."""
+    if field.is_enum:
+        return field.type.has_default or field.type.numbers[field.default] == 0
+    if field.is_struct:
+        return field.optional or all(is_zero_in_c(inner) for inner in field.type.fields_in("c"))
+    return field.zero or field.inverse or not field.default
 
 
 def reader(one):
@@ -241,8 +257,7 @@ def from_core(one, function="objectFrom", tensor="tensorFrom"):
     fields = designated(one)
     values = {field: boxed(field, f"core.{field.name}", function, tensor) for field in one.fields_in("objc")}
     text = f"{one.objc} *{function}(const {one.cxx} &core) {{\n{one.objc} *object = [[{one.objc} alloc] "
-    labels = [f"initWith{capital(field.objc)}" if index == 0 else field.objc for index, field in enumerate(fields)]
-    text += " ".join(f"{name}:{values[field]}" for name, field in zip(labels, fields)) or "init"
+    text += " ".join(f"{name}:{values[field]}" for name, field in zip(labels(fields), fields)) or "init"
     text += "];\n"
     for field, value in values.items():
         text += f"object.{field.objc} = {value};\n" if field not in fields else ""
@@ -250,7 +265,8 @@ def from_core(one, function="objectFrom", tensor="tensorFrom"):
 
 
 def declarations(api):
-    text = "// Reads objects into structs of C, and those into the core's types. Lists belong to the reading.\n#pragma once\n"
+    text = "// Reads objects into structs of C, and those into the core's types. Lists belong to the reading.\n"
+    text += "#pragma once\n"
     text += '#import "ObjC/Core.hpp"\n\nNS_ASSUME_NONNULL_BEGIN\n\nnamespace mnk::objc {\n\n'
     for topic in api.topics:
         for one in topic.in_language("objc"):
@@ -266,7 +282,8 @@ def declarations(api):
 def source(topic):
     types = topic.in_language("objc")
     classes = [one for one in types if not isinstance(one, Enum)]
-    text = '#include "CAPI/Generated/Read.hpp"\n#include "CAPI/Generated/Write.hpp"\n#import "ObjC/Generated/Read.hpp"\n\nusing namespace mnk;\n\n'
+    text = '#include "CAPI/Generated/Read.hpp"\n#include "CAPI/Generated/Write.hpp"\n'
+    text += '#import "ObjC/Generated/Read.hpp"\n\nusing namespace mnk;\n\n'
     text += "".join(implementation(one) for one in classes)
     text += "namespace mnk::objc {\n\n" + "".join(read_enum(one) for one in types if one not in classes)
     text += "".join(reader(one) + to_core(one) + from_core(one) for one in classes)

@@ -40,7 +40,7 @@ def default(field):
 
 def documentation(one):
     text = sentence(one.api, "swift", one.doc, one)
-    extra = sentence(one.api, "swift", one.swift_doc, one) if one.swift_doc else ""
+    extra = sentence(one.api, "swift", one.more["swift"], one)
     return comment(text.rstrip() + ("\n\n" + extra if extra else ""), "///", 4 if one.outer else 0)
 
 
@@ -82,13 +82,16 @@ def argument(field):
     if field.is_enum:
         return f"{name}.code"
     if field.is_struct:
-        value = f"{name}{'?' if field.optional else ''}.descriptor{'(of: owner, op: op)' if can_throw(field.type) else ''}"
-        return f"{'try ' if can_throw(field.type) else ''}{value}" + (f" ?? {field.type.c}()" if field.optional else "")
+        attempt, arguments = ("try ", "(of: owner, op: op)") if can_throw(field.type) else ("", "")
+        given, otherwise = ("?", f" ?? {field.type.c}()") if field.optional else ("", "")
+        return f"{attempt}{name}{given}.descriptor{arguments}{otherwise}"
     if field.base == "sequence":
         return f"try UInt64(sequence: {name}, op: op)"
     value = f"{name} ?? 0" if field.optional or field.none else name
+    if field.zero:
+        value = f'nonzero({value}, "{name}", of: owner, op: op)'
     if field.base in ("f32", "f64"):
-        return value
+        return f"try {value}" if field.zero else value
     if field.base == "i64":
         return f"Int64({value})"
     return f'try {"UInt32" if field.base == "u32" else "UInt64"}({value}, "{name}", of: owner, op: op)'
@@ -96,7 +99,7 @@ def argument(field):
 
 def can_throw(one):
     """Whether a number may be out of the range of C."""
-    return "check" in one.keys["swift"] or any("try " in argument(field) for field in one.fields_in("c"))
+    return any("try " in argument(field) for field in one.fields_in("c"))
 
 
 def descriptor(one):
@@ -107,10 +110,9 @@ def descriptor(one):
             lines.append(f"has_{field.c}: {field.name} != nil")
         lines.append(f"{field.c}: {argument(field)}")
     throws = can_throw(one)
-    check = one.keys["swift"].get("check", "")
     body = f"{one.c}(\n" + ",\n".join(lines) + ")\n"
     head = "func descriptor(of owner: String = \"\", op: String) throws(KernelError)" if throws else "var descriptor:"
-    return f"\n{head} {'->' if throws else ''} {one.c} {{\n{check}{'return ' if check else ''}{body}}}\n"
+    return f"\n{head} {'->' if throws else ''} {one.c} {{\n{body}}}\n"
 
 
 def from_c(one):
@@ -125,7 +127,8 @@ def struct(one):
         text += enum(inner) if isinstance(inner, Enum) else struct(inner)
     fields = one.fields_in("swift")
     for field in fields:
-        text += comment(sentence(one.api, "swift", field.doc, one, field), "///", 8 if one.outer else 4)
+        doc = sentence(one.api, "swift", field.swift.get("doc", field.doc), one, field)
+        text += comment(doc, "///", 8 if one.outer else 4)
         text += f"public var {field.name}: {value_type(field)}\n"
     text += "\n"
     if "init" in one.keys["swift"]:

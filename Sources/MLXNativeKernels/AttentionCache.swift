@@ -151,7 +151,7 @@ public final class AttentionCache: Sendable {
         whenFull: WhenFull = .fail, isStorageOnly: Bool = false, on device: KernelDevice
     ) throws(KernelError) {
         try self.init(
-            dimensions, storage, calibration, whenFull, slidingWindow: mnk_sliding_window(),
+            dimensions, storage, calibration, whenFull, slidingWindow: nil,
             isStorageOnly: isStorageOnly, on: device)
     }
 
@@ -180,7 +180,7 @@ public final class AttentionCache: Sendable {
 
     private convenience init(
         _ dimensions: Dimensions, _ storage: Storage, _ calibration: Calibration, _ whenFull: WhenFull,
-        slidingWindow: mnk_sliding_window, isStorageOnly: Bool, on device: KernelDevice
+        slidingWindow: mnk_sliding_window?, isStorageOnly: Bool, on device: KernelDevice
     ) throws(KernelError) {
         let op = "AttentionCache"
         let quantization = try storage.quantization(calibration)
@@ -196,7 +196,8 @@ public final class AttentionCache: Sendable {
             pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op),
             has_quantized: quantization != nil,
             quantized: quantization ?? mnk_kv_quantized_storage(),
-            sliding_window: slidingWindow,
+            has_sliding_window: slidingWindow != nil,
+            sliding_window: slidingWindow ?? mnk_sliding_window(),
             latent_dim: latentDim,
             is_storage_only: isStorageOnly)
         try self.init(
@@ -214,7 +215,7 @@ public final class AttentionCache: Sendable {
             latentDim: Int(descriptor.latent_dim))
         whenFull = WhenFull(
             wrap: descriptor.when_full == .MNK_KV_WRAP_RING ? .ring : .linear, pinned: Int(descriptor.pinned))
-        slidingWindow = SlidingWindow(descriptor.sliding_window)
+        slidingWindow = descriptor.has_sliding_window ? SlidingWindow(descriptor.sliding_window) : nil
         isStorageOnly = descriptor.is_storage_only
         storage = Storage(descriptor)
         calibration = try Calibration(descriptor)

@@ -62,12 +62,4 @@ extension KVCodec {
             codeBytes: Int(clamping: sizes.code_bytes), scales: Int(clamping: sizes.scales),
             scaleBytes: Int(clamping: sizes.scale_bytes))
     }
-
-    /// The C API reads 0 as a missing number.
-    static func noScaleFactor(op: String) -> KernelError {
-        .invalid(
-            op: op, what: "the scale factor cannot be used", got: "0",
-            expected: "1, or for mlx1 and mlx1Unrotated at head dim 512 a number from 1e-6 to 1e6",
-            fix: "Leave the scale factor at 1.")
-    }
 }

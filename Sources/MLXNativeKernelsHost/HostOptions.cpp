@@ -59,7 +59,7 @@ Result<HostOptions> resolve(const HostOptions& options) {
   if (used.level > bestLevel()) {
     return hostError(ErrorCode::unsupported, "there are no kernels for the instruction set",
                      std::string(name(used.level)), fmt::format("{} or lower", name(bestLevel())),
-                     "Use HostOptions::Level::best.");
+                     "Use the best level.");
   }
   if (used.workers > kMaxWorkers) {
     return hostError(ErrorCode::invalidArgument, "too many workers", fmt::format("{}", used.workers),

@@ -121,11 +121,11 @@ class CSession final : public Session {
       case Op::attendQuantized:
         return attend(true, {.into = t[kAttendedQuantized]});
       case Op::attendPartials:
-        return attend(false, {.partial_sums = t[kPartSums], .partial_stats = t[kPartStats]});
+        return attend(false, {.partials = {.sums = t[kPartSums], .stats = t[kPartStats]}});
       case Op::merge: {
         const mnk_attention_results merged{.into = t[kMerged]};
-        const mnk_merge_partials merge{
-            .partial_sums = t[kPartialSums], .partial_stats = t[kPartialStats], .results = &merged};
+        const mnk_merge_partials merge{.partials = {.sums = t[kPartialSums], .stats = t[kPartialStats]},
+                                       .results = &merged};
         return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
       }
       case Op::rope:
@@ -227,12 +227,14 @@ class CSession final : public Session {
   }
 
   Status makeCache(bool isQuantized, uint32_t capacity) override {
-    const mnk_attention_cache_descriptor descriptor{.kv_heads = kHeads,
-                                                    .head_dim = kHeadDim,
-                                                    .capacity = capacity,
-                                                    .sequences = kSequences,
-                                                    .dtype = MNK_F32,
-                                                    .has_quantized = isQuantized};
+    const mnk_attention_cache_descriptor descriptor{
+        .kv_heads = kHeads,
+        .head_dim = kHeadDim,
+        .capacity = capacity,
+        .sequences = kSequences,
+        .dtype = MNK_F32,
+        .has_quantized = isQuantized,
+        .quantized = {.key_bits = isQuantized ? 4u : 0, .value_bits = isQuantized ? 4u : 0}};
     return MAKE(cache_, mnk_cache_make, device_, &descriptor);
   }
   Status append(uint32_t sequence) override {

@@ -27,8 +27,8 @@ mnk_host_options optionsOf(uint32_t index, uint64_t seed) {
   options.workers = 1;
   if (index == kPlain) return options;
   options.order_seed = seed | 1;
-  options.checking = index == kWatched ? 2 : 1;  // full, guarded
-  options.level = 1;
+  options.checking = index == kWatched ? MNK_HOST_OPTIONS_CHECKING_FULL : MNK_HOST_OPTIONS_CHECKING_GUARDED;
+  options.level = MNK_HOST_OPTIONS_LEVEL_BASELINE;
   return options;
 }
 

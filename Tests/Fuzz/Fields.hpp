@@ -23,7 +23,6 @@ FIELDS(KVCacheDequantize, a, b, c, d, e, f, g)
 FIELDS(Hadamard, a, b, c, d)
 FIELDS(RotaryPositions::List, a, b)
 FIELDS(MultiRoPE, a, b, c, d, e, f, g)
-FIELDS(AttentionResults, a, b, c)
 FIELDS(FlashDecode, a, b, c, d, e, f)
 inline auto fieldsOf(RotaryPositions& of) {
   return std::tie(of.source);
@@ -37,7 +36,6 @@ FIELDS(mnk_hadamard, a, b, c, d, e)
 FIELDS(mnk_rotary_numbers, a, b, c, d)
 FIELDS(mnk_next_positions, a, b, c, d)
 FIELDS(mnk_multi_rope, a, b, c, d, e, f, g, h, i)
-FIELDS(mnk_attention_results, a, b, c, d)
 FIELDS(mnk_flash_decode, a, b, c, d, e, f, g, h, i)
 
 #undef FIELDS

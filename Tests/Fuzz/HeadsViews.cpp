@@ -6,14 +6,14 @@
 
 namespace mnk::fuzz {
 
-std::optional<mnk_heads_view> placesOf(const HeadsSpec& heads) {
-  if (heads.view.has_strides) return heads.view;
+std::optional<mnk_heads_view_strides> placesOf(const HeadsSpec& heads) {
+  if (heads.view.has_strides) return heads.view.strides;
   const std::vector<uint64_t>& shape = heads.tensor->shape;
   const bool isHeadMajor = heads.view.layout == MNK_KV_LAYOUT_HEAD_MAJOR;
   if (shape.size() > 4 || shape.size() < (isHeadMajor ? 3 : 2)) return std::nullopt;
   std::vector<uint64_t> full(4 - shape.size(), 1);
   full.insert(full.end(), shape.begin(), shape.end());
-  mnk_heads_view places{};
+  mnk_heads_view_strides places{};
   places.sequences = full[0];
   places.sequence_stride = full[1] * full[2] * full[3];
   places.head_dim = full[3];

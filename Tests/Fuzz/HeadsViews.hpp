@@ -14,7 +14,7 @@ struct HeadsSpec {
 };
 
 // Where the vectors lie, with strides whatever the view had. Nothing where its tensor has another rank.
-std::optional<mnk_heads_view> placesOf(const HeadsSpec& heads);
+std::optional<mnk_heads_view_strides> placesOf(const HeadsSpec& heads);
 
 // As many vectors elsewhere: axes nested in any order, with gaps between their entries. Where only reads see them, a
 // vector may be there more than once.

@@ -43,7 +43,7 @@ class FuzzedCallOf final : public FuzzedCall {
   enum class Mutation { none, ofOp, ofStruct };
 
   FuzzedCallOf(Arena& arena, Seeded& random, Op op, Mutation mutation)
-      : op_(std::move(op)), mutation_(mutation), structs_(coin(random, 1, 4)), given_(mutated(arena, random)) {
+      : op_(std::move(op)), mutation_(mutation), given_(mutated(arena, random)) {
     text_ = fmt::format("{} {}", Op::name, isNull_ ? "NULL" : OpText::of(op_, arena));
     if (mutation_ != Mutation::ofStruct) return;
     text_ += isNull_ ? "" : " with a changed field in C";

@@ -75,11 +75,11 @@ using namespace mnk::objc_test;
   XCTAssertFalse([_step append:cacheStep({ .keys = _view, .values = unknown, .sequences = @[ @0 ] })
                        toCache:_cache
                          error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the layout is unknown"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the number for layout is unknown"));
   XCTAssertFalse([_step attend:cacheStep({ .queries = unknown, .results = _results, .sequences = @[ @0 ] })
                      overCache:_cache
                          error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"the layout is unknown"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"the number for layout is unknown"));
   // A tensor is token-major, even if its extents would also fit as head-major.
   MNKTensor *swapped = [self zeros:@[ @1, @3, @32 ]];
   XCTAssertFalse([_step appendKeys:swapped values:swapped toCache:_cache error:&error]);
@@ -327,7 +327,7 @@ using namespace mnk::objc_test;
                                    domain:static_cast<MNKKVDomain>(domain)
                                     error:&error]);
     XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.dequantize",
-                         domain == 0 ? @"" : @"the domain is unknown"));
+                         domain == 0 ? @"" : @"the number for domain is unknown"));
   }
   XCTAssertFalse([_step dequantizeCache:absentObject()
                                intoKeys:nil

@@ -159,7 +159,7 @@ static MNKTensor *makeTensor(ObjCTensorTests *self, NSArray *shape, MNKElementTy
   NSError *error = nil;
   const float number = 1;
   XCTAssertNil((makeTensor(self, @[ @2 ], static_cast<MNKElementType>(9), &error)));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"the element type is unknown"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"the number for element type is unknown"));
   XCTAssertNil((makeTensor(self, @[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], MNKElementTypeFloat32, &error)));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"too many extents"));
   XCTAssertNil((makeTensor(self, absentObject(), MNKElementTypeFloat32, &error)));

@@ -19,7 +19,6 @@ final class BindingTests: XCTestCase {
     /// Those that the description of the API does not generate.
     private static let types = [
         Types("RotaryStep"),
-        Types("AttentionResults", swift: nil, objc: "MNKAttentionResults"),
         Types("CacheStep", swift: nil, objc: "MNKCacheStep"),
         Types("Preparation", swift: nil, objc: "MNKPreparation"),
     ]
@@ -36,7 +35,6 @@ final class BindingTests: XCTestCase {
     ]
     private static let objcMeanings: [String: [String]] = [
         "MNKCacheStep.prefixes": ["after"],
-        "MNKAttentionResults.output": ["into"],
         "MNKFlashDecode.cache": ["over"], "MNKFlashDecode.quantizedCache": ["over"],
         "MNKFlashDecode.queriesView": ["queries"],
         "MNKHadamard.source": ["from"], "MNKHadamard.destination": ["into"], "MNKHadamard.usesSigns": ["signs"],
@@ -93,6 +91,15 @@ final class BindingTests: XCTestCase {
             Set(objc.properties.filter { !$0.value.isEmpty }.keys),
             Set(all.map(\.objc)).union(["MNKDispatch", "MNKIntegers", "MNKRotaryPositions"]),
             "classes that no list names")
+    }
+
+    /// Swift's is written by hand.
+    func testTheRotaryEmbeddingHasEveryProperty() throws {
+        let header = try texts("MLXNativeKernelsCore/include/MLXNativeKernels/Generated", "Rotary.hpp")
+        let expected = Set(try XCTUnwrap(BindingLists.cxx(header).properties["RotaryEmbedding"]))
+        let found = meanings(
+            of: "RotaryEmbedding", in: try bindings().swift, ["RotaryEmbedding.layout": ["layout", "sections"]])
+        XCTAssertEqual(found, expected)
     }
 
     func testEveryBindingHasEveryCase() throws {

@@ -254,7 +254,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         refuse(KVCacheQuantize(keys: keys, values: keys, into: cache, at: 0), what: "values")
         var factor = cache
         factor.keys.codec.scaleFactor = 0
-        refuse(KVCacheQuantize(keys: keys, into: factor, at: 0), what: "scale factor", got: "0")
+        refuse(KVCacheQuantize(keys: keys, into: factor, at: 0), what: "scaleFactor", got: "0")
         var bits = cache
         bits.keys.codec.bits = .bits5
         refuse(KVCacheQuantize(keys: keys, into: bits, at: 0))

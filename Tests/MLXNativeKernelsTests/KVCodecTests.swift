@@ -29,7 +29,7 @@ final class KVCodecTests: DeviceTestCase {
         assertRefused(got: "mlx1Unrotated of 4 bits") { try KVCodec.mlx1Unrotated(.bits4).sizes(headDim: 256) }
         assertRefused(got: "mlx1Affine4 of 4 bits, head dim 128") { try KVCodec.mlx1Affine4.sizes(headDim: 128) }
         assertRefused(op: "KVCodec", what: "headDim is out of range") { try KVCodec.turbo(.bits4).sizes(headDim: -1) }
-        assertRefused(op: "KVCodec", what: "scale factor") {
+        assertRefused(op: "KVCodec", what: "scaleFactor") {
             try KVCodec(.mlx1, .bits4, scaleFactor: 0).sizes(headDim: 512)
         }
     }

@@ -151,7 +151,7 @@ final class QuantizedCacheTests: DeviceTestCase {
             try AttentionCache(
                 dimensions, storage: .quantized(.mlx1, keys: .bits5, values: .bits4), isStorageOnly: true, on: device)
         }
-        assertRefused(op: "AttentionCache", what: "scale factor", got: "0") {
+        assertRefused(op: "AttentionCache", what: "scaleFactor", got: "0") {
             try AttentionCache(
                 dimensions, storage: .quantized(.turbo, keys: .bits4, values: .bits4, scaleFactor: 0), on: device)
         }

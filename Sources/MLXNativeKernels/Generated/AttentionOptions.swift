@@ -83,7 +83,7 @@ public struct AttentionOptions: Sendable {
     /// A score for each head that takes part in the softmax and adds no value, `float32` `[heads]`. Partial results
     /// cannot have sinks.
     public var sinks: Tensor?
-    /// Parts that the keys of a sequence are divided into, at most 1024; 0 means as many as keep the device busy.
+    /// Parts that the keys of a sequence are divided into.
     public var splits: Splits
     /// Which kernel computes.
     public var kernel: Kernel
@@ -171,7 +171,7 @@ public struct AttentionPartials: Sendable {
 
 /// A sequence of a cache, and how many positions it has, including those of the queries.
 public struct AttendedSequence: Sendable, Hashable {
-    /// Which sequence of the cache; the only one by default.
+    /// Which sequence of the cache; `nil` is that of a cache of one.
     public var sequence: Int?
     /// Its positions, less than 2^31. A length of 0 gives zeros.
     public var length: Int

@@ -19,7 +19,7 @@ public struct SlidingWindow: Sendable, Hashable {
     public var window: Int
     /// The most rows of one step, or of one chunk of a longer prompt; 0 means the default, 64.
     public var maxRows: Int
-    /// The most tokens that are rolled back at a time.
+    /// The most tokens that ``AttentionCache/truncate(to:sequence:)`` rolls back at a time.
     public var maxDraft: Int
 
     /// A window, and what a step may ask of it. It is checked when it is used.
@@ -30,9 +30,7 @@ public struct SlidingWindow: Sendable, Hashable {
     }
 
     func descriptor(of owner: String = "", op: String) throws(KernelError) -> mnk_sliding_window {
-        // The C API reads 0 as no window.
-        guard window != 0 else { throw Self.seesNothing(op: op) }
-        return mnk_sliding_window(
+        mnk_sliding_window(
             window: try UInt32(window, "window", of: owner, op: op),
             max_rows: try UInt32(maxRows, "maxRows", of: owner, op: op),
             max_draft: try UInt32(maxDraft, "maxDraft", of: owner, op: op))
@@ -40,6 +38,8 @@ public struct SlidingWindow: Sendable, Hashable {
 }
 
 /// How attention chooses kernels, splits and sizes of threadgroups. The choice changes the last bits of results.
+///
+/// <doc:PreparingADevice> describes both.
 public enum Tuning: Sendable, Hashable, CaseIterable {
     /// By a table that comes with the library. Choices that an earlier call measured stay in use.
     case table

@@ -83,7 +83,8 @@ public struct HeadsView: Sendable {
 
         func descriptor(of owner: String = "", op: String) throws(KernelError) -> mnk_heads_view_strides {
             mnk_heads_view_strides(
-                sequences: try UInt64(sequences, "sequences", of: owner, op: op),
+                sequences: try UInt64(
+                    nonzero(sequences, "sequences", of: owner, op: op), "sequences", of: owner, op: op),
                 tokens: try UInt64(tokens, "tokens", of: owner, op: op),
                 heads: try UInt64(heads, "heads", of: owner, op: op),
                 head_dim: try UInt64(headDim, "headDim", of: owner, op: op),

@@ -26,8 +26,9 @@ public struct KVCodec: Sendable, Hashable {
         /// for each code, for 256 and 512. Scales are `float32`, one for a vector, or one for each half of 512
         /// elements.
         case mlx1
-        /// The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside `float16` keys: as mlx1 with
-        /// 5, 6 or 8 bits, but vectors are not rotated. An outlier therefore coarsens the rest of its vector.
+        /// The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside `float16` keys: as
+        /// ``KVCodec/Name/mlx1`` with 5, 6 or 8 bits, but vectors are not rotated. An outlier therefore coarsens the
+        /// rest of its vector.
         case mlx1Unrotated
         /// The bytes of mlx-native's `hadamard_quantize_kv_affine4`: 4 bits for 256 and 512, evenly spaced values
         /// instead of a codebook, no signs, and one `float32` scale for a vector.
@@ -45,9 +46,11 @@ public struct KVCodec: Sendable, Hashable {
 
     /// Which codec.
     public var name: Name
-    /// Bits of one code: 2 to 8 for turbo; 4, 5, 6 or 8 for mlx1; 5, 6 or 8 for mlx1Unrotated; 4 for mlx1Affine4.
+    /// Bits of one code: 2 to 8 for ``KVCodec/Name/turbo``; 4, 5, 6 or 8 for ``KVCodec/Name/mlx1``; 5, 6 or 8 for
+    /// ``KVCodec/Name/mlx1Unrotated``; 4 for ``KVCodec/Name/mlx1Affine4``.
     public var bits: Bits
-    /// What mlx1 and mlx1Unrotated multiply elements by before they are quantized, at a head dim of 512.
+    /// What ``KVCodec/Name/mlx1`` and ``KVCodec/Name/mlx1Unrotated`` multiply elements by before they are quantized, at
+    /// a head dim of 512.
     public var scaleFactor: Float
 
     /// A codec. Whether it supports a head dim is checked when it is used.
@@ -58,11 +61,10 @@ public struct KVCodec: Sendable, Hashable {
     }
 
     func descriptor(of owner: String = "", op: String) throws(KernelError) -> mnk_kv_codec {
-        guard scaleFactor != 0 else { throw Self.noScaleFactor(op: op) }
-        return mnk_kv_codec(
+        mnk_kv_codec(
             name: name.code,
             bits: UInt32(bits.rawValue),
-            scale_factor: scaleFactor)
+            scale_factor: try nonzero(scaleFactor, "scaleFactor", of: owner, op: op))
     }
 }
 
@@ -161,6 +163,8 @@ public struct KVQuantizeOptions: Sendable, Hashable {
 ///
 /// One of keys and values may be dense: elements of `float32`, `float16` or `bfloat16`, with `headDim` instead of
 /// `codeBytes`, and without scales.
+///
+/// ``init(elements:)`` makes such a plane.
 ///
 /// ```swift
 /// var keys = try QuantizedKVPlane.zeros(.turbo(.bits4), heads: 8, headDim: 128, capacity: 4096, on: device)

@@ -41,8 +41,7 @@ struct AttentionResults: Sendable {
     var descriptor: mnk_attention_results {
         mnk_attention_results(
             into: output?.handle.pointer,
-            partial_sums: partials?.sums.handle.pointer,
-            partial_stats: partials?.stats.handle.pointer,
+            partials: partials?.descriptor ?? mnk_attention_partials(),
             log_sum_exp: logSumExp?.handle.pointer)
     }
 }

@@ -45,8 +45,7 @@ public struct MergePartials: Sendable {
         let results = AttentionResults(output: output, partials: partials, logSumExp: logSumExp).descriptor
         return withUnsafePointer(to: results) { results in
             var op = mnk_merge_partials(
-                partial_sums: parts.sums.handle.pointer,
-                partial_stats: parts.stats.handle.pointer,
+                partials: parts.descriptor,
                 sinks: sinks?.handle.pointer,
                 results: results)
             return withExtendedLifetime(self) { body(&op) }

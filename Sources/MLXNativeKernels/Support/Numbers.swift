@@ -12,6 +12,18 @@ extension FixedWidthInteger {
     }
 }
 
+/// The number, which C would take for another one if it were 0, or an error that names it.
+func nonzero<Number: Numeric>(
+    _ value: Number, _ name: String, of owner: String = "", op: String
+) throws(KernelError) -> Number {
+    guard value != 0 else {
+        throw .invalid(
+            op: op, what: "\(name)\(owner.isEmpty ? "" : " of \(owner)") is 0", got: "0", expected: "another number",
+            fix: "Pass the number that is meant, or leave \(name) at its default.")
+    }
+    return value
+}
+
 extension UInt64 {
     /// The number of a sequence in the type of the C API; `nil` is its `MNK_ONLY_SEQUENCE`.
     init(sequence: Int?, op: String) throws(KernelError) {

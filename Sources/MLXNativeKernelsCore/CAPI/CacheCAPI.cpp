@@ -1,4 +1,3 @@
-#include "CAPI/Attention.hpp"
 #include "CAPI/Generated/Write.hpp"
 #include "CAPI/Rotary.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
@@ -43,7 +42,7 @@ Result<void> readStep(CacheStep& into, const mnk_cache_step* step) {
   MNK_TRY(checkListed(input, into));
   if (input.sequences) into.sequences.assign(input.sequences, input.sequences + input.sequence_count);
   if (input.row_counts) into.rowCounts.emplace(input.row_counts, input.row_counts + into.sequences.size());
-  if (input.results) MNK_TRY(c::readResults(into.results, input.results));
+  if (input.results) MNK_TRY(c::read(into.results, *input.results, {nullptr, "results"}));
   if (input.options) MNK_TRY(c::read(into.options, *input.options, {nullptr, "options"}));
   if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
   if (input.prefixes && input.prefix_count == 0) return c::uncounted("AttentionCache", "prefixes", "prefix_count");

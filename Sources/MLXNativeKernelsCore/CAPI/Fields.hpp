@@ -30,10 +30,10 @@ Error uncounted(std::string_view type, std::string_view list, std::string_view c
 
 template <typename Number, typename From>
 Result<void> readList(std::vector<Number>& into, const From* list, size_t count, size_t most, std::string_view type,
-                      std::string_view name, std::string_view countName) {
-  if (!list && count != 0) return nullArgument(name);
-  if (list && count == 0) return uncounted(type, name, countName);
-  if (count > most) return tooMany(type, name, count, most);
+                      const Field& field, std::string_view countName) {
+  if (!list && count != 0) return nullArgument(field);
+  if (list && count == 0) return uncounted(type, field.text(), countName);
+  if (count > most) return tooMany(type, field.text(), count, most, "Pass fewer.");
   if (list) into.assign(list, list + count);
   return {};
 }

@@ -1,31 +1,11 @@
 #include <algorithm>
 
-#include "CAPI/Attention.hpp"
+#include "CAPI/Generated/Read.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
 
 namespace mnk::c {
-
-namespace {
-
-Result<AttentionPartials> partialsFrom(const mnk_tensor* sums, const mnk_tensor* stats) {
-  if (!sums) return nullArgument("partial_sums");
-  if (!stats) return nullArgument("partial_stats");
-  return AttentionPartials{.sums = sums->tensor, .stats = stats->tensor};
-}
-
-}  // namespace
-
-Result<void> readResults(AttentionResults& into, const mnk_attention_results* results) {
-  if (!results) return nullArgument("mnk_attention_results");
-  into.into = optional(results->into);
-  into.logSumExp = optional(results->log_sum_exp);
-  if (results->partial_sums || results->partial_stats) {
-    MNK_TRY(into.partials, partialsFrom(results->partial_sums, results->partial_stats));
-  }
-  return {};
-}
 
 namespace {
 
@@ -83,16 +63,18 @@ Result<FlashDecode> decodeFrom(const mnk_flash_decode* op) {
                      .over = std::move(over),
                      .sequences = std::move(sequences),
                      .scratch = optional(input.scratch)};
-  MNK_TRY(readResults(result.results, input.results));
+  if (!input.results) return nullArgument("results");
+  MNK_TRY(read(result.results, *input.results, {nullptr, "results"}));
   if (input.options) MNK_TRY(read(result.options, *input.options, {nullptr, "options"}));
   return result;
 }
 
 Result<MergePartials> mergeFrom(const mnk_merge_partials* op) {
   MNK_TRY(auto input, descriptor("mnk_merge_partials", op));
-  MNK_TRY(auto partials, partialsFrom(input.partial_sums, input.partial_stats));
-  MergePartials result{.partials = std::move(partials), .sinks = optional(input.sinks)};
-  MNK_TRY(readResults(result.results, input.results));
+  MergePartials result{.sinks = optional(input.sinks)};
+  MNK_TRY(read(result.partials, input.partials, {nullptr, "partials"}));
+  if (!input.results) return nullArgument("results");
+  MNK_TRY(read(result.results, *input.results, {nullptr, "results"}));
   return result;
 }
 

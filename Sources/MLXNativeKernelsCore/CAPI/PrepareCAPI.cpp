@@ -1,5 +1,4 @@
-#include "CAPI/Attention.hpp"
-
+#include "CAPI/Generated/Read.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;

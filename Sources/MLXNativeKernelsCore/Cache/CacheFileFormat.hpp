@@ -25,7 +25,7 @@
 //                   2^62
 //                   means of keys, means of values, channel scales of keys, f32, those that follow
 //                   for each sequence and head the slots below min(highest, capacity): keys, scales of keys, values,
-//                   scales of values, as QuantizedKVCacheView.hpp and KVCodec.hpp define them, without scales of what
+//                   scales of values, as QuantizedKVPlane and KVCodec.hpp define them, without scales of what
 //                   is dense; slots that hold no position which can be read may hold anything
 //                4  CRC-32 of all bytes before it
 #pragma once

@@ -98,6 +98,8 @@ Result<std::shared_ptr<Device>> coreOf(MNKDevice* _Nullable device);
 Tensor coreOf(MNKTensor* _Nullable tensor);
 // Of the C API; NULL for nil.
 mnk_tensor* _Null_unspecified handleOf(MNKTensor* _Nullable tensor);
+// Fails for an object of another class, which a property that was set with key-value coding may hold.
+mnk_tensor* _Null_unspecified handleOf(Reading& reading, MNKTensor* _Nullable tensor, std::string_view name);
 std::optional<Tensor> optionalCoreOf(MNKTensor* _Nullable tensor);
 MNKTensor* _Nullable tensorFrom(const std::optional<Tensor>& tensor);
 // Nil without memory.
@@ -127,7 +129,6 @@ std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullabl
 DType read(Reading& reading, MNKElementType type, std::string_view name = "element type");
 RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);
 std::optional<RotaryStep> read(Reading& reading, MNKRotaryStep* _Nullable rotary);  // empty for nil
-AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable results);
 Preparation read(Reading& reading, MNKPreparation* _Nullable preparation);
 Result<Dispatch> coreOf(MNKDispatch* _Nullable dispatch);
 

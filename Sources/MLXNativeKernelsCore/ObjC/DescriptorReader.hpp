@@ -27,6 +27,12 @@ class Reading {
 
   // A count that is 32 bits wide in the core.
   uint32_t narrow(NSUInteger value, std::string_view name);
+  // A number that C would take for another one if it were 0.
+  template <typename Number>
+  Number nonzero(Number value, std::string_view name) {
+    if (value == 0) fail(std::string(name) + " is 0", "0", "another number", "Pass the number that is meant.");
+    return value;
+  }
   // An integer in the range of the type.
   template <std::integral Integer>
   Integer integer(NSNumber* _Nullable number, std::string_view name) {

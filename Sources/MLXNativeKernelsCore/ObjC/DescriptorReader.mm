@@ -28,7 +28,7 @@ bool Reading::isA(Class kind, id object, std::string_view name) {
 }
 
 void Reading::unknown(int64_t number, std::string_view name, std::string_view type) {
-  fail(fmt::format("the {} is unknown", name), fmt::format("{}", number), fmt::format("a case of {}", type),
+  fail(fmt::format("the number for {} is unknown", name), fmt::format("{}", number), fmt::format("a case of {}", type),
        "Use the constants of the framework's headers.");
 }
 

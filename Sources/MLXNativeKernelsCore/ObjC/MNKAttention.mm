@@ -3,11 +3,7 @@
 using namespace mnk;
 using objc::Reading;
 
-@implementation MNKAttentionResults
-
-+ (NSArray<NSString *> *)valueKeys {
-  return @[ @"output", @"partials", @"logSumExp" ];
-}
+@implementation MNKAttentionResults (MNKOutputs)
 
 + (instancetype)resultsIntoTensor:(MNKTensor *)output {
   MNKAttentionResults *results = [[self alloc] init];
@@ -85,6 +81,7 @@ using objc::Reading;
 
 - (Result<objc::AnyOp>)coreOp {
   Reading reading(FlashDecode::name);
+  if (!reading.needed(_results, "results")) return reading.error();
   if ((_cache == nil) == (_quantizedCache == nil)) {
     reading.fail("the cache is not one of dense and quantized", _cache ? "both" : "neither", "one of them",
                  "Set cache or quantizedCache, and leave the other nil.");
@@ -92,7 +89,7 @@ using objc::Reading;
   }
   FlashDecode op{.queries = objc::read(reading, _queriesView, "queriesView"),
                  .over = {},
-                 .results = objc::read(reading, _results),
+                 .results = objc::read(reading, _results, "results"),
                  .options = objc::read(reading, _options, "options"),
                  .scratch = objc::optionalCoreOf(_scratch)};
   if (_cache) {
@@ -126,22 +123,12 @@ using objc::Reading;
 
 - (Result<objc::AnyOp>)coreOp {
   Reading reading(MergePartials::name);
-  MergePartials op{.partials = {objc::coreOf(_partials.sums), objc::coreOf(_partials.stats)},
+  if (!reading.needed(_results, "results")) return reading.error();
+  MergePartials op{.partials = objc::read(reading, _partials, "partials"),
                    .sinks = objc::optionalCoreOf(_sinks),
-                   .results = objc::read(reading, _results)};
+                   .results = objc::read(reading, _results, "results")};
   if (reading.failed()) return reading.error();
   return objc::AnyOp(std::move(op));
 }
 
 @end
-
-namespace mnk::objc {
-
-AttentionResults read(Reading &reading, MNKAttentionResults *results) {
-  if (!reading.needed(results, "results")) return {};
-  AttentionResults result{.into = optionalCoreOf(results.output), .logSumExp = optionalCoreOf(results.logSumExp)};
-  if (results.partials) result.partials = {coreOf(results.partials.sums), coreOf(results.partials.stats)};
-  return result;
-}
-
-}  // namespace mnk::objc

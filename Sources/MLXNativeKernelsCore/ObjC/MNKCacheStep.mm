@@ -57,7 +57,7 @@ CacheStep read(Reading &reading, MNKCacheStep *step) {
   if (step.queries) result.queries = read(reading, step.queries, "queries");
   if (step.keys) result.keys = read(reading, step.keys, "keys");
   if (step.values) result.values = read(reading, step.values, "values");
-  if (step.results) result.results = read(reading, step.results);
+  if (step.results) result.results = read(reading, step.results, "results");
   for (MNKCachePrefix *prefix in step.prefixes) {
     if (!reading.isA([MNKCachePrefix class], prefix, "a prefix")) break;
     const auto cache = read(reading, prefix.cache);

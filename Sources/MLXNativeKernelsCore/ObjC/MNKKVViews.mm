@@ -36,7 +36,8 @@ using objc::Reading;
   return [[self alloc] initWithName:MNKKVCodecNameMLX1Affine4 bits:4];
 }
 - (MNKElementType)scaleType {
-  return static_cast<MNKElementType>(KVCodec{.name = static_cast<KVCodec::Name>(self.name)}.scaleType());
+  Reading reading("KVCodec");
+  return static_cast<MNKElementType>(KVCodec{.name = objc::read(reading, self.name, "name")}.scaleType());
 }
 
 - (MNKKVCodecSizes *)sizesForHeadDim:(NSUInteger)headDim error:(NSError **)error {

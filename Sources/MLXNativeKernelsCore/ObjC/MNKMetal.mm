@@ -92,7 +92,7 @@ using objc::Reading;
 }
 
 - (id<MTLBuffer>)mtlBuffer {
-  return (__bridge id<MTLBuffer>)metal::nativeBuffer(_core.buffer());
+  return (__bridge id<MTLBuffer>)metal::nativeBuffer(_handle.tensor.buffer());
 }
 
 @end

@@ -195,6 +195,9 @@ mnk_tensor *handleOf(MNKTensor *tensor) {
   // A property that was set with key-value coding may hold any object.
   return [tensor isKindOfClass:[MNKTensor class]] ? &tensor->_handle : nullptr;
 }
+mnk_tensor *handleOf(Reading &reading, MNKTensor *tensor, std::string_view name) {
+  return !tensor || reading.isA([MNKTensor class], tensor, name) ? handleOf(tensor) : nullptr;
+}
 std::optional<Tensor> optionalCoreOf(MNKTensor *tensor) {
   return c::optional(handleOf(tensor));
 }

@@ -201,6 +201,7 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   StepFixture fixture;
   fixture.descriptor.capacity = 0;
   fixture.descriptor.when_full = MNK_KV_WRAP_LINEAR;
+  fixture.descriptor.has_sliding_window = true;
   fixture.descriptor.sliding_window = {.window = 3, .max_rows = 2, .max_draft = 1};
   fixture.makeCaches();
   mnk_cache* const cache = fixture.cache.get();
@@ -209,6 +210,7 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   EXPECT(made.sliding_window.window == 3 && made.sliding_window.max_rows == 2 && made.sliding_window.max_draft == 1);
   for (int round = 0; round < 3; ++round) fixture.expectSameStep();
   mnk_attention_cache_descriptor prompts = fixture.descriptor;
+  prompts.has_sliding_window = true;
   prompts.sliding_window = {.window = 3};
   const Owned<mnk_cache> served(mnk_cache_make(fixture.device.get(), &prompts, nullptr), mnk_cache_release);
   EXPECT_EQ(mnk_cache_get_descriptor(served.get()).sliding_window.max_rows, 64u);

@@ -65,8 +65,8 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
   refuse([](AttendFixture& f) { f.op.sequence_count = 3; });
   refuse([](AttendFixture& f) { f.op.sequence_count = SIZE_MAX; });  // nothing of such a list is read
   refuse([](AttendFixture& f) { f.op.results = nullptr; });
-  refuse([](AttendFixture& f) { f.results.partial_sums = f.out.get(); });
-  refuse([](AttendFixture& f) { f.results.partial_stats = f.out.get(); });
+  refuse([](AttendFixture& f) { f.results.partials.sums = f.out.get(); });
+  refuse([](AttendFixture& f) { f.results.partials.stats = f.out.get(); });
   refuse([](AttendFixture& f) { f.options.kernel = number<mnk_attention_options_kernel>(3); });
   refuse([](AttendFixture& f) { f.options.merge = number<mnk_attention_options_merge>(3); });
   refuse([](AttendFixture& f) { f.sequence.sequence = 1; });
@@ -77,9 +77,9 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
   mnk_merge_partials merge{};
   no(mnk_encoder_merge_partials(encoder.get(), &merge, no.out()));
   no(mnk_encoder_merge_partials(encoder.get(), &merge, no.out()));
-  merge.partial_sums = fixture.out.get();
+  merge.partials.sums = fixture.out.get();
   no(mnk_merge_partials_make_plan(&merge, no.out()));
-  merge.partial_stats = fixture.out.get();
+  merge.partials.stats = fixture.out.get();
   no(mnk_merge_partials_make_plan(&merge, no.out()));
   merge.results = &fixture.results;
   no(mnk_merge_partials_make_plan(&merge, no.out()));

@@ -86,10 +86,7 @@ class CStructs {
   }
 
   mnk_merge_partials of(const MergePartials& op) {
-    return {.partial_sums = of(op.partials.sums),
-            .partial_stats = of(op.partials.stats),
-            .sinks = of(op.sinks),
-            .results = keep(of(op.results))};
+    return {.partials = of(op.partials), .sinks = of(op.sinks), .results = keep(of(op.results))};
   }
 
  private:
@@ -106,14 +103,8 @@ class CStructs {
   // A struct that the API's description writes.
   template <typename Core>
   auto of(const Core& core) -> decltype(c::write(core, nullptr)) {
-    return c::write(core, [this](const auto& tensor) { return of(tensor); });
-  }
-
-  mnk_attention_results of(const AttentionResults& results) {
-    return {.into = of(results.into),
-            .partial_sums = results.partials ? of(results.partials->sums) : nullptr,
-            .partial_stats = results.partials ? of(results.partials->stats) : nullptr,
-            .log_sum_exp = of(results.logSumExp)};
+    const auto handleOf = [this](const auto& tensor) { return this->of(tensor); };
+    return c::write(core, handleOf);
   }
 
   template <typename Numbers, typename List>

@@ -1,35 +1,63 @@
 // Each field that the API's description has: from C++ to C and back.
 #include "CAPI/Generated/FieldCases.hpp"
-#include "CAPI/Generated/Write.hpp"
 #include "CApiHarness.hpp"
 
 namespace mnk::test {
 
-TEST(CFields, EachReachesTheCore) {
-  const auto device = REQUIRE(Device::makeDefault());
-  const Shape one = REQUIRE(Shape::make({1}));
-  const Tensor tensor = REQUIRE(Tensor::zeros(device, DType::f32, one)),
-               other = REQUIRE(Tensor::zeros(device, DType::f32, one));
-  forEachField(tensor, other, [&](std::string_view name, const auto& core) {
-    const Context context(std::string{name});
-    std::deque<mnk_tensor> handles;
-    const auto handleOf = [&](const auto& given) -> mnk_tensor* {
-      const std::optional<Tensor> tensorOf = given;
-      return tensorOf && *tensorOf ? &handles.emplace_back(mnk_tensor{*tensorOf}) : nullptr;
+namespace {
+
+struct FieldFixture {
+  Tensor tensor = make(), other = make();
+  std::deque<mnk_tensor> handles = {};
+
+  static Tensor make() {
+    static const auto device = REQUIRE(Device::makeDefault());
+    return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1}))));
+  }
+  auto handleOf() {
+    return [this](const std::optional<Tensor>& given) -> mnk_tensor* {
+      return given && *given ? &handles.emplace_back(mnk_tensor{*given}) : nullptr;
     };
-    const auto inC = c::write(core, handleOf);
+  }
+};
+
+}  // namespace
+
+TEST(CFields, EachReachesTheCore) {
+  FieldFixture fixture;
+  forEachField(fixture.tensor, fixture.other, [&](std::string_view name, const auto& core) {
+    const Context context(std::string{name});
+    std::remove_cvref_t<decltype(core)> read;
+    REQUIRE(c::read(read, c::write(core, fixture.handleOf()), {nullptr, name}));
+    EXPECT(same(read, core));
+  });
+}
+
+TEST(CFields, ZeroesAreTheDefaults) {
+  FieldFixture fixture;
+  forEachZero(fixture.tensor, fixture.handleOf(), [](std::string_view name, const auto& core, const auto& inC) {
+    const Context context(std::string{name});
     std::remove_cvref_t<decltype(core)> read;
     REQUIRE(c::read(read, inC, {nullptr, name}));
     EXPECT(same(read, core));
   });
 }
 
-TEST(CFields, ZeroesAreTheDefaults) {
-  forEachZero([](auto core, const auto& zero) {
-    auto read = core;
-    REQUIRE(c::read(read, zero, {nullptr, "zero"}));
-    EXPECT(same(read, core));
-  });
+// What is written by hand, because the other tests take both sides from the description.
+TEST(CFields, FieldsHaveTheMeaningOfTheirNames) {
+  AttentionOptions options;
+  const mnk_attention_options inC{.scale = 0.5f, .is_bidirectional = true, .window = 3, .splits = 4};
+  REQUIRE(c::read(options, inC, {nullptr, "options"}));
+  EXPECT(same(options, {.scale = 0.5f, .isCausal = false, .window = 3, .splits = 4}));
+  HeadsView::Strides strides;
+  REQUIRE(c::read(strides, {.tokens = 2, .heads = 3, .head_dim = 4, .offset = 5, .token_stride = 7, .head_stride = 8},
+                  {nullptr, "strides"}));
+  EXPECT(same(strides,
+              {.sequences = 1, .tokens = 2, .heads = 3, .headDim = 4, .offset = 5, .tokenStride = 7, .headStride = 8}));
+  RotaryEmbedding::YaRN yarn;
+  REQUIRE(c::read(yarn, {.original_context = 9, .beta_fast = 32, .beta_slow = 1, .keeps_fractions = true},
+                  {nullptr, "yarn"}));
+  EXPECT(same(yarn, {.originalContext = 9, .extensionFactor = 0, .attentionFactor = 0, .roundsCorners = false}));
 }
 
 }  // namespace mnk::test

@@ -23,7 +23,7 @@ TEST(HostDevice, ReportsItsName) {
 
 TEST(HostDevice, RefusesUnsupportedOptions) {
   EXPECT_ERROR(host::makeDevice({.level = static_cast<HostOptions::Level>(9)}),
-               {.code = ErrorCode::unsupported, .what = "no kernels for the instruction set", .fix = "Level::best"});
+               {.code = ErrorCode::unsupported, .what = "no kernels for the instruction set", .fix = "the best level"});
   EXPECT_ERROR(host::makeDevice({.workers = 100000}),
                {.what = "too many workers", .got = "100000", .expected = "at most", .fix = "0"});
 }

@@ -55,6 +55,8 @@ class AttentionCacheCase final : public Case {
       if (!isQuantized_) d.head_dim = static_cast<uint32_t>(1 + random.below(20));
     }
     if (coin(random, 1, 2)) mutate(random);
+    d.has_sliding_window =
+        d.sliding_window.window != 0 || d.sliding_window.max_rows != 0 || d.sliding_window.max_draft != 0;
     if (isQuantized_) makeChannels(arena, random);
     // A cache keeps a few words for every sequence: as many as there may be would fill the machine.
     if (refusal().empty()) d.sequences = std::min(d.sequences, 1u << 16);
@@ -92,8 +94,7 @@ class AttentionCacheCase final : public Case {
     }
     const bool isCut = mnk_cache_truncate(cache.get(), position_, sequence_, caught.out());
     const bool isUnnamed = sequence_ == MNK_ONLY_SEQUENCE;
-    const uint32_t sequences = std::max(d.sequences, 1u);
-    const bool isKnown = isUnnamed ? sequences == 1 : sequence_ < sequences;
+    const bool isKnown = isUnnamed ? d.sequences == 1 : sequence_ < d.sequences;
     const std::string_view unknown = isUnnamed ? kUnnamed : kSequence;
     verdict = checkResult(caught, isCut, !isKnown ? unknown : (position_ == 0 ? "" : kCut));
     for (uint32_t sequence = 0; sequence < std::min(d.sequences, 4u); ++sequence) {
@@ -174,7 +175,7 @@ class AttentionCacheCase final : public Case {
                                    : 4u,
         .scale_factor = !isTurbo && !isAffine && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
         .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
-    if (coin(random, 1, 2)) descriptor_.quantized.value_bits = descriptor_.quantized.key_bits;
+    descriptor_.quantized.value_bits = descriptor_.quantized.key_bits;
     if (coin(random, 1, 3))
       descriptor_.quantized.planes = oneOf(random, {MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES});
     d.has_quantized = true;
@@ -267,7 +268,7 @@ class AttentionCacheCase final : public Case {
                        .headDim = d.head_dim,
                        .valueHeadDim = d.value_head_dim,
                        .capacity = d.capacity,
-                       .sequences = std::max(d.sequences, 1u),
+                       .sequences = d.sequences,
                        .dtype = static_cast<uint32_t>(d.dtype),
                        .isRing = d.when_full == MNK_KV_WRAP_RING,
                        .pinned = d.pinned,
@@ -276,8 +277,8 @@ class AttentionCacheCase final : public Case {
       const mnk_kv_quantized_storage& q = descriptor_.quantized;
       cache.planes = static_cast<uint32_t>(q.planes);
       cache.codec = static_cast<uint32_t>(q.codec);
-      cache.keyBits = q.key_bits == 0 ? 4 : q.key_bits;
-      cache.valueBits = q.value_bits == 0 ? 4 : q.value_bits;
+      cache.keyBits = q.key_bits;
+      cache.valueBits = q.value_bits;
       cache.scaleFactor = q.scale_factor == 0 ? 1 : q.scale_factor;
       cache.candidates = q.options.candidates == 0 ? 5 : q.options.candidates;
       cache.hasChannels = q.key_means || q.value_means || q.key_channel_scales;
@@ -322,8 +323,7 @@ class AttentionCacheCase final : public Case {
     if (const std::string_view refused = cache.refusal(); !refused.empty()) return refused;
     if (isQuantized_ && !channelRefusal().empty()) return channelRefusal();
     unsigned __int128 elements = 1;
-    for (const uint32_t extent :
-         {std::max(d.sequences, 1u), d.kv_heads, cache.capacity, isQuantized_ ? 1 : d.head_dim}) {
+    for (const uint32_t extent : {d.sequences, d.kv_heads, cache.capacity, isQuantized_ ? 1 : d.head_dim}) {
       elements *= extent;
       if (elements > UINT64_MAX / 8) return kTooLarge;
     }

@@ -19,9 +19,9 @@ std::string textOf(std::string_view name, const HeadsSpec& heads) {
   const mnk_heads_view& view = heads.view;
   std::string text = fmt::format("\n    {}: {}", name, heads.tensor->text());
   if (!view.has_strides) return text + fmt::format(", layout {}", static_cast<uint32_t>(view.layout));
-  return text + fmt::format(", {} x {}, {} of {}, at {}, strides {}, {} and {}", view.sequences, view.tokens,
-                            view.heads, view.head_dim, view.offset, view.sequence_stride, view.token_stride,
-                            view.head_stride);
+  return text + fmt::format(", {} x {}, {} of {}, at {}, strides {}, {} and {}", view.strides.sequences,
+                            view.strides.tokens, view.strides.heads, view.strides.head_dim, view.strides.offset,
+                            view.strides.sequence_stride, view.strides.token_stride, view.strides.head_stride);
 }
 
 std::string_view nameOf(Kind kind) {
@@ -117,22 +117,23 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
   const auto views = viewsOf(call);
   const NamedHeads& view = views[random.below(views.size())];
   const bool isQueries = view.heads == &call.queries, isKeys = view.heads == &call.keys;
-  mnk_heads_view& strides = view.heads->view;
+  const bool hasStrides = view.heads->view.has_strides;
+  mnk_heads_view_strides& strides = view.heads->view.strides;
   switch (random.below(5)) {
     case 4:
       // Distances below zero would lead to vectors that are inside.
-      if (!strides.has_strides || strides.sequences != 1 || strides.tokens < 2) return {};
+      if (!hasStrides || strides.sequences != 1 || strides.tokens < 2) return {};
       strides.offset += (strides.tokens - 1) * strides.token_stride;
       strides.token_stride = -strides.token_stride;
       return std::string(view.outside);
     case 0:
-      if (!strides.has_strides) return {};
+      if (!hasStrides) return {};
       (coin(random, 1, 2) ? strides.offset : strides.head_stride) = edge(random, {view.heads->tensor->elements() + 2});
       // All of them must be outside, whichever part is looked at first.
       strides.offset = std::max(strides.offset, view.heads->tensor->elements());
       return std::string(view.outside);
     case 1:
-      if (!strides.has_strides) return {};
+      if (!hasStrides) return {};
       strides.head_dim -= 1;
       if (isQueries) return "queries have another head dim than keys";
       return isKeys ? "keys do not have the cache's heads and headDim"
@@ -144,10 +145,9 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
       const uint64_t tokens = oneOf<uint64_t>(random, {1u << 31, uint64_t{1} << 33, uint64_t{1} << 62});
       const bool isFolded = coin(random, 1, 2);
       for (HeadsSpec* heads : {&call.keys, &call.values}) {
-        heads->view = *placesOf(*heads);
-        heads->view.has_strides = true;
-        heads->view.sequences = 1, heads->view.tokens = tokens;
-        if (isFolded) heads->view.token_stride = 0;
+        heads->view = {.has_strides = true, .strides = *placesOf(*heads)};
+        heads->view.strides.sequences = 1, heads->view.strides.tokens = tokens;
+        if (isFolded) heads->view.strides.token_stride = 0;
       }
       return isFolded ? "an extent is too large for the kernel" : "vectors lie outside of their tensor";
     }

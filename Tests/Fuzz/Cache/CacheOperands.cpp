@@ -9,7 +9,7 @@
 namespace mnk::fuzz {
 
 bool isFlat(const HeadsSpec& heads) {
-  const mnk_heads_view places = *placesOf(heads);
+  const mnk_heads_view_strides places = *placesOf(heads);
   return places.sequences <= 1 || places.sequence_stride == places.tokens * places.token_stride;
 }
 
@@ -60,11 +60,16 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
       std::swap(spec.shape[spec.shape.size() - 3], spec.shape[spec.shape.size() - 2]);
       break;
     default: {
+      const uint64_t offset = random_.below(5), width = offset + headCount * dim + random_.below(5);
       view.has_strides = true;
-      view.sequences = sequences, view.tokens = each, view.heads = headCount, view.head_dim = dim;
-      view.offset = random_.below(5);
-      const uint64_t width = view.offset + headCount * dim + random_.below(5);
-      view.head_stride = dim, view.token_stride = width, view.sequence_stride = each * width;
+      view.strides = {.sequences = sequences,
+                      .tokens = each,
+                      .heads = headCount,
+                      .head_dim = dim,
+                      .offset = offset,
+                      .sequence_stride = each * width,
+                      .token_stride = width,
+                      .head_stride = dim};
       spec.shape = {sequences * each, width};
     }
   }
@@ -77,16 +82,15 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
 HeadsSpec Operands::drawRows(const HeadsSpec& whole, uint64_t first, uint64_t rows, uint64_t axis) {
   const bool isTokenMajor = !whole.view.has_strides && whole.view.layout == MNK_KV_LAYOUT_TOKEN_MAJOR;
   if (isTokenMajor && coin(random_, 1, 2)) return {partOf(*whole.tensor, first, rows, axis), whole.view};
-  mnk_heads_view view = *placesOf(whole);
-  view.has_strides = true;
-  view.sequences = std::max<uint64_t>(axis, 1), view.tokens = rows / view.sequences;
-  view.sequence_stride = view.tokens * view.token_stride;
-  view.offset += first * view.token_stride;
-  return {whole.tensor, view};
+  mnk_heads_view_strides places = *placesOf(whole);
+  places.sequences = std::max<uint64_t>(axis, 1), places.tokens = rows / places.sequences;
+  places.sequence_stride = places.tokens * places.token_stride;
+  places.offset += first * places.token_stride;
+  return {whole.tensor, {.has_strides = true, .strides = places}};
 }
 
 void Operands::store(const HeadsSpec& heads, const Floats& numbers, uint64_t rows, uint64_t headCount) {
-  const mnk_heads_view places = *placesOf(heads);
+  const mnk_heads_view_strides places = *placesOf(heads);
   const uint64_t dim = places.head_dim, size = heads.tensor->elementBytes();
   std::vector<std::byte> bytes(heads.tensor->bytes());
   for (uint64_t i = 0; i < numbers.size(); ++i) {

@@ -16,10 +16,6 @@ using test::Owned;
 using Kind = CacheCallKind;
 
 Owned<mnk_cache> makeCache(Arena& arena, const CacheNumbers& cache) {
-  const mnk_kv_quantized_storage quantization{.codec = static_cast<mnk_kv_codec_name>(cache.codec),
-                                              .key_bits = cache.keyBits,
-                                              .value_bits = cache.valueBits,
-                                              .planes = static_cast<mnk_kv_quantized_planes>(cache.planes)};
   mnk_attention_cache_descriptor descriptor{.kv_heads = cache.kvHeads,
                                             .head_dim = cache.headDim,
                                             .capacity = cache.window != 0 ? 0 : cache.capacity,
@@ -27,10 +23,17 @@ Owned<mnk_cache> makeCache(Arena& arena, const CacheNumbers& cache) {
                                             .dtype = static_cast<mnk_dtype>(cache.dtype),
                                             .when_full = cache.isRing ? MNK_KV_WRAP_RING : MNK_KV_WRAP_LINEAR,
                                             .pinned = cache.pinned,
-                                            .quantization = cache.isQuantized ? &quantization : nullptr,
-                                            .is_storage_only = cache.isStorageOnly,
-                                            .latent_dim = cache.latentDim};
+                                            .has_quantized = cache.isQuantized,
+                                            .latent_dim = cache.latentDim,
+                                            .is_storage_only = cache.isStorageOnly};
+  if (cache.isQuantized) {
+    descriptor.quantized = {.codec = static_cast<mnk_kv_codec_name>(cache.codec),
+                            .key_bits = cache.keyBits,
+                            .value_bits = cache.valueBits,
+                            .planes = static_cast<mnk_kv_quantized_planes>(cache.planes)};
+  }
   if (cache.window != 0) {
+    descriptor.has_sliding_window = true;
     descriptor.sliding_window = {.window = cache.window, .max_rows = cache.maxRows, .max_draft = cache.maxDraft};
   }
   test::Caught caught;

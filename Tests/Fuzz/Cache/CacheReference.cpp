@@ -85,7 +85,7 @@ void CacheReference::store(const CacheCall& call, Floats& keys) {
 void CacheReference::expectRotated(const HeadsSpec& into, const Floats& numbers, const std::optional<NextSpec>& next,
                                    bool isInverse) {
   const auto places = rowPlaces(into);
-  const mnk_heads_view view = *placesOf(into);
+  const mnk_heads_view_strides view = *placesOf(into);
   auto number = numbers.begin();
   for (const RowPlace& row : places) {
     for (uint64_t head = 0; head < view.heads; ++head, number += static_cast<ptrdiff_t>(view.head_dim)) {

@@ -5,7 +5,7 @@ namespace mnk::fuzz {
 std::vector<RowPlace> rowPlaces(const HeadsSpec& heads) {
   std::vector<RowPlace> all;
   if (!heads.tensor) return all;
-  const mnk_heads_view places = *placesOf(heads);
+  const mnk_heads_view_strides places = *placesOf(heads);
   for (uint64_t sequence = 0; sequence < places.sequences; ++sequence) {
     for (uint64_t token = 0; token < places.tokens; ++token) {
       const uint64_t element = places.offset + sequence * places.sequence_stride + token * places.token_stride;

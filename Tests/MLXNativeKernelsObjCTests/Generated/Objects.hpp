@@ -8,6 +8,7 @@ namespace mnk::objc_test {
 
 MNKAttentionOptions* objectFor(const AttentionOptions& core);
 MNKAttentionPartials* objectFor(const AttentionPartials& core);
+MNKAttentionResults* objectFor(const AttentionResults& core);
 MNKAttendedSequence* objectFor(const AttendedSequence& core);
 MNKSlidingWindow* objectFor(const SlidingWindow& core);
 MNKKVQuantizeOptions* objectFor(const KVQuantizeOptions& core);

@@ -27,6 +27,14 @@ MNKAttentionPartials *objectFor(const AttentionPartials &core) {
   return object;
 }
 
+MNKAttentionResults *objectFor(const AttentionResults &core) {
+  MNKAttentionResults *object = [[MNKAttentionResults alloc] init];
+  object.output = objectOver(core.into);
+  object.partials = core.partials ? objectFor(*core.partials) : nil;
+  object.logSumExp = objectOver(core.logSumExp);
+  return object;
+}
+
 MNKAttendedSequence *objectFor(const AttendedSequence &core) {
   MNKAttendedSequence *object = [[MNKAttendedSequence alloc] initWithSequence:sequenceFrom(core.sequence)
                                                                        length:core.length

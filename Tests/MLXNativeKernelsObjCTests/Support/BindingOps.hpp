@@ -9,8 +9,6 @@ NS_ASSUME_NONNULL_BEGIN
 
 namespace mnk::objc_test {
 
-MNKAttentionResults* objectFor(const AttentionResults& results);
-
 MNKKVCacheWrite* objectFor(const KVCacheWrite& op);
 MNKKVCacheQuantize* objectFor(const KVCacheQuantize& op);
 MNKKVCacheDequantize* objectFor(const KVCacheDequantize& op);

@@ -51,14 +51,6 @@ MNKRotaryPositions *objectFor(const RotaryPositions &positions) {
 
 }  // namespace
 
-MNKAttentionResults *objectFor(const AttentionResults &results) {
-  MNKAttentionResults *object = [[MNKAttentionResults alloc] init];
-  object.output = objectOver(results.into);
-  if (results.partials) object.partials = objectFor(*results.partials);
-  object.logSumExp = objectOver(results.logSumExp);
-  return object;
-}
-
 MNKKVCacheWrite *objectFor(const KVCacheWrite &op) {
   MNKKVCacheWrite *object = [[MNKKVCacheWrite alloc] initWithKeysView:objectFor(op.keys)
                                                            valuesView:op.values ? objectFor(*op.values) : nil

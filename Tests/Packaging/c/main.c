@@ -123,13 +123,13 @@ static void testOps(mnk_device* device) {
   };
   RUN(device, mnk_encoder_flash_decode, &attend);
   CHECK(isClose(out, numbers));
-  results = (mnk_attention_results){.partial_sums = back, .partial_stats = stats};
+  results = (mnk_attention_results){.partials = {.sums = back, .stats = stats}};
   RUN(device, mnk_encoder_flash_decode, &attend);
   const uint64_t sumsShape[] = {1, kTokens, 1, kDim}, statsShape[] = {1, kTokens, 1, 2};
   mnk_tensor* sums = mnk_tensor_make_reshaped(back, sumsShape, 4, NULL);
   mnk_tensor* parts = mnk_tensor_make_reshaped(stats, statsShape, 4, NULL);
   results = (mnk_attention_results){.into = out};
-  const mnk_merge_partials merge = {.partial_sums = sums, .partial_stats = parts, .results = &results};
+  const mnk_merge_partials merge = {.partials = {.sums = sums, .stats = parts}, .results = &results};
   RUN(device, mnk_encoder_merge_partials, &merge);
   CHECK(isClose(out, numbers));
 

@@ -63,7 +63,14 @@ Result<void> read(AttentionPartials& into, const mnk_attention_partials& from, c
   return {};
 }
 
-Result<void> read(AttendedSequence& into, const mnk_attended_sequence& from, const Field&) {
+Result<void> read(AttentionResults& into, const mnk_attention_results& from, const Field& field) {
+  into.into = optional(from.into);
+  if (isFilled(from.partials)) MNK_TRY(read(into.partials.emplace(), from.partials, {&field, "partials"}));
+  into.logSumExp = optional(from.log_sum_exp);
+  return {};
+}
+
+Result<void> read(AttendedSequence& into, const mnk_attended_sequence& from, const Field& field) {
   into.sequence = from.sequence;
   into.length = from.length;
   into.highest = from.highest;
@@ -71,7 +78,7 @@ Result<void> read(AttendedSequence& into, const mnk_attended_sequence& from, con
   if (from.has_position) {
     into.position = from.position;
   } else if (from.position != 0) {
-    return ignored("mnk_attended_sequence", "position", "has_position");
+    return ignored("mnk_attended_sequence", Field{&field, "position"}.text(), "has_position");
   }
   return {};
 }

@@ -50,8 +50,8 @@ bool isFilled(const mnk_kv_quantized_storage& from) {
 
 Result<void> read(KVQuantizedStorage& into, const mnk_kv_quantized_storage& from, const Field& field) {
   MNK_TRY(read(into.codec, from.codec));
-  if (from.key_bits != 0) into.keyBits = from.key_bits;
-  if (from.value_bits != 0) into.valueBits = from.value_bits;
+  into.keyBits = from.key_bits;
+  into.valueBits = from.value_bits;
   if (from.scale_factor != 0) into.scaleFactor = from.scale_factor;
   MNK_TRY(read(into.options, from.options, {&field, "options"}));
   into.keyMeans = optional(from.key_means);
@@ -66,17 +66,20 @@ Result<void> read(AttentionCacheDescriptor& into, const mnk_attention_cache_desc
   into.headDim = from.head_dim;
   into.valueHeadDim = from.value_head_dim;
   into.capacity = from.capacity;
-  if (from.sequences != 0) into.sequences = from.sequences;
+  into.sequences = from.sequences;
   MNK_TRY(read(into.dtype, from.dtype));
   MNK_TRY(read(into.whenFull, from.when_full));
   into.pinned = from.pinned;
   if (from.has_quantized) {
     MNK_TRY(read(into.quantized.emplace(), from.quantized, {&field, "quantized"}));
   } else if (isFilled(from.quantized)) {
-    return ignored("mnk_attention_cache_descriptor", "quantized", "has_quantized");
+    return ignored("mnk_attention_cache_descriptor", Field{&field, "quantized"}.text(), "has_quantized");
   }
-  if (isFilled(from.sliding_window))
+  if (from.has_sliding_window) {
     MNK_TRY(read(into.slidingWindow.emplace(), from.sliding_window, {&field, "sliding_window"}));
+  } else if (isFilled(from.sliding_window)) {
+    return ignored("mnk_attention_cache_descriptor", Field{&field, "sliding_window"}.text(), "has_sliding_window");
+  }
   into.latentDim = from.latent_dim;
   into.isStorageOnly = from.is_storage_only;
   return {};

@@ -36,7 +36,7 @@ bool isFilled(const mnk_heads_view_strides& from) {
 }
 
 Result<void> read(HeadsView::Strides& into, const mnk_heads_view_strides& from, const Field&) {
-  into.sequences = from.sequences;
+  if (from.sequences != 0) into.sequences = from.sequences;
   into.tokens = from.tokens;
   into.heads = from.heads;
   into.headDim = from.head_dim;
@@ -58,13 +58,9 @@ Result<void> read(HeadsView& into, const mnk_heads_view& from, const Field& fiel
   if (from.has_strides) {
     MNK_TRY(read(into.strides.emplace(), from.strides, {&field, "strides"}));
   } else if (isFilled(from.strides)) {
-    return ignored("mnk_heads_view", "strides", "has_strides");
+    return ignored("mnk_heads_view", Field{&field, "strides"}.text(), "has_strides");
   }
   return {};
-}
-
-bool isFilled(const mnk_kv_cache_view& from) {
-  return from.keys || from.values || from.layout != 0 || from.wrap != 0 || from.pinned != 0 || from.latent_dim != 0;
 }
 
 Result<void> read(KVCacheView& into, const mnk_kv_cache_view& from, const Field& field) {

@@ -11,6 +11,7 @@ Result<void> read(AttentionOptions::Merge& into, mnk_attention_options_merge fro
 Result<void> read(AttentionPartials& into, const mnk_attention_partials& from, const Field& field);
 // Whether anything is not zero.
 bool isFilled(const mnk_attention_partials& from);
+Result<void> read(AttentionResults& into, const mnk_attention_results& from, const Field& field);
 Result<void> read(AttendedSequence& into, const mnk_attended_sequence& from, const Field& field);
 Result<void> read(KVQuantizedPlanes& into, mnk_kv_quantized_planes from);
 Result<void> read(SlidingWindow& into, const mnk_sliding_window& from, const Field& field);
@@ -30,8 +31,6 @@ Result<void> read(HeadsView& into, const mnk_heads_view& from, const Field& fiel
 // Whether anything is not zero.
 bool isFilled(const mnk_heads_view& from);
 Result<void> read(KVCacheView& into, const mnk_kv_cache_view& from, const Field& field);
-// Whether anything is not zero.
-bool isFilled(const mnk_kv_cache_view& from);
 Result<void> read(HostOptions::Level& into, mnk_host_options_level from);
 Result<void> read(HostOptions::Checking& into, mnk_host_options_checking from);
 Result<void> read(HostOptions& into, const mnk_host_options& from, const Field& field);
@@ -49,8 +48,6 @@ Result<void> read(QuantizedKVPlane& into, const mnk_quantized_kv_plane& from, co
 // Whether anything is not zero.
 bool isFilled(const mnk_quantized_kv_plane& from);
 Result<void> read(QuantizedKVCacheView& into, const mnk_quantized_kv_cache_view& from, const Field& field);
-// Whether anything is not zero.
-bool isFilled(const mnk_quantized_kv_cache_view& from);
 Result<void> read(RotaryEmbedding::Layout& into, mnk_rotary_embedding_layout from);
 Result<void> read(RotaryEmbedding::Pairing& into, mnk_rotary_embedding_pairing from);
 Result<void> read(RotaryEmbedding::OtherAxis& into, mnk_rotary_embedding_other_axis from);

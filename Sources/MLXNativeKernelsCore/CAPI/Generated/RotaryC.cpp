@@ -22,8 +22,10 @@ Result<void> read(RotaryEmbedding::Layout& into, mnk_rotary_embedding_layout fro
       into = RotaryEmbedding::Layout::imrope;
       return {};
   }
-  return unknownNumber("mnk_rotary_embedding_layout", from,
-                       "MNK_ROTARY_EMBEDDING_LAYOUT_INTERLEAVED_PAIRS to MNK_ROTARY_EMBEDDING_LAYOUT_IMROPE");
+  return unknownNumber(
+      "mnk_rotary_embedding_layout", from,
+      "MNK_ROTARY_EMBEDDING_LAYOUT_INTERLEAVED_PAIRS, MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, "
+      "MNK_ROTARY_EMBEDDING_LAYOUT_MROPE, MNK_ROTARY_EMBEDDING_LAYOUT_VISION or MNK_ROTARY_EMBEDDING_LAYOUT_IMROPE");
 }
 
 Result<void> read(RotaryEmbedding::Pairing& into, mnk_rotary_embedding_pairing from) {
@@ -78,12 +80,12 @@ Result<void> read(RotaryEmbedding& into, const mnk_rotary_embedding& from, const
   MNK_TRY(read(into.pairing, from.pairing));
   MNK_TRY(read(into.otherAxis, from.other_axis));
   into.scale = from.scale;
-  MNK_TRY(readList(into.frequencyFactors, from.frequency_factors, from.frequency_factor_count, 512,
-                   "mnk_rotary_embedding", "frequency_factors", "frequency_factor_count"));
+  MNK_TRY(readList(into.frequencyFactors, from.frequency_factors, from.frequency_factor_count, 65536,
+                   "mnk_rotary_embedding", {&field, "frequency_factors"}, "frequency_factor_count"));
   if (from.has_yarn) {
     MNK_TRY(read(into.yarn.emplace(), from.yarn, {&field, "yarn"}));
   } else if (isFilled(from.yarn)) {
-    return ignored("mnk_rotary_embedding", "yarn", "has_yarn");
+    return ignored("mnk_rotary_embedding", Field{&field, "yarn"}.text(), "has_yarn");
   }
   into.isInverse = from.is_inverse;
   return {};

@@ -1,6 +1,6 @@
 // Generated from Sources/API by generate.py: change the description instead.
-// Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none; lists and
-// strings stay those of the C++ struct.
+// Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none;
+// lists and strings stay those of the C++ struct.
 #pragma once
 #include <algorithm>
 
@@ -80,6 +80,15 @@ mnk_attention_partials write(const AttentionPartials& from, Handles&& handleOf) 
 }
 
 template <typename Handles>
+mnk_attention_results write(const AttentionResults& from, Handles&& handleOf) {
+  mnk_attention_results into{};
+  into.into = handleOf(from.into);
+  if (from.partials) into.partials = write(*from.partials, handleOf);
+  into.log_sum_exp = handleOf(from.logSumExp);
+  return into;
+}
+
+template <typename Handles>
 mnk_attended_sequence write(const AttendedSequence& from, Handles&&) {
   mnk_attended_sequence into{};
   into.sequence = from.sequence;
@@ -142,7 +151,10 @@ mnk_attention_cache_descriptor write(const AttentionCacheDescriptor& from, Handl
     into.has_quantized = true;
     into.quantized = write(*from.quantized, handleOf);
   }
-  if (from.slidingWindow) into.sliding_window = write(*from.slidingWindow, handleOf);
+  if (from.slidingWindow) {
+    into.has_sliding_window = true;
+    into.sliding_window = write(*from.slidingWindow, handleOf);
+  }
   into.latent_dim = from.latentDim;
   into.is_storage_only = from.isStorageOnly;
   return into;

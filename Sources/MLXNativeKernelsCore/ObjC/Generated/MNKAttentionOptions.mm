@@ -41,6 +41,14 @@ using namespace mnk;
 
 @end
 
+@implementation MNKAttentionResults
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"output", @"partials", @"logSumExp" ];
+}
+
+@end
+
 @implementation MNKAttendedSequence
 
 + (NSArray<NSString *> *)valueKeys {
@@ -104,9 +112,9 @@ mnk_attention_options structFrom(Reading &reading, MNKAttentionOptions *object, 
   into.window = reading.narrow(object.window, "window");
   into.window_sees_pinned = object.windowSeesPinned != NO;
   into.softcap = object.softcap;
-  into.mask = handleOf(object.mask);
-  into.slopes = handleOf(object.slopes);
-  into.sinks = handleOf(object.sinks);
+  into.mask = handleOf(reading, object.mask, "mask");
+  into.slopes = handleOf(reading, object.slopes, "slopes");
+  into.sinks = handleOf(reading, object.sinks, "sinks");
   into.splits = reading.narrow(object.splits, "splits");
   into.kernel = reading.choice<mnk_attention_options_kernel>(
       object.kernel,
@@ -148,9 +156,9 @@ mnk_attention_partials structFrom(Reading &reading, MNKAttentionPartials *object
   mnk_attention_partials into{};
   if (!reading.needed(object, name)) return into;
   reading.needed(object.sums, "sums");
-  into.sums = handleOf(object.sums);
+  into.sums = handleOf(reading, object.sums, "sums");
   reading.needed(object.stats, "stats");
-  into.stats = handleOf(object.stats);
+  into.stats = handleOf(reading, object.stats, "stats");
   return into;
 }
 
@@ -165,6 +173,32 @@ MNKAttentionPartials *objectFrom(const AttentionPartials &core) {
   MNKAttentionPartials *object =
       [[MNKAttentionPartials alloc] initWithSums:(MNKTensor *_Nonnull)tensorFrom(core.sums)
                                            stats:(MNKTensor *_Nonnull)tensorFrom(core.stats)];
+  return object;
+}
+
+mnk_attention_results structFrom(Reading &reading, MNKAttentionResults *object, std::string_view) {
+  mnk_attention_results into{};
+  if (!object) return into;
+  into.into = handleOf(reading, object.output, "output");
+  if (object.partials) {
+    into.partials = structFrom(reading, object.partials, "partials");
+  }
+  into.log_sum_exp = handleOf(reading, object.logSumExp, "logSumExp");
+  return into;
+}
+
+AttentionResults read(Reading &reading, MNKAttentionResults *object, std::string_view name) {
+  AttentionResults core;
+  const auto from = structFrom(reading, object, name);
+  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
+  return core;
+}
+
+MNKAttentionResults *objectFrom(const AttentionResults &core) {
+  MNKAttentionResults *object = [[MNKAttentionResults alloc] init];
+  object.output = tensorFrom(core.into);
+  object.partials = core.partials ? objectFrom(*core.partials) : nil;
+  object.logSumExp = tensorFrom(core.logSumExp);
   return object;
 }
 

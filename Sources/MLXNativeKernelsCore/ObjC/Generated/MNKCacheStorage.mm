@@ -122,11 +122,11 @@ mnk_kv_quantized_storage structFrom(Reading &reading, MNKKVQuantizedStorage *obj
                                                  "codec", "MNKKVCodecName");
   into.key_bits = reading.narrow(object.keyBits, "keyBits");
   into.value_bits = reading.narrow(object.valueBits, "valueBits");
-  into.scale_factor = object.scaleFactor;
+  into.scale_factor = reading.nonzero(object.scaleFactor, "scaleFactor");
   into.options = structFrom(reading, object.options, "options");
-  into.key_means = handleOf(object.keyMeans);
-  into.value_means = handleOf(object.valueMeans);
-  into.key_channel_scales = handleOf(object.keyChannelScales);
+  into.key_means = handleOf(reading, object.keyMeans, "keyMeans");
+  into.value_means = handleOf(reading, object.valueMeans, "valueMeans");
+  into.key_channel_scales = handleOf(reading, object.keyChannelScales, "keyChannelScales");
   into.planes = reading.choice<mnk_kv_quantized_planes>(
       object.planes, {MNK_KV_QUANTIZED_PLANES_BOTH, MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES},
       "planes", "MNKKVQuantizedPlanes");
@@ -172,6 +172,7 @@ mnk_attention_cache_descriptor structFrom(Reading &reading, MNKAttentionCacheDes
     into.quantized = structFrom(reading, object.quantized, "quantized");
   }
   if (object.slidingWindow) {
+    into.has_sliding_window = true;
     into.sliding_window = structFrom(reading, object.slidingWindow, "slidingWindow");
   }
   into.latent_dim = reading.narrow(object.latentDim, "latentDim");

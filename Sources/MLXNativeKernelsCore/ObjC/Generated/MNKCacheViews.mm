@@ -77,7 +77,7 @@ KVWrap read(Reading &reading, MNKKVWrap value, std::string_view name) {
 mnk_heads_view_strides structFrom(Reading &reading, MNKHeadsViewStrides *object, std::string_view name) {
   mnk_heads_view_strides into{};
   if (!reading.needed(object, name)) return into;
-  into.sequences = object.sequences;
+  into.sequences = reading.nonzero(object.sequences, "sequences");
   into.tokens = object.tokens;
   into.heads = object.heads;
   into.head_dim = object.headDim;
@@ -112,7 +112,7 @@ mnk_heads_view structFrom(Reading &reading, MNKHeadsView *object, std::string_vi
   mnk_heads_view into{};
   if (!reading.needed(object, name)) return into;
   reading.needed(object.tensor, "tensor");
-  into.tensor = handleOf(object.tensor);
+  into.tensor = handleOf(reading, object.tensor, "tensor");
   into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
                                               "layout", "MNKKVLayout");
   if (object.strides) {
@@ -140,8 +140,8 @@ mnk_kv_cache_view structFrom(Reading &reading, MNKKVCacheView *object, std::stri
   mnk_kv_cache_view into{};
   if (!reading.needed(object, name)) return into;
   reading.needed(object.keys, "keys");
-  into.keys = handleOf(object.keys);
-  into.values = handleOf(object.values);
+  into.keys = handleOf(reading, object.keys, "keys");
+  into.values = handleOf(reading, object.values, "values");
   into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
                                               "layout", "MNKKVLayout");
   into.wrap = reading.choice<mnk_kv_wrap>(object.wrap, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, "wrap", "MNKKVWrap");

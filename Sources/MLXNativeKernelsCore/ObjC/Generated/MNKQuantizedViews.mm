@@ -120,7 +120,7 @@ mnk_kv_codec structFrom(Reading &reading, MNKKVCodec *object, std::string_view n
                                                  MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
                                                 "name", "MNKKVCodecName");
   into.bits = reading.narrow(object.bits, "bits");
-  into.scale_factor = object.scaleFactor;
+  into.scale_factor = reading.nonzero(object.scaleFactor, "scaleFactor");
   return into;
 }
 
@@ -141,7 +141,7 @@ MNKKVCodec *objectFrom(const KVCodec &core) {
 mnk_kv_quantize_options structFrom(Reading &reading, MNKKVQuantizeOptions *object, std::string_view) {
   mnk_kv_quantize_options into{};
   if (!object) return into;
-  into.candidates = reading.narrow(object.candidates, "candidates");
+  into.candidates = reading.nonzero(reading.narrow(object.candidates, "candidates"), "candidates");
   into.key_scale = reading.choice<mnk_kv_scale_rule>(
       object.keyScale, {MNK_KV_SCALE_RULE_UNBIASED, MNK_KV_SCALE_RULE_LEAST_SQUARES}, "keyScale", "MNKKVScaleRule");
   into.value_scale = reading.choice<mnk_kv_scale_rule>(
@@ -172,10 +172,10 @@ mnk_quantized_kv_plane structFrom(Reading &reading, MNKQuantizedKVPlane *object,
   if (!reading.needed(object, name)) return into;
   into.codec = structFrom(reading, object.codec, "codec");
   reading.needed(object.codes, "codes");
-  into.codes = handleOf(object.codes);
-  into.scales = handleOf(object.scales);
-  into.means = handleOf(object.means);
-  into.channel_scales = handleOf(object.channelScales);
+  into.codes = handleOf(reading, object.codes, "codes");
+  into.scales = handleOf(reading, object.scales, "scales");
+  into.means = handleOf(reading, object.means, "means");
+  into.channel_scales = handleOf(reading, object.channelScales, "channelScales");
   return into;
 }
 

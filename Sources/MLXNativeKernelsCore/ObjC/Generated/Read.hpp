@@ -15,6 +15,9 @@ AttentionOptions::Merge read(Reading& reading, MNKAttentionOptionsMerge value, s
 mnk_attention_partials structFrom(Reading& reading, MNKAttentionPartials* _Nullable object, std::string_view name);
 AttentionPartials read(Reading& reading, MNKAttentionPartials* _Nullable object, std::string_view name);
 MNKAttentionPartials* objectFrom(const AttentionPartials& core);
+mnk_attention_results structFrom(Reading& reading, MNKAttentionResults* _Nullable object, std::string_view name);
+AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable object, std::string_view name);
+MNKAttentionResults* objectFrom(const AttentionResults& core);
 mnk_attended_sequence structFrom(Reading& reading, MNKAttendedSequence* _Nullable object, std::string_view name);
 AttendedSequence read(Reading& reading, MNKAttendedSequence* _Nullable object, std::string_view name);
 MNKAttendedSequence* objectFrom(const AttendedSequence& core);

@@ -31,15 +31,6 @@ namespace mnk {
 
 class CommandEncoder;
 
-// The outputs of attention: results or partials, and optional extras. For queries of any layout, axes before the last
-// are [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
-struct AttentionResults {
-  std::optional<Tensor> into = {};  // f32, f16 or bf16, with the values' head dim
-  std::optional<AttentionPartials> partials = {};
-  // f32, only those axes: the logarithm of the sum of e^score, including a sink; -inf if there is nothing to sum.
-  std::optional<Tensor> logSumExp = {};
-};
-
 struct FlashDecode {
   static constexpr std::string_view name = "FlashDecode";
   static constexpr uint64_t kMaxGroup = 128;  // query heads for each head of the cache

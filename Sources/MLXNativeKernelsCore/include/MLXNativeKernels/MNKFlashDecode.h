@@ -4,18 +4,10 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// The outputs of attention: results or partials, and optional extras. For queries of any layout, axes before the last
-/// are `[sequences, rows, heads]`, `[rows, heads]` for one sequence, or `[heads]` for one row.
-@interface MNKAttentionResults : MNKDescriptor
+@interface MNKAttentionResults (MNKOutputs)
 
 + (instancetype)resultsIntoTensor:(MNKTensor *)output;
 + (instancetype)resultsIntoPartials:(MNKAttentionPartials *)partials;
-
-/// Any float type, with the values' head dim.
-@property(nonatomic, nullable) MNKTensor *output;
-@property(nonatomic, nullable, copy) MNKAttentionPartials *partials;
-/// `float32`, without the last axis: the logarithm of the sum of e^score, including a sink.
-@property(nonatomic, nullable) MNKTensor *logSumExp;
 
 @end
 

@@ -11,15 +11,6 @@
 
 MNK_HEADER_BEGIN
 
-// The outputs of attention: `into`, or partials instead, not over mnk_cache. For queries of any layout, axes before the
-// last are [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
-typedef struct mnk_attention_results {
-  mnk_tensor* MNK_NULLABLE into;           // f32, f16 or bf16
-  mnk_tensor* MNK_NULLABLE partial_sums;   // f32, with the values' head dim; both of them or none
-  mnk_tensor* MNK_NULLABLE partial_stats;  // f32, with a last axis of 2
-  mnk_tensor* MNK_NULLABLE log_sum_exp;    // f32, without the last axis; a sink's score counts
-} mnk_attention_results;
-
 typedef struct mnk_flash_decode {
   // f32, f16 or bf16 [heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]; or queries_view
   mnk_tensor* MNK_NULLABLE queries;
@@ -39,9 +30,8 @@ mnk_plan* MNK_NULLABLE mnk_flash_decode_make_plan(const mnk_flash_decode* op, co
 bool mnk_encoder_flash_decode(mnk_encoder* encoder, const mnk_flash_decode* op, mnk_error_out error);
 
 typedef struct mnk_merge_partials {
-  mnk_tensor* partial_sums;        // f32 [parts, …, heads, headDim]: each part as mnk_flash_decode writes it
-  mnk_tensor* partial_stats;       // f32 [parts, …, heads, 2]
-  mnk_tensor* MNK_NULLABLE sinks;  // f32 [heads]; not if results are partials again
+  mnk_attention_partials partials;  // with an axis of parts before those that mnk_flash_decode writes
+  mnk_tensor* MNK_NULLABLE sinks;   // f32 [heads]; not if results are partials again
   const mnk_attention_results* results;
 } mnk_merge_partials;
 

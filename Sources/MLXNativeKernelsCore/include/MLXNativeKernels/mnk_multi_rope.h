@@ -1,4 +1,4 @@
-// The C API of MultiRoPE, the rotary embedding. MultiRoPE.hpp and RotaryEmbedding.hpp define it.
+// The C API of MultiRoPE, the rotary embedding. MultiRoPE.hpp defines it.
 #ifndef MNK_MULTI_ROPE_H
 #define MNK_MULTI_ROPE_H
 

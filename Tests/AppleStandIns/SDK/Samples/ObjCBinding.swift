@@ -8,7 +8,7 @@ func decode(on gpu: any MTLDevice, tokens: [Float]) async throws -> Data {
     let device = try MNKDevice(mtlDevice: gpu)
     let descriptor = MNKAttentionCacheDescriptor(kvHeads: 1, headDim: 4, capacity: 64)
     descriptor.elementType = .float32
-    descriptor.whenFull = .overwriteOldest
+    descriptor.whenFull = .ring
     let cache = try MNKAttentionCache(device: device, descriptor: descriptor)
     let keys = try MNKTensor(floats: tokens, shape: [1, 4], elementType: .float32, device: device)
     let output = try MNKTensor.zeros(shape: [1, 4], elementType: .float32, device: device)

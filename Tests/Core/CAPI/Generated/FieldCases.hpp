@@ -38,6 +38,11 @@ inline bool same(const AttentionOptions& a, const AttentionOptions& b) {
 inline bool same(const AttentionPartials& a, const AttentionPartials& b) {
   return same(a.sums, b.sums) && same(a.stats, b.stats);
 }
+inline bool same(const AttentionResults& a, const AttentionResults& b) {
+  return a.into.has_value() == b.into.has_value() && (!a.into || same(*a.into, *b.into)) &&
+         a.partials.has_value() == b.partials.has_value() && (!a.partials || same(*a.partials, *b.partials)) &&
+         a.logSumExp.has_value() == b.logSumExp.has_value() && (!a.logSumExp || same(*a.logSumExp, *b.logSumExp));
+}
 inline bool same(const AttendedSequence& a, const AttendedSequence& b) {
   return same(a.sequence, b.sequence) && same(a.length, b.length) && same(a.highest, b.highest) &&
          same(a.rows, b.rows) && a.position.has_value() == b.position.has_value() &&
@@ -120,6 +125,16 @@ inline AttentionOptions plainAttentionOptions(const Tensor&) {
 }
 inline AttentionOptions changedAttentionOptions(const Tensor& tensor, const Tensor& other) {
   AttentionOptions core = plainAttentionOptions(tensor);
+  core.scale = 7.5;
+  core.isCausal = false;
+  core.window = 9;
+  core.windowSeesPinned = true;
+  core.softcap = 11.5;
+  core.mask = other;
+  core.slopes = other;
+  core.sinks = other;
+  core.splits = 15;
+  core.kernel = AttentionOptions::Kernel::matrix;
   core.merge = AttentionOptions::Merge::inKernel;
   static_cast<void>(other);
   return core;
@@ -132,7 +147,20 @@ inline AttentionPartials plainAttentionPartials(const Tensor& tensor) {
 }
 inline AttentionPartials changedAttentionPartials(const Tensor& tensor, const Tensor& other) {
   AttentionPartials core = plainAttentionPartials(tensor);
+  core.sums = other;
   core.stats = other;
+  static_cast<void>(other);
+  return core;
+}
+inline AttentionResults plainAttentionResults(const Tensor&) {
+  AttentionResults core;
+  return core;
+}
+inline AttentionResults changedAttentionResults(const Tensor& tensor, const Tensor& other) {
+  AttentionResults core = plainAttentionResults(tensor);
+  core.into = other;
+  core.partials = changedAttentionPartials(tensor, other);
+  core.logSumExp = other;
   static_cast<void>(other);
   return core;
 }
@@ -142,7 +170,11 @@ inline AttendedSequence plainAttendedSequence(const Tensor&) {
 }
 inline AttendedSequence changedAttendedSequence(const Tensor& tensor, const Tensor& other) {
   AttendedSequence core = plainAttendedSequence(tensor);
-  core.position = 7;
+  core.sequence = 7;
+  core.length = 8;
+  core.highest = 9;
+  core.rows = 10;
+  core.position = 11;
   static_cast<void>(other);
   return core;
 }
@@ -152,7 +184,9 @@ inline SlidingWindow plainSlidingWindow(const Tensor&) {
 }
 inline SlidingWindow changedSlidingWindow(const Tensor& tensor, const Tensor& other) {
   SlidingWindow core = plainSlidingWindow(tensor);
-  core.maxDraft = 7;
+  core.window = 7;
+  core.maxRows = 8;
+  core.maxDraft = 9;
   static_cast<void>(other);
   return core;
 }
@@ -162,6 +196,9 @@ inline KVQuantizeOptions plainKVQuantizeOptions(const Tensor&) {
 }
 inline KVQuantizeOptions changedKVQuantizeOptions(const Tensor& tensor, const Tensor& other) {
   KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+  core.candidates = 7;
+  core.keyScale = KVScaleRule::leastSquares;
+  core.valueScale = KVScaleRule::unbiased;
   core.nonFinite = KVNonFinite::zero;
   static_cast<void>(other);
   return core;
@@ -172,6 +209,14 @@ inline KVQuantizedStorage plainKVQuantizedStorage(const Tensor&) {
 }
 inline KVQuantizedStorage changedKVQuantizedStorage(const Tensor& tensor, const Tensor& other) {
   KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+  core.codec = KVCodec::Name::mlx1Affine4;
+  core.keyBits = 8;
+  core.valueBits = 9;
+  core.scaleFactor = 10.5;
+  core.options = changedKVQuantizeOptions(tensor, other);
+  core.keyMeans = other;
+  core.valueMeans = other;
+  core.keyChannelScales = other;
   core.planes = KVQuantizedPlanes::values;
   static_cast<void>(other);
   return core;
@@ -182,6 +227,17 @@ inline AttentionCacheDescriptor plainAttentionCacheDescriptor(const Tensor&) {
 }
 inline AttentionCacheDescriptor changedAttentionCacheDescriptor(const Tensor& tensor, const Tensor& other) {
   AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+  core.kvHeads = 7;
+  core.headDim = 8;
+  core.valueHeadDim = 9;
+  core.capacity = 10;
+  core.sequences = 11;
+  core.dtype = DType::i32;
+  core.whenFull = KVWrap::ring;
+  core.pinned = 14;
+  core.quantized = changedKVQuantizedStorage(tensor, other);
+  core.slidingWindow = changedSlidingWindow(tensor, other);
+  core.latentDim = 17;
   core.isStorageOnly = true;
   static_cast<void>(other);
   return core;
@@ -192,7 +248,14 @@ inline HeadsView::Strides plainHeadsViewStrides(const Tensor&) {
 }
 inline HeadsView::Strides changedHeadsViewStrides(const Tensor& tensor, const Tensor& other) {
   HeadsView::Strides core = plainHeadsViewStrides(tensor);
-  core.headStride = 7;
+  core.sequences = 7;
+  core.tokens = 8;
+  core.heads = 9;
+  core.headDim = 10;
+  core.offset = 11;
+  core.sequenceStride = 12;
+  core.tokenStride = 13;
+  core.headStride = 14;
   static_cast<void>(other);
   return core;
 }
@@ -203,6 +266,8 @@ inline HeadsView plainHeadsView(const Tensor& tensor) {
 }
 inline HeadsView changedHeadsView(const Tensor& tensor, const Tensor& other) {
   HeadsView core = plainHeadsView(tensor);
+  core.tensor = other;
+  core.layout = KVLayout::headMajor;
   core.strides = changedHeadsViewStrides(tensor, other);
   static_cast<void>(other);
   return core;
@@ -214,7 +279,12 @@ inline KVCacheView plainKVCacheView(const Tensor& tensor) {
 }
 inline KVCacheView changedKVCacheView(const Tensor& tensor, const Tensor& other) {
   KVCacheView core = plainKVCacheView(tensor);
-  core.latentDim = 7;
+  core.keys = other;
+  core.values = other;
+  core.layout = KVLayout::tokenMajor;
+  core.wrap = KVWrap::ring;
+  core.pinned = 11;
+  core.latentDim = 12;
   static_cast<void>(other);
   return core;
 }
@@ -224,6 +294,12 @@ inline HostOptions plainHostOptions(const Tensor&) {
 }
 inline HostOptions changedHostOptions(const Tensor& tensor, const Tensor& other) {
   HostOptions core = plainHostOptions(tensor);
+  core.workers = 7;
+  core.orderSeed = 8;
+  core.checking = HostOptions::Checking::full;
+  core.allowsSameValue = true;
+  core.perturbsResults = true;
+  core.level = HostOptions::Level::avx512;
   core.compiler = "other";
   static_cast<void>(other);
   return core;
@@ -234,7 +310,9 @@ inline KVCodec plainKVCodec(const Tensor&) {
 }
 inline KVCodec changedKVCodec(const Tensor& tensor, const Tensor& other) {
   KVCodec core = plainKVCodec(tensor);
-  core.scaleFactor = 2.5;
+  core.name = KVCodec::Name::mlx1Affine4;
+  core.bits = 8;
+  core.scaleFactor = 9.5;
   static_cast<void>(other);
   return core;
 }
@@ -245,6 +323,10 @@ inline QuantizedKVPlane plainQuantizedKVPlane(const Tensor& tensor) {
 }
 inline QuantizedKVPlane changedQuantizedKVPlane(const Tensor& tensor, const Tensor& other) {
   QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+  core.codec = changedKVCodec(tensor, other);
+  core.codes = other;
+  core.scales = other;
+  core.means = other;
   core.channelScales = other;
   static_cast<void>(other);
   return core;
@@ -256,7 +338,12 @@ inline QuantizedKVCacheView plainQuantizedKVCacheView(const Tensor& tensor) {
 }
 inline QuantizedKVCacheView changedQuantizedKVCacheView(const Tensor& tensor, const Tensor& other) {
   QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
-  core.latentDim = 7;
+  core.keys = changedQuantizedKVPlane(tensor, other);
+  core.values = changedQuantizedKVPlane(tensor, other);
+  core.layout = KVLayout::tokenMajor;
+  core.wrap = KVWrap::ring;
+  core.pinned = 11;
+  core.latentDim = 12;
   static_cast<void>(other);
   return core;
 }
@@ -266,6 +353,11 @@ inline RotaryEmbedding::YaRN plainRotaryEmbeddingYaRN(const Tensor&) {
 }
 inline RotaryEmbedding::YaRN changedRotaryEmbeddingYaRN(const Tensor& tensor, const Tensor& other) {
   RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+  core.originalContext = 7;
+  core.extensionFactor = 8.5;
+  core.attentionFactor = 9.5;
+  core.betaFast = 10.5;
+  core.betaSlow = 11.5;
   core.roundsCorners = false;
   static_cast<void>(other);
   return core;
@@ -276,6 +368,15 @@ inline RotaryEmbedding plainRotaryEmbedding(const Tensor&) {
 }
 inline RotaryEmbedding changedRotaryEmbedding(const Tensor& tensor, const Tensor& other) {
   RotaryEmbedding core = plainRotaryEmbedding(tensor);
+  core.layout = RotaryEmbedding::Layout::imrope;
+  std::iota(core.sections.begin(), core.sections.end(), 1);
+  core.base = 9.5;
+  core.ropeDim = 10;
+  core.pairing = RotaryEmbedding::Pairing::neighbors;
+  core.otherAxis = RotaryEmbedding::OtherAxis::axis3;
+  core.scale = 13.5;
+  core.frequencyFactors = {0.5f, 3};
+  core.yarn = changedRotaryEmbeddingYaRN(tensor, other);
   core.isInverse = true;
   static_cast<void>(other);
   return core;
@@ -286,7 +387,7 @@ template <typename Body>
 void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   {
     AttentionOptions core = plainAttentionOptions(tensor);
-    core.scale = 2.5;
+    core.scale = 7.5;
     body("AttentionOptions.scale", core);
   }
   {
@@ -296,7 +397,7 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     AttentionOptions core = plainAttentionOptions(tensor);
-    core.window = 7;
+    core.window = 9;
     body("AttentionOptions.window", core);
   }
   {
@@ -306,7 +407,7 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     AttentionOptions core = plainAttentionOptions(tensor);
-    core.softcap = 2.5;
+    core.softcap = 11.5;
     body("AttentionOptions.softcap", core);
   }
   {
@@ -326,7 +427,7 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     AttentionOptions core = plainAttentionOptions(tensor);
-    core.splits = 7;
+    core.splits = 15;
     body("AttentionOptions.splits", core);
   }
   {
@@ -350,28 +451,43 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
     body("AttentionPartials.stats", core);
   }
   {
+    AttentionResults core = plainAttentionResults(tensor);
+    core.into = other;
+    body("AttentionResults.into", core);
+  }
+  {
+    AttentionResults core = plainAttentionResults(tensor);
+    core.partials = changedAttentionPartials(tensor, other);
+    body("AttentionResults.partials", core);
+  }
+  {
+    AttentionResults core = plainAttentionResults(tensor);
+    core.logSumExp = other;
+    body("AttentionResults.logSumExp", core);
+  }
+  {
     AttendedSequence core = plainAttendedSequence(tensor);
     core.sequence = 7;
     body("AttendedSequence.sequence", core);
   }
   {
     AttendedSequence core = plainAttendedSequence(tensor);
-    core.length = 7;
+    core.length = 8;
     body("AttendedSequence.length", core);
   }
   {
     AttendedSequence core = plainAttendedSequence(tensor);
-    core.highest = 7;
+    core.highest = 9;
     body("AttendedSequence.highest", core);
   }
   {
     AttendedSequence core = plainAttendedSequence(tensor);
-    core.rows = 7;
+    core.rows = 10;
     body("AttendedSequence.rows", core);
   }
   {
     AttendedSequence core = plainAttendedSequence(tensor);
-    core.position = 7;
+    core.position = 11;
     body("AttendedSequence.position", core);
   }
   {
@@ -381,12 +497,12 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     SlidingWindow core = plainSlidingWindow(tensor);
-    core.maxRows = 7;
+    core.maxRows = 8;
     body("SlidingWindow.maxRows", core);
   }
   {
     SlidingWindow core = plainSlidingWindow(tensor);
-    core.maxDraft = 7;
+    core.maxDraft = 9;
     body("SlidingWindow.maxDraft", core);
   }
   {
@@ -416,17 +532,17 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
-    core.keyBits = 7;
+    core.keyBits = 8;
     body("KVQuantizedStorage.keyBits", core);
   }
   {
     KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
-    core.valueBits = 7;
+    core.valueBits = 9;
     body("KVQuantizedStorage.valueBits", core);
   }
   {
     KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
-    core.scaleFactor = 2.5;
+    core.scaleFactor = 10.5;
     body("KVQuantizedStorage.scaleFactor", core);
   }
   {
@@ -461,22 +577,22 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
-    core.headDim = 7;
+    core.headDim = 8;
     body("AttentionCacheDescriptor.headDim", core);
   }
   {
     AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
-    core.valueHeadDim = 7;
+    core.valueHeadDim = 9;
     body("AttentionCacheDescriptor.valueHeadDim", core);
   }
   {
     AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
-    core.capacity = 7;
+    core.capacity = 10;
     body("AttentionCacheDescriptor.capacity", core);
   }
   {
     AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
-    core.sequences = 7;
+    core.sequences = 11;
     body("AttentionCacheDescriptor.sequences", core);
   }
   {
@@ -491,7 +607,7 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
-    core.pinned = 7;
+    core.pinned = 14;
     body("AttentionCacheDescriptor.pinned", core);
   }
   {
@@ -506,7 +622,7 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
-    core.latentDim = 7;
+    core.latentDim = 17;
     body("AttentionCacheDescriptor.latentDim", core);
   }
   {
@@ -521,37 +637,37 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     HeadsView::Strides core = plainHeadsViewStrides(tensor);
-    core.tokens = 7;
+    core.tokens = 8;
     body("HeadsView.Strides.tokens", core);
   }
   {
     HeadsView::Strides core = plainHeadsViewStrides(tensor);
-    core.heads = 7;
+    core.heads = 9;
     body("HeadsView.Strides.heads", core);
   }
   {
     HeadsView::Strides core = plainHeadsViewStrides(tensor);
-    core.headDim = 7;
+    core.headDim = 10;
     body("HeadsView.Strides.headDim", core);
   }
   {
     HeadsView::Strides core = plainHeadsViewStrides(tensor);
-    core.offset = 7;
+    core.offset = 11;
     body("HeadsView.Strides.offset", core);
   }
   {
     HeadsView::Strides core = plainHeadsViewStrides(tensor);
-    core.sequenceStride = 7;
+    core.sequenceStride = 12;
     body("HeadsView.Strides.sequenceStride", core);
   }
   {
     HeadsView::Strides core = plainHeadsViewStrides(tensor);
-    core.tokenStride = 7;
+    core.tokenStride = 13;
     body("HeadsView.Strides.tokenStride", core);
   }
   {
     HeadsView::Strides core = plainHeadsViewStrides(tensor);
-    core.headStride = 7;
+    core.headStride = 14;
     body("HeadsView.Strides.headStride", core);
   }
   {
@@ -591,12 +707,12 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     KVCacheView core = plainKVCacheView(tensor);
-    core.pinned = 7;
+    core.pinned = 11;
     body("KVCacheView.pinned", core);
   }
   {
     KVCacheView core = plainKVCacheView(tensor);
-    core.latentDim = 7;
+    core.latentDim = 12;
     body("KVCacheView.latentDim", core);
   }
   {
@@ -606,7 +722,7 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     HostOptions core = plainHostOptions(tensor);
-    core.orderSeed = 7;
+    core.orderSeed = 8;
     body("HostOptions.orderSeed", core);
   }
   {
@@ -641,12 +757,12 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     KVCodec core = plainKVCodec(tensor);
-    core.bits = 7;
+    core.bits = 8;
     body("KVCodec.bits", core);
   }
   {
     KVCodec core = plainKVCodec(tensor);
-    core.scaleFactor = 2.5;
+    core.scaleFactor = 9.5;
     body("KVCodec.scaleFactor", core);
   }
   {
@@ -696,12 +812,12 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
-    core.pinned = 7;
+    core.pinned = 11;
     body("QuantizedKVCacheView.pinned", core);
   }
   {
     QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
-    core.latentDim = 7;
+    core.latentDim = 12;
     body("QuantizedKVCacheView.latentDim", core);
   }
   {
@@ -711,22 +827,22 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
-    core.extensionFactor = 2.5;
+    core.extensionFactor = 8.5;
     body("RotaryEmbedding.YaRN.extensionFactor", core);
   }
   {
     RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
-    core.attentionFactor = 2.5;
+    core.attentionFactor = 9.5;
     body("RotaryEmbedding.YaRN.attentionFactor", core);
   }
   {
     RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
-    core.betaFast = 2.5;
+    core.betaFast = 10.5;
     body("RotaryEmbedding.YaRN.betaFast", core);
   }
   {
     RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
-    core.betaSlow = 2.5;
+    core.betaSlow = 11.5;
     body("RotaryEmbedding.YaRN.betaSlow", core);
   }
   {
@@ -746,12 +862,12 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     RotaryEmbedding core = plainRotaryEmbedding(tensor);
-    core.base = 2.5;
+    core.base = 9.5;
     body("RotaryEmbedding.base", core);
   }
   {
     RotaryEmbedding core = plainRotaryEmbedding(tensor);
-    core.ropeDim = 7;
+    core.ropeDim = 10;
     body("RotaryEmbedding.ropeDim", core);
   }
   {
@@ -766,7 +882,7 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     RotaryEmbedding core = plainRotaryEmbedding(tensor);
-    core.scale = 2.5;
+    core.scale = 13.5;
     body("RotaryEmbedding.scale", core);
   }
   {
@@ -786,12 +902,490 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
 }
 
-// Calls body(core, zero) for structs that are the defaults where all of C is zero.
-template <typename Body>
-void forEachZero(Body&& body) {
-  body(AttentionOptions(), mnk_attention_options{});
-  body(KVQuantizeOptions(), mnk_kv_quantize_options{});
-  body(HostOptions(), mnk_host_options{});
+// Calls body(name, core, c) for each field that may be zero in C: where zero is its default, or
+// stands for it. `handleOf` gives the handle of a tensor.
+template <typename Handles, typename Body>
+void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.scale = {};
+    body("AttentionOptions.scale", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.is_bidirectional = {};
+    body("AttentionOptions.isCausal", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.window = {};
+    body("AttentionOptions.window", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.window_sees_pinned = {};
+    body("AttentionOptions.windowSeesPinned", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.softcap = {};
+    body("AttentionOptions.softcap", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.mask = {};
+    body("AttentionOptions.mask", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.slopes = {};
+    body("AttentionOptions.slopes", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.sinks = {};
+    body("AttentionOptions.sinks", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.splits = {};
+    body("AttentionOptions.splits", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.kernel = {};
+    body("AttentionOptions.kernel", core, c);
+  }
+  {
+    const AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.merge = {};
+    body("AttentionOptions.merge", core, c);
+  }
+  {
+    const AttentionResults core = plainAttentionResults(tensor);
+    mnk_attention_results c = c::write(core, handleOf);
+    c.into = {};
+    body("AttentionResults.into", core, c);
+  }
+  {
+    const AttentionResults core = plainAttentionResults(tensor);
+    mnk_attention_results c = c::write(core, handleOf);
+    c.partials = {};
+    body("AttentionResults.partials", core, c);
+  }
+  {
+    const AttentionResults core = plainAttentionResults(tensor);
+    mnk_attention_results c = c::write(core, handleOf);
+    c.log_sum_exp = {};
+    body("AttentionResults.logSumExp", core, c);
+  }
+  {
+    const AttendedSequence core = plainAttendedSequence(tensor);
+    mnk_attended_sequence c = c::write(core, handleOf);
+    c.length = {};
+    body("AttendedSequence.length", core, c);
+  }
+  {
+    const AttendedSequence core = plainAttendedSequence(tensor);
+    mnk_attended_sequence c = c::write(core, handleOf);
+    c.highest = {};
+    body("AttendedSequence.highest", core, c);
+  }
+  {
+    const AttendedSequence core = plainAttendedSequence(tensor);
+    mnk_attended_sequence c = c::write(core, handleOf);
+    c.rows = {};
+    body("AttendedSequence.rows", core, c);
+  }
+  {
+    const AttendedSequence core = plainAttendedSequence(tensor);
+    mnk_attended_sequence c = c::write(core, handleOf);
+    c.position = {};
+    body("AttendedSequence.position", core, c);
+  }
+  {
+    const SlidingWindow core = plainSlidingWindow(tensor);
+    mnk_sliding_window c = c::write(core, handleOf);
+    c.window = {};
+    body("SlidingWindow.window", core, c);
+  }
+  {
+    const SlidingWindow core = plainSlidingWindow(tensor);
+    mnk_sliding_window c = c::write(core, handleOf);
+    c.max_draft = {};
+    body("SlidingWindow.maxDraft", core, c);
+  }
+  {
+    const KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    mnk_kv_quantize_options c = c::write(core, handleOf);
+    c.candidates = {};
+    body("KVQuantizeOptions.candidates", core, c);
+  }
+  {
+    const KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    mnk_kv_quantize_options c = c::write(core, handleOf);
+    c.key_scale = {};
+    body("KVQuantizeOptions.keyScale", core, c);
+  }
+  {
+    const KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    mnk_kv_quantize_options c = c::write(core, handleOf);
+    c.value_scale = {};
+    body("KVQuantizeOptions.valueScale", core, c);
+  }
+  {
+    const KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    mnk_kv_quantize_options c = c::write(core, handleOf);
+    c.non_finite = {};
+    body("KVQuantizeOptions.nonFinite", core, c);
+  }
+  {
+    const KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.codec = {};
+    body("KVQuantizedStorage.codec", core, c);
+  }
+  {
+    const KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.scale_factor = {};
+    body("KVQuantizedStorage.scaleFactor", core, c);
+  }
+  {
+    const KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.options = {};
+    body("KVQuantizedStorage.options", core, c);
+  }
+  {
+    const KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.key_means = {};
+    body("KVQuantizedStorage.keyMeans", core, c);
+  }
+  {
+    const KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.value_means = {};
+    body("KVQuantizedStorage.valueMeans", core, c);
+  }
+  {
+    const KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.key_channel_scales = {};
+    body("KVQuantizedStorage.keyChannelScales", core, c);
+  }
+  {
+    const KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.planes = {};
+    body("KVQuantizedStorage.planes", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.kv_heads = {};
+    body("AttentionCacheDescriptor.kvHeads", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.head_dim = {};
+    body("AttentionCacheDescriptor.headDim", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.value_head_dim = {};
+    body("AttentionCacheDescriptor.valueHeadDim", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.capacity = {};
+    body("AttentionCacheDescriptor.capacity", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.when_full = {};
+    body("AttentionCacheDescriptor.whenFull", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.pinned = {};
+    body("AttentionCacheDescriptor.pinned", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.quantized = {};
+    body("AttentionCacheDescriptor.quantized", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.sliding_window = {};
+    body("AttentionCacheDescriptor.slidingWindow", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.latent_dim = {};
+    body("AttentionCacheDescriptor.latentDim", core, c);
+  }
+  {
+    const AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.is_storage_only = {};
+    body("AttentionCacheDescriptor.isStorageOnly", core, c);
+  }
+  {
+    const HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    mnk_heads_view_strides c = c::write(core, handleOf);
+    c.sequences = {};
+    body("HeadsView.Strides.sequences", core, c);
+  }
+  {
+    const HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    mnk_heads_view_strides c = c::write(core, handleOf);
+    c.head_dim = {};
+    body("HeadsView.Strides.headDim", core, c);
+  }
+  {
+    const HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    mnk_heads_view_strides c = c::write(core, handleOf);
+    c.offset = {};
+    body("HeadsView.Strides.offset", core, c);
+  }
+  {
+    const HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    mnk_heads_view_strides c = c::write(core, handleOf);
+    c.sequence_stride = {};
+    body("HeadsView.Strides.sequenceStride", core, c);
+  }
+  {
+    const HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    mnk_heads_view_strides c = c::write(core, handleOf);
+    c.token_stride = {};
+    body("HeadsView.Strides.tokenStride", core, c);
+  }
+  {
+    const HeadsView::Strides core = plainHeadsViewStrides(tensor);
+    mnk_heads_view_strides c = c::write(core, handleOf);
+    c.head_stride = {};
+    body("HeadsView.Strides.headStride", core, c);
+  }
+  {
+    const HeadsView core = plainHeadsView(tensor);
+    mnk_heads_view c = c::write(core, handleOf);
+    c.layout = {};
+    body("HeadsView.layout", core, c);
+  }
+  {
+    const HeadsView core = plainHeadsView(tensor);
+    mnk_heads_view c = c::write(core, handleOf);
+    c.strides = {};
+    body("HeadsView.strides", core, c);
+  }
+  {
+    const KVCacheView core = plainKVCacheView(tensor);
+    mnk_kv_cache_view c = c::write(core, handleOf);
+    c.values = {};
+    body("KVCacheView.values", core, c);
+  }
+  {
+    const KVCacheView core = plainKVCacheView(tensor);
+    mnk_kv_cache_view c = c::write(core, handleOf);
+    c.layout = {};
+    body("KVCacheView.layout", core, c);
+  }
+  {
+    const KVCacheView core = plainKVCacheView(tensor);
+    mnk_kv_cache_view c = c::write(core, handleOf);
+    c.wrap = {};
+    body("KVCacheView.wrap", core, c);
+  }
+  {
+    const KVCacheView core = plainKVCacheView(tensor);
+    mnk_kv_cache_view c = c::write(core, handleOf);
+    c.pinned = {};
+    body("KVCacheView.pinned", core, c);
+  }
+  {
+    const KVCacheView core = plainKVCacheView(tensor);
+    mnk_kv_cache_view c = c::write(core, handleOf);
+    c.latent_dim = {};
+    body("KVCacheView.latentDim", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.workers = {};
+    body("HostOptions.workers", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.order_seed = {};
+    body("HostOptions.orderSeed", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.checking = {};
+    body("HostOptions.checking", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.allows_same_value = {};
+    body("HostOptions.allowsSameValue", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.perturbs_results = {};
+    body("HostOptions.perturbsResults", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.level = {};
+    body("HostOptions.level", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.compiler = {};
+    body("HostOptions.compiler", core, c);
+  }
+  {
+    const KVCodec core = plainKVCodec(tensor);
+    mnk_kv_codec c = c::write(core, handleOf);
+    c.name = {};
+    body("KVCodec.name", core, c);
+  }
+  {
+    const KVCodec core = plainKVCodec(tensor);
+    mnk_kv_codec c = c::write(core, handleOf);
+    c.scale_factor = {};
+    body("KVCodec.scaleFactor", core, c);
+  }
+  {
+    const QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    mnk_quantized_kv_plane c = c::write(core, handleOf);
+    c.scales = {};
+    body("QuantizedKVPlane.scales", core, c);
+  }
+  {
+    const QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    mnk_quantized_kv_plane c = c::write(core, handleOf);
+    c.means = {};
+    body("QuantizedKVPlane.means", core, c);
+  }
+  {
+    const QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    mnk_quantized_kv_plane c = c::write(core, handleOf);
+    c.channel_scales = {};
+    body("QuantizedKVPlane.channelScales", core, c);
+  }
+  {
+    const QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    mnk_quantized_kv_cache_view c = c::write(core, handleOf);
+    c.values = {};
+    body("QuantizedKVCacheView.values", core, c);
+  }
+  {
+    const QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    mnk_quantized_kv_cache_view c = c::write(core, handleOf);
+    c.layout = {};
+    body("QuantizedKVCacheView.layout", core, c);
+  }
+  {
+    const QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    mnk_quantized_kv_cache_view c = c::write(core, handleOf);
+    c.wrap = {};
+    body("QuantizedKVCacheView.wrap", core, c);
+  }
+  {
+    const QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    mnk_quantized_kv_cache_view c = c::write(core, handleOf);
+    c.pinned = {};
+    body("QuantizedKVCacheView.pinned", core, c);
+  }
+  {
+    const QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    mnk_quantized_kv_cache_view c = c::write(core, handleOf);
+    c.latent_dim = {};
+    body("QuantizedKVCacheView.latentDim", core, c);
+  }
+  {
+    const RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+    mnk_rotary_embedding_yarn c = c::write(core, handleOf);
+    c.original_context = {};
+    body("RotaryEmbedding.YaRN.originalContext", core, c);
+  }
+  {
+    const RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
+    mnk_rotary_embedding_yarn c = c::write(core, handleOf);
+    c.keeps_fractions = {};
+    body("RotaryEmbedding.YaRN.roundsCorners", core, c);
+  }
+  {
+    const RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    std::fill(std::begin(c.sections), std::end(c.sections), 0);
+    body("RotaryEmbedding.sections", core, c);
+  }
+  {
+    const RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.rope_dim = {};
+    body("RotaryEmbedding.ropeDim", core, c);
+  }
+  {
+    const RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.pairing = {};
+    body("RotaryEmbedding.pairing", core, c);
+  }
+  {
+    const RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.other_axis = {};
+    body("RotaryEmbedding.otherAxis", core, c);
+  }
+  {
+    const RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.frequency_factors = {};
+    body("RotaryEmbedding.frequencyFactors", core, c);
+  }
+  {
+    const RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.yarn = {};
+    body("RotaryEmbedding.yarn", core, c);
+  }
+  {
+    const RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.is_inverse = {};
+    body("RotaryEmbedding.isInverse", core, c);
+  }
 }
 
 }  // namespace mnk::test

@@ -15,7 +15,7 @@ namespace {
 
 using Strides = HeadsView::Strides;
 
-// From the tables at the top of HeadsView.hpp.
+// From the shapes that HeadsView lists.
 Strides placesOf(const HeadsView& view) {
   if (view.strides) return *view.strides;
   const auto extents = view.tensor.shape().extents();

@@ -96,9 +96,23 @@ struct AttentionPartials {
   Tensor stats;
 };
 
+// The outputs of attention: results or partials, and optional extras.
+//
+// For queries of any layout, axes before the last are `[sequences, rows, heads]`, or `[rows, heads]` for one sequence,
+// or `[heads]` for one row of one sequence.
+struct AttentionResults {
+  // Receives the results, in any float type, with the values' head dim.
+  std::optional<Tensor> into = {};
+  // Receives partial results instead, not over an attention cache.
+  std::optional<AttentionPartials> partials = {};
+  // Receives the logarithm of the sum of `e^score` of each row, including a sink; f32 with the axes of the results
+  // without the last. Negative infinity if there is nothing to sum.
+  std::optional<Tensor> logSumExp = {};
+};
+
 // A sequence of a cache, and how many positions it has, including those of the queries.
 struct AttendedSequence {
-  // Which sequence of the cache; the only one by default.
+  // Which sequence of the cache; `kOnlySequence` is that of a cache of one.
   uint64_t sequence = kOnlySequence;
   // Its positions, less than 2^31. A length of 0 gives zeros.
   uint64_t length = 0;

@@ -62,7 +62,7 @@ struct KVQuantizedStorage {
   // Bits of one code of a value.
   uint32_t valueBits = 4;
   // For mlx1 and mlx1Unrotated at a head dim of 512.
-  float scaleFactor = true;
+  float scaleFactor = 1;
   // How vectors are quantized where the format allows a choice.
   KVQuantizeOptions options = {};
   // f32, `[kvHeads, headDim]`.
@@ -91,7 +91,7 @@ struct AttentionCacheDescriptor {
   // Slots of one sequence; 0 means the number that the sliding window needs.
   uint32_t capacity = 0;
   // Sequences that are kept side by side.
-  uint32_t sequences = true;
+  uint32_t sequences = 1;
   // A float type. If keys and values are both quantized, it is ignored, and reads as u8.
   DType dtype = DType::f16;
   // What an append does when every slot is taken: it fails, or the newest tokens take the slots of the oldest.

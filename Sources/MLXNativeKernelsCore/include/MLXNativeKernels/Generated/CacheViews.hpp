@@ -43,11 +43,11 @@ struct HeadsView {
   // Counts of vectors, and the distances between them in elements. A stride of 0 reads the same vectors again.
   struct Strides {
     // How many sequences there are.
-    uint64_t sequences = true;
+    uint64_t sequences = 1;
     // Tokens of one sequence.
-    uint64_t tokens = true;
+    uint64_t tokens = 1;
     // Heads of one token.
-    uint64_t heads = true;
+    uint64_t heads = 1;
     // Elements of one head.
     uint64_t headDim = 0;
     // The offset of the first element in the tensor.

@@ -32,6 +32,25 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAttentionOptionsMerge) {
   MNKAttentionOptionsMergeInKernel = MNK_ATTENTION_OPTIONS_MERGE_IN_KERNEL,
 };
 
+/// Attention over a part of the keys, for `MNKMergePartials` to finish.
+///
+/// Parts may come from several caches or devices. Each says where its rows are (`MNKAttendedSequence.position`), so
+/// that causality, windows and slopes are those of the whole sequence.
+@interface MNKAttentionPartials : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithSums:(MNKTensor *)sums stats:(MNKTensor *)stats NS_DESIGNATED_INITIALIZER;
+
+/// Results before the division: `float32`, the axes of the queries with the head dim of values.
+@property(nonatomic) MNKTensor *sums;
+/// For each row rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of
+/// `2^(score * log2(e) - rowMax)`: `float32`, the same axes with a last axis of 2. A row that sees no key has rowSum 0.
+@property(nonatomic) MNKTensor *stats;
+
+@end
+
 /// How queries attend to the keys of a cache.
 ///
 ///     score[k] = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]
@@ -77,22 +96,19 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAttentionOptionsMerge) {
 
 @end
 
-/// Attention over a part of the keys, for `MNKMergePartials` to finish.
+/// The outputs of attention: results or partials, and optional extras.
 ///
-/// Parts may come from several caches or devices. Each says where its rows are (`MNKAttendedSequence.position`), so
-/// that causality, windows and slopes are those of the whole sequence.
-@interface MNKAttentionPartials : MNKDescriptor
+/// For queries of any layout, axes before the last are `[sequences, rows, heads]`, or `[rows, heads]` for one sequence,
+/// or `[heads]` for one row of one sequence.
+@interface MNKAttentionResults : MNKDescriptor
 
-- (instancetype)init NS_UNAVAILABLE;
-+ (instancetype)new NS_UNAVAILABLE;
-
-- (instancetype)initWithSums:(MNKTensor *)sums stats:(MNKTensor *)stats NS_DESIGNATED_INITIALIZER;
-
-/// Results before the division: `float32`, the axes of the queries with the head dim of values.
-@property(nonatomic) MNKTensor *sums;
-/// For each row rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of
-/// `2^(score * log2(e) - rowMax)`: `float32`, the same axes with a last axis of 2. A row that sees no key has rowSum 0.
-@property(nonatomic) MNKTensor *stats;
+/// Receives the results, in any float type, with the values' head dim.
+@property(nonatomic, nullable) MNKTensor *output;
+/// Receives partial results instead, not over an attention cache.
+@property(nonatomic, nullable, copy) MNKAttentionPartials *partials;
+/// Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32` with the axes of the results
+/// without the last. Negative infinity if there is nothing to sum.
+@property(nonatomic, nullable) MNKTensor *logSumExp;
 
 @end
 
@@ -109,7 +125,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAttentionOptionsMerge) {
                         position:(nullable NSNumber *)position NS_DESIGNATED_INITIALIZER;
 - (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length;
 
-/// Which sequence of the cache; the only one by default.
+/// Which sequence of the cache; `MNKOnlySequence` is that of a cache of one.
 @property(nonatomic, readonly) NSUInteger sequence;
 /// Its positions, less than 2^31. A length of 0 gives zeros.
 @property(nonatomic, readonly) NSUInteger length;

@@ -15,8 +15,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVCodecName) {
   /// The bytes of mlx-native 0.6.6 and later: 4 bits for powers of two from 4 to 4096; 5, 6 and 8 bits, a byte for each
   /// code, for 256 and 512. Scales are `float32`, one for a vector, or one for each half of 512 elements.
   MNKKVCodecNameMLX1 NS_SWIFT_NAME(mlx1) = MNK_KV_CODEC_NAME_MLX1,
-  /// The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside `float16` keys: as mlx1 with 5, 6 or
-  /// 8 bits, but vectors are not rotated. An outlier therefore coarsens the rest of its vector.
+  /// The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside `float16` keys: as
+  /// `MNKKVCodecNameMLX1` with 5, 6 or 8 bits, but vectors are not rotated. An outlier therefore coarsens the rest of
+  /// its vector.
   MNKKVCodecNameMLX1Unrotated NS_SWIFT_NAME(mlx1Unrotated) = MNK_KV_CODEC_NAME_MLX1_UNROTATED,
   /// The bytes of mlx-native's `hadamard_quantize_kv_affine4`: 4 bits for 256 and 512, evenly spaced values instead of
   /// a codebook, no signs, and one `float32` scale for a vector.
@@ -66,9 +67,11 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
 
 /// Which codec.
 @property(nonatomic) MNKKVCodecName name;
-/// Bits of one code: 2 to 8 for turbo; 4, 5, 6 or 8 for mlx1; 5, 6 or 8 for mlx1Unrotated; 4 for mlx1Affine4.
+/// Bits of one code: 2 to 8 for `MNKKVCodecNameTurbo`; 4, 5, 6 or 8 for `MNKKVCodecNameMLX1`; 5, 6 or 8 for
+/// `MNKKVCodecNameMLX1Unrotated`; 4 for `MNKKVCodecNameMLX1Affine4`.
 @property(nonatomic) NSUInteger bits;
-/// What mlx1 and mlx1Unrotated multiply elements by before they are quantized, at a head dim of 512. 1 by default.
+/// What `MNKKVCodecNameMLX1` and `MNKKVCodecNameMLX1Unrotated` multiply elements by before they are quantized, at a
+/// head dim of 512. 1 by default.
 @property(nonatomic) float scaleFactor;
 
 @end
@@ -86,6 +89,8 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
 ///
 /// One of keys and values may be dense: elements of `float32`, `float16` or `bfloat16`, with `headDim` instead of
 /// `codeBytes`, and without scales.
+///
+/// `initWithElements:` makes such a plane.
 @interface MNKQuantizedKVPlane : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -77,9 +77,16 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryEmbeddingOtherAxis) {
 /// Pair p, with elements a and b, becomes
 ///
 ///     out[a] = m (x[a] cos t - x[b] sin t)      t = position[axis(p)] * frequency(p)
-///     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all other elements are kept
+///     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all others are kept
 ///
 /// with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as YaRN defines.
+///
+/// ```objc
+/// MNKRotaryEmbedding *rotary = [[MNKRotaryEmbedding alloc] init];
+/// rotary.layout = MNKRotaryEmbeddingLayoutIMRoPE;
+/// rotary.sections = @[ @24, @20, @20 ];
+/// rotary.base = 5e6;
+/// ```
 @interface MNKRotaryEmbedding : MNKDescriptor
 
 /// Which elements make a pair, and which axis rotates it. `MNKRotaryEmbeddingLayoutHalfSplit` by default.

@@ -31,8 +31,8 @@ struct KVCodec {
     // The bytes of mlx-native 0.6.6 and later: 4 bits for powers of two from 4 to 4096; 5, 6 and 8 bits, a byte for
     // each code, for 256 and 512. Scales are f32, one for a vector, or one for each half of 512 elements.
     mlx1,
-    // The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside f16 keys: as mlx1 with 5, 6 or 8
-    // bits, but vectors are not rotated. An outlier therefore coarsens the rest of its vector.
+    // The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside f16 keys: as `KVCodec::Name::mlx1`
+    // with 5, 6 or 8 bits, but vectors are not rotated. An outlier therefore coarsens the rest of its vector.
     mlx1Unrotated,
     // The bytes of mlx-native's `hadamard_quantize_kv_affine4`: 4 bits for 256 and 512, evenly spaced values instead of
     // a codebook, no signs, and one f32 scale for a vector.
@@ -41,10 +41,12 @@ struct KVCodec {
 
   // Which codec.
   Name name = Name::turbo;
-  // Bits of one code: 2 to 8 for turbo; 4, 5, 6 or 8 for mlx1; 5, 6 or 8 for mlx1Unrotated; 4 for mlx1Affine4.
+  // Bits of one code: 2 to 8 for `KVCodec::Name::turbo`; 4, 5, 6 or 8 for `KVCodec::Name::mlx1`; 5, 6 or 8 for
+  // `KVCodec::Name::mlx1Unrotated`; 4 for `KVCodec::Name::mlx1Affine4`.
   uint32_t bits = 4;
-  // What mlx1 and mlx1Unrotated multiply elements by before they are quantized, at a head dim of 512.
-  float scaleFactor = true;
+  // What `KVCodec::Name::mlx1` and `KVCodec::Name::mlx1Unrotated` multiply elements by before they are quantized, at a
+  // head dim of 512.
+  float scaleFactor = 1;
 
   // Whether the codec supports these bits and this head dim.
   bool canQuantize(uint64_t headDim) const;

@@ -13,7 +13,7 @@ namespace mnk {
 // Pair p, with elements a and b, becomes
 //
 //     out[a] = m (x[a] cos t - x[b] sin t)      t = position[axis(p)] * frequency(p)
-//     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all other elements are kept
+//     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all others are kept
 //
 // with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as YaRN defines.
 struct RotaryEmbedding {
@@ -64,13 +64,13 @@ struct RotaryEmbedding {
     // Tokens of the context that the model was trained with.
     uint64_t originalContext = 0;
     // Share of the blend, from 0 to 1; 0 scales every pair and omits the logarithm.
-    float extensionFactor = true;
+    float extensionFactor = 1;
     // A factor of the result.
-    float attentionFactor = true;
+    float attentionFactor = 1;
     // The number of turns from which a pair is kept.
     float betaFast = 32;
     // The number of turns up to which a pair is scaled.
-    float betaSlow = true;
+    float betaSlow = 1;
     // Whether the pairs where the blend begins and ends are rounded; `false` is `"truncate": false` of a configuration.
     bool roundsCorners = true;
   };
@@ -88,7 +88,7 @@ struct RotaryEmbedding {
   // Which axis rotates pairs of imrope outside of all sections.
   OtherAxis otherAxis = OtherAxis::axis0;
   // Multiplies positions: 0.25 for a context four times as long. With YaRN, at most 1.
-  double scale = true;
+  double scale = 1;
   // A divisor for each pair's frequency; with infinity, a pair is not rotated. Without any, nothing is divided.
   //
   // Llama 3's scaling comes as such factors. A model's own table of periods, as MLX takes it, is this with a base of 1.

@@ -87,12 +87,26 @@ typedef struct mnk_attention_partials {
   mnk_tensor* MNK_NULLABLE sums;
   // For each row rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of
   // `2^(score * log2(e) - rowMax)`: f32, the same axes with a last axis of 2. A row that sees no key has rowSum 0.
-  mnk_tensor* stats;
+  mnk_tensor* MNK_NULLABLE stats;
 } mnk_attention_partials;
+
+// The outputs of attention: results or partials, and optional extras.
+//
+// For queries of any layout, axes before the last are `[sequences, rows, heads]`, or `[rows, heads]` for one sequence,
+// or `[heads]` for one row of one sequence.
+typedef struct mnk_attention_results {
+  // Receives the results, in any float type, with the values' head dim.
+  mnk_tensor* MNK_NULLABLE into;
+  // Receives partial results instead, not over an attention cache.
+  mnk_attention_partials partials;
+  // Receives the logarithm of the sum of `e^score` of each row, including a sink; f32 with the axes of the results
+  // without the last. Negative infinity if there is nothing to sum.
+  mnk_tensor* MNK_NULLABLE log_sum_exp;
+} mnk_attention_results;
 
 // A sequence of a cache, and how many positions it has, including those of the queries.
 typedef struct mnk_attended_sequence {
-  // Which sequence of the cache: 0 is the first. MNK_ONLY_SEQUENCE is that of a cache of one.
+  // Which sequence of the cache; `MNK_ONLY_SEQUENCE` is that of a cache of one.
   uint64_t sequence;
   // Its positions, less than 2^31. A length of 0 gives zeros.
   uint64_t length;
@@ -102,7 +116,7 @@ typedef struct mnk_attended_sequence {
   // How many rows of the queries are of the sequence; 0 means the same number for each sequence, by the queries' shape.
   // With row counts, for all sequences or for none, queries and results are one list of all rows, and there is no mask.
   uint64_t rows;
-  // Whether there is `position`; if not, leave it at 0.
+  // Whether `position` is used. Otherwise, all of it must be 0.
   bool has_position;
   // The position of the first row, counted from the cache's first key; without it, the rows are the newest tokens. If n
   // tokens, which are in other caches, come between the end of this one and the first row, the position is `length` +

@@ -22,13 +22,12 @@ typedef enum MNK_CLOSED(mnk_kv_quantized_planes) {
 // What a sliding-window cache must serve exactly: steps of up to `max_rows` rows that each see `window` positions, also
 // after a rollback of up to `max_draft` of the newest tokens.
 //
-// A step of several rows sees `window + maxRows - 1` positions, and a rollback of n tokens has lost n positions. The
+// A step of several rows sees `window + max_rows - 1` positions, and a rollback of n tokens has lost n positions. The
 // cache has slots for the larger of the two.
 typedef struct mnk_sliding_window {
   // How many positions a row sees, including its own.
   uint32_t window;
-  // The most rows of one step, or of one chunk of a longer prompt; 0 means the default, 64. The other languages'
-  // default is 64.
+  // The most rows of one step, or of one chunk of a longer prompt; 0 means the default, 64.
   uint32_t max_rows;
   // The most tokens that are rolled back at a time.
   uint32_t max_draft;
@@ -49,9 +48,9 @@ typedef enum MNK_CLOSED(mnk_tuning) {
 typedef struct mnk_kv_quantized_storage {
   // Which codec.
   mnk_kv_codec_name codec;
-  // Bits of one code of a key. Those of a dense plane are ignored, and read as 0. 0 stands for 4.
+  // Bits of one code of a key. Those of a dense plane are ignored, and read as 0. The other languages' default is 4.
   uint32_t key_bits;
-  // Bits of one code of a value. 0 stands for 4.
+  // Bits of one code of a value. The other languages' default is 4.
   uint32_t value_bits;
   // For mlx1 and mlx1Unrotated at a head dim of 512. 0 stands for 1.
   float scale_factor;
@@ -77,18 +76,21 @@ typedef struct mnk_attention_cache_descriptor {
   uint32_t value_head_dim;
   // Slots of one sequence; 0 means the number that the sliding window needs.
   uint32_t capacity;
-  // Sequences that are kept side by side. 0 stands for 1.
+  // Sequences that are kept side by side. The other languages' default is 1.
   uint32_t sequences;
-  // A float type. If keys and values are both quantized, it is ignored, and reads as u8.
+  // A float type. If keys and values are both quantized, it is ignored, and reads as u8. The other languages' default
+  // is `MNK_F16`.
   mnk_dtype dtype;
   // What an append does when every slot is taken: it fails, or the newest tokens take the slots of the oldest.
   mnk_kv_wrap when_full;
   // First positions that a ring never overwrites.
   uint32_t pinned;
-  // Whether there is `quantized`; if not, leave it at 0.
+  // Whether `quantized` is used. Otherwise, all of it must be 0.
   bool has_quantized;
   // How keys, values or both are quantized; 0 for a dense cache.
   mnk_kv_quantized_storage quantized;
+  // Whether `sliding_window` is used. Otherwise, all of it must be 0.
+  bool has_sliding_window;
   // Makes a ring that serves this window, with the slots that it needs unless `capacity` is larger. Rows that attend
   // without their own window use this one.
   mnk_sliding_window sliding_window;

@@ -9,6 +9,7 @@ MNK_HEADER_BEGIN
 
 // The order of axes in memory that holds keys or values.
 typedef enum MNK_CLOSED(mnk_kv_layout) {
+  // The default of the field.
   MNK_KV_LAYOUT_DEFAULT = 0,
   // Heads outside, tokens inside: `[heads, tokens, headDim]`.
   MNK_KV_LAYOUT_HEAD_MAJOR = 1,
@@ -26,7 +27,7 @@ typedef enum MNK_CLOSED(mnk_kv_wrap) {
 
 // Counts of vectors, and the distances between them in elements. A stride of 0 reads the same vectors again.
 typedef struct mnk_heads_view_strides {
-  // How many sequences there are.
+  // How many sequences there are. 0 stands for 1.
   uint64_t sequences;
   // Tokens of one sequence.
   uint64_t tokens;
@@ -58,7 +59,7 @@ typedef struct mnk_heads_view {
   mnk_tensor* MNK_NULLABLE tensor;
   // The order of its axes. 0 stands for `MNK_KV_LAYOUT_TOKEN_MAJOR`.
   mnk_kv_layout layout;
-  // Whether there is `strides`; if not, leave it at 0.
+  // Whether `strides` is used. Otherwise, all of it must be 0.
   bool has_strides;
   // If there are any, they replace the tensor's shape and the layout.
   mnk_heads_view_strides strides;
@@ -75,11 +76,9 @@ typedef struct mnk_heads_view {
 //
 // In a latent cache (multi-head latent attention) the first `latent_dim` elements of a key are also its value, and are
 // stored once. `values` holds them, and `keys` the rest of each key; without values, `keys` holds whole keys.
-//
-// Without `keys` it is left out, and all of it must be 0.
 typedef struct mnk_kv_cache_view {
   // Memory of the keys.
-  mnk_tensor* MNK_NULLABLE keys;
+  mnk_tensor* keys;
   // Memory of the values, which may have another head dim; `NULL` for keys only.
   mnk_tensor* MNK_NULLABLE values;
   // The order of axes. 0 stands for `MNK_KV_LAYOUT_HEAD_MAJOR`.

@@ -15,8 +15,8 @@ typedef enum MNK_CLOSED(mnk_kv_codec_name) {
   // The bytes of mlx-native 0.6.6 and later: 4 bits for powers of two from 4 to 4096; 5, 6 and 8 bits, a byte for each
   // code, for 256 and 512. Scales are f32, one for a vector, or one for each half of 512 elements.
   MNK_KV_CODEC_NAME_MLX1 = 1,
-  // The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside f16 keys: as mlx1 with 5, 6 or 8
-  // bits, but vectors are not rotated. An outlier therefore coarsens the rest of its vector.
+  // The bytes of mlx-native's `kv_quantize_v_no_fwht`, which writes values beside f16 keys: as `MNK_KV_CODEC_NAME_MLX1`
+  // with 5, 6 or 8 bits, but vectors are not rotated. An outlier therefore coarsens the rest of its vector.
   MNK_KV_CODEC_NAME_MLX1_UNROTATED = 2,
   // The bytes of mlx-native's `hadamard_quantize_kv_affine4`: 4 bits for 256 and 512, evenly spaced values instead of a
   // codebook, no signs, and one f32 scale for a vector.
@@ -34,15 +34,17 @@ typedef enum MNK_CLOSED(mnk_kv_codec_name) {
 typedef struct mnk_kv_codec {
   // Which codec.
   mnk_kv_codec_name name;
-  // Bits of one code: 2 to 8 for turbo; 4, 5, 6 or 8 for mlx1; 5, 6 or 8 for mlx1Unrotated; 4 for mlx1Affine4. The
-  // other languages' default is 4.
+  // Bits of one code: 2 to 8 for `MNK_KV_CODEC_NAME_TURBO`; 4, 5, 6 or 8 for `MNK_KV_CODEC_NAME_MLX1`; 5, 6 or 8 for
+  // `MNK_KV_CODEC_NAME_MLX1_UNROTATED`; 4 for `MNK_KV_CODEC_NAME_MLX1_AFFINE4`.
   uint32_t bits;
-  // What mlx1 and mlx1Unrotated multiply elements by before they are quantized, at a head dim of 512. 0 stands for 1.
+  // What `MNK_KV_CODEC_NAME_MLX1` and `MNK_KV_CODEC_NAME_MLX1_UNROTATED` multiply elements by before they are
+  // quantized, at a head dim of 512. 0 stands for 1.
   float scale_factor;
 } mnk_kv_codec;
 
 // The scale that turbo stores for a vector r whose codes represent the codebook values c.
 typedef enum MNK_CLOSED(mnk_kv_scale_rule) {
+  // The default of the field.
   MNK_KV_SCALE_RULE_DEFAULT = 0,
   // `<r, r> / <r, c>`: keeps the vector's component along itself, so that scores do not shrink.
   MNK_KV_SCALE_RULE_UNBIASED = 1,
@@ -112,7 +114,7 @@ typedef struct mnk_quantized_kv_plane {
 typedef struct mnk_quantized_kv_cache_view {
   // Memory of the keys.
   mnk_quantized_kv_plane keys;
-  // Memory of the values, which may have other bits and another head dim; `NULL` for keys only.
+  // Memory of the values, which may have other bits and another head dim; zeros for keys only.
   mnk_quantized_kv_plane values;
   // The order of axes. 0 stands for `MNK_KV_LAYOUT_HEAD_MAJOR`.
   mnk_kv_layout layout;

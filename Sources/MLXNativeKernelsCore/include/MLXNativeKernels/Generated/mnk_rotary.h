@@ -44,7 +44,7 @@ typedef enum MNK_CLOSED(mnk_rotary_embedding_other_axis) {
 } mnk_rotary_embedding_other_axis;
 
 // Scales pairs that make fewer than `beta_slow` turns in the original context, keeps those that make more than
-// `beta_fast` turns, and blends between them. Multiplies the result by `attentionFactor * (1 + 0.1 ln(1 / scale))`.
+// `beta_fast` turns, and blends between them. Multiplies the result by `attention_factor * (1 + 0.1 ln(1 / scale))`.
 //
 // The `factor` of a model's configuration is `1 / scale`: pass `mnk_rotary_embedding.scale` as well. What transformers
 // calls `attention_factor` is all of the product above. The call fails if `beta_fast` is not greater than `beta_slow`,
@@ -53,13 +53,13 @@ typedef enum MNK_CLOSED(mnk_rotary_embedding_other_axis) {
 typedef struct mnk_rotary_embedding_yarn {
   // Tokens of the context that the model was trained with.
   uint64_t original_context;
-  // Share of the blend, from 0 to 1; 0 scales every pair and omits the logarithm.
+  // Share of the blend, from 0 to 1; 0 scales every pair and omits the logarithm. The other languages' default is 1.
   float extension_factor;
-  // A factor of the result.
+  // A factor of the result. The other languages' default is 1.
   float attention_factor;
   // The number of turns from which a pair is kept. The other languages' default is 32.
   float beta_fast;
-  // The number of turns up to which a pair is scaled.
+  // The number of turns up to which a pair is scaled. The other languages' default is 1.
   float beta_slow;
   // Whether the pairs where the blend begins and ends are not rounded: `"truncate": false` of a configuration.
   bool keeps_fractions;
@@ -70,11 +70,12 @@ typedef struct mnk_rotary_embedding_yarn {
 // Pair p, with elements a and b, becomes
 //
 //     out[a] = m (x[a] cos t - x[b] sin t)      t = position[axis(p)] * frequency(p)
-//     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all other elements are kept
+//     out[b] = m (x[a] sin t + x[b] cos t)      for p < rope_dim / 2; all others are kept
 //
-// with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as YaRN defines.
+// with frequency(p) = scale * base^(-2p / rope_dim) / frequency_factors[p] and m = 1, or both as YaRN defines.
 typedef struct mnk_rotary_embedding {
-  // Which elements make a pair, and which axis rotates it.
+  // Which elements make a pair, and which axis rotates it. The other languages' default is
+  // `MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT`.
   mnk_rotary_embedding_layout layout;
   // Up to four numbers of pairs, for mrope and imrope, and the first two for vision.
   uint32_t sections[4];
@@ -86,14 +87,15 @@ typedef struct mnk_rotary_embedding {
   mnk_rotary_embedding_pairing pairing;
   // Which axis rotates pairs of imrope outside of all sections.
   mnk_rotary_embedding_other_axis other_axis;
-  // Multiplies positions: 0.25 for a context four times as long. With YaRN, at most 1.
+  // Multiplies positions: 0.25 for a context four times as long. With YaRN, at most 1. The other languages' default is
+  // 1.
   double scale;
   // A divisor for each pair's frequency; with infinity, a pair is not rotated. Without any, nothing is divided.
   //
   // Llama 3's scaling comes as such factors. A model's own table of periods, as MLX takes it, is this with a base of 1.
   const float* MNK_NULLABLE frequency_factors;
   size_t frequency_factor_count;
-  // Whether there is `yarn`; if not, leave it at 0.
+  // Whether `yarn` is used. Otherwise, all of it must be 0.
   bool has_yarn;
   // Scales some pairs more than others.
   mnk_rotary_embedding_yarn yarn;
