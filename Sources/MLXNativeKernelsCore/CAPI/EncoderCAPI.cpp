@@ -1,4 +1,4 @@
-#include "CAPI/Handles.hpp"
+#include "CAPI/Fields.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
