@@ -10,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 
+if sys.version_info < (3, 11):
+    sys.exit("Python is too old to read the description of the API: 3.11 has what is needed.")
+
 import c
 import cases
 import cxx
