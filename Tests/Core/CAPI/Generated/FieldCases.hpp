@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "CAPI/Generated/Read.hpp"
+#include "CAPI/Generated/Write.hpp"
 
 namespace mnk::test {
 
