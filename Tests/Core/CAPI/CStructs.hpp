@@ -60,7 +60,9 @@ class CStructs {
     if (const auto* first = std::get_if<int64_t>(&positions)) made.first_position = *first;
     if (const auto* tensor = std::get_if<Tensor>(&positions)) made.positions.tensor = of(*tensor);
     if (const auto* list = std::get_if<RotaryPositions::List>(&positions)) {
-      made.positions = {.list = list->numbers.data(), .list_count = list->numbers.size(), .list_axes = list->axes};
+      made.positions = {.list = list->numbers.data(),
+                        .list_count = list->numbers.size(),
+                        .list_axes = list->numbers.empty() ? 0 : list->axes};
     }
     if (op.offsets) made.offsets = numbersOf<mnk_rotary_numbers>(*op.offsets);
     return made;
