@@ -5,7 +5,7 @@ import re
 import objc
 import swift
 from c import ordered, singular
-from cxx import number, value_type
+from cxx import number
 from model import Enum, Struct
 
 
@@ -62,7 +62,8 @@ def equality(field):
 def core_cases(api):
     """For C++, C and Objective-C."""
     text = ("// Each struct of the API with one field after another changed, and whether two have the same fields.\n"
-            '#pragma once\n#include <numeric>\n#include <string_view>\n\n#include "CAPI/Generated/Read.hpp"\n#include "CAPI/Generated/Write.hpp"\n\n'
+            '#pragma once\n#include <numeric>\n#include <string_view>\n\n#include "CAPI/Generated/Read.hpp"\n'
+            '#include "CAPI/Generated/Write.hpp"\n\n'
             "namespace mnk::test {\n\n"
             "inline bool same(const Tensor& a, const Tensor& b) {\nreturn a.buffer() == b.buffer();\n}\n"
             "template <typename T>\nbool same(const T& a, const T& b) requires(std::is_arithmetic_v<T> || "

@@ -1,6 +1,6 @@
 """The classes of the Objective-C API, and the functions that turn them into structs of C."""
 
-from c import singular
+from c import ordered, singular
 from model import NUMBERS, Enum, capital, comment, sentence
 
 UNAVAILABLE = "- (instancetype)init NS_UNAVAILABLE;\n+ (instancetype)new NS_UNAVAILABLE;\n\n"
@@ -132,11 +132,6 @@ def header(topic):
     return text + "NS_ASSUME_NONNULL_END\n"
 
 
-def ordered(classes):
-    inner = [one for one in classes if any(field.type is one for other in classes for field in other.fields)]
-    return inner + [one for one in classes if one not in inner]
-
-
 def implementation(one):
     text = f"@implementation {one.objc}\n\n+ (NSArray<NSString *> *)valueKeys {{\nreturn @[ "
     text += ", ".join(f'@"{field.objc}"' for field in one.fields_in("objc")) + " ];\n}\n\n"
@@ -157,6 +152,10 @@ def implementation(one):
     if one.keys.get("readonly"):
         text += "- (id)copyWithZone:(NSZone *)zone {\nreturn self;  // immutable\n}\n\n"
     return text + "@end\n\n"
+
+
+def quoted(name):
+    return f'"{name}"'
 
 
 def choice(one, value, name):
@@ -184,10 +183,9 @@ def read_field(field):
     if field.is_enum and field.type.is_foreign:
         return f'{into} = c::write(read(reading, {at}, "{field.objc}"));\n'
     if field.is_enum:
-        return f"{into} = {choice(field.type, at, f'{chr(34)}{field.objc}{chr(34)}')};\n"
+        return f"{into} = {choice(field.type, at, quoted(field.objc))};\n"
     if field.is_list:
-        read = "floats" if field.base == "f32" else "integers"
-        return (f'const auto &{field.name} = reading.keep(reading.{read}({at}, "{field.objc}"));\n'
+        return (f'const auto &{field.name} = reading.keep(reading.floats({at}, "{field.objc}"));\n'
                 f"{into} = {field.name}.empty() ? nullptr : {field.name}.data();\n"
                 f"into.{singular(field.c)}_count = {field.name}.size();\n")
     if field.length:

@@ -70,7 +70,7 @@ struct AttentionOptions {
   // A score for each head that takes part in the softmax and adds no value, f32 `[heads]`. Partial results cannot have
   // sinks.
   std::optional<Tensor> sinks = {};
-  // Parts that the keys of a sequence are divided into, at most 1024; 0 means as many as keep the device busy.
+  // Parts that the keys of a sequence are divided into, at most 1024; 0 means the number that keeps the device busy.
   uint32_t splits = 0;
   // Which kernel computes.
   Kernel kernel = Kernel::automatic;

@@ -86,7 +86,7 @@ struct AttentionCacheDescriptor {
   uint32_t kvHeads = 0;
   // Elements of a key of one head.
   uint32_t headDim = 0;
-  // Elements of a value of one head; 0 means as many as a key has, or its latent part.
+  // Elements of a value of one head; 0 means those of a key, or of its latent part.
   uint32_t valueHeadDim = 0;
   // Slots of one sequence; 0 means the number that the sliding window needs.
   uint32_t capacity = 0;

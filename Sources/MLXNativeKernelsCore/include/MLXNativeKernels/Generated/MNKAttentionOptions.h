@@ -32,25 +32,6 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAttentionOptionsMerge) {
   MNKAttentionOptionsMergeInKernel = MNK_ATTENTION_OPTIONS_MERGE_IN_KERNEL,
 };
 
-/// Attention over a part of the keys, for `MNKMergePartials` to finish.
-///
-/// Parts may come from several caches or devices. Each says where its rows are (`MNKAttendedSequence.position`), so
-/// that causality, windows and slopes are those of the whole sequence.
-@interface MNKAttentionPartials : MNKDescriptor
-
-- (instancetype)init NS_UNAVAILABLE;
-+ (instancetype)new NS_UNAVAILABLE;
-
-- (instancetype)initWithSums:(MNKTensor *)sums stats:(MNKTensor *)stats NS_DESIGNATED_INITIALIZER;
-
-/// Results before the division: `float32`, the axes of the queries with the head dim of values.
-@property(nonatomic) MNKTensor *sums;
-/// For each row rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of
-/// `2^(score * log2(e) - rowMax)`: `float32`, the same axes with a last axis of 2. A row that sees no key has rowSum 0.
-@property(nonatomic) MNKTensor *stats;
-
-@end
-
 /// How queries attend to the keys of a cache.
 ///
 ///     score[k] = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]
@@ -87,12 +68,31 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAttentionOptionsMerge) {
 /// A score for each head that takes part in the softmax and adds no value, `float32` `[heads]`. Partial results cannot
 /// have sinks.
 @property(nonatomic, nullable) MNKTensor *sinks;
-/// Parts that the keys of a sequence are divided into, at most 1024; 0 means as many as keep the device busy.
+/// Parts that the keys of a sequence are divided into, at most 1024; 0 means the number that keeps the device busy.
 @property(nonatomic) NSUInteger splits;
 /// Which kernel computes. `MNKAttentionOptionsKernelAutomatic` by default.
 @property(nonatomic) MNKAttentionOptionsKernel kernel;
 /// What merges the parts of splits. `MNKAttentionOptionsMergeAutomatic` by default.
 @property(nonatomic) MNKAttentionOptionsMerge merge;
+
+@end
+
+/// Attention over a part of the keys, for `MNKMergePartials` to finish.
+///
+/// Parts may come from several caches or devices. Each says where its rows are (`MNKAttendedSequence.position`), so
+/// that causality, windows and slopes are those of the whole sequence.
+@interface MNKAttentionPartials : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithSums:(MNKTensor *)sums stats:(MNKTensor *)stats NS_DESIGNATED_INITIALIZER;
+
+/// Results before the division: `float32`, the axes of the queries with the head dim of values.
+@property(nonatomic) MNKTensor *sums;
+/// For each row rowMax, the largest score times log2(e) or at most 8 less, and rowSum, the sum of
+/// `2^(score * log2(e) - rowMax)`: `float32`, the same axes with a last axis of 2. A row that sees no key has rowSum 0.
+@property(nonatomic) MNKTensor *stats;
 
 @end
 

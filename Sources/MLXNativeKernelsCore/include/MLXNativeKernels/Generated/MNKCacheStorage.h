@@ -99,7 +99,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKTuning) {
 @property(nonatomic) NSUInteger kvHeads;
 /// Elements of a key of one head.
 @property(nonatomic) NSUInteger headDim;
-/// Elements of a value of one head; 0 means as many as a key has, or its latent part.
+/// Elements of a value of one head; 0 means those of a key, or of its latent part.
 @property(nonatomic) NSUInteger valueHeadDim;
 /// Slots of one sequence; 0 means the number that the sliding window needs.
 @property(nonatomic) NSUInteger capacity;

@@ -76,6 +76,21 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
 
 @end
 
+/// How vectors are quantized where the format allows a choice. Readers do not need it.
+@interface MNKKVQuantizeOptions : MNKDescriptor
+
+/// How many sizes of a vector turbo tries, 1, 5 or 17, to keep the codes whose direction is nearest to the vector's. 5
+/// by default.
+@property(nonatomic) NSUInteger candidates;
+/// The scale of a key. `MNKKVScaleRuleUnbiased` by default.
+@property(nonatomic) MNKKVScaleRule keyScale;
+/// The scale of a value. `MNKKVScaleRuleLeastSquares` by default.
+@property(nonatomic) MNKKVScaleRule valueScale;
+/// What is stored for a vector that holds a NaN or an infinity. `MNKKVNonFinitePropagate` by default.
+@property(nonatomic) MNKKVNonFinite nonFinite;
+
+@end
+
 /// Codes and scales of keys, or of values, in memory that the caller owns.
 ///
 /// Shapes, where the first axis may be left out for a single sequence, and where scales have a last axis of 2 if a
@@ -110,21 +125,6 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
 @property(nonatomic, nullable) MNKTensor *means;
 /// Multiplies the difference: `float32`, `[heads, headDim]`, none of them 0. Keys of turbo only.
 @property(nonatomic, nullable) MNKTensor *channelScales;
-
-@end
-
-/// How vectors are quantized where the format allows a choice. Readers do not need it.
-@interface MNKKVQuantizeOptions : MNKDescriptor
-
-/// How many sizes of a vector turbo tries, 1, 5 or 17, to keep the codes whose direction is nearest to the vector's. 5
-/// by default.
-@property(nonatomic) NSUInteger candidates;
-/// The scale of a key. `MNKKVScaleRuleUnbiased` by default.
-@property(nonatomic) MNKKVScaleRule keyScale;
-/// The scale of a value. `MNKKVScaleRuleLeastSquares` by default.
-@property(nonatomic) MNKKVScaleRule valueScale;
-/// What is stored for a vector that holds a NaN or an infinity. `MNKKVNonFinitePropagate` by default.
-@property(nonatomic) MNKKVNonFinite nonFinite;
 
 @end
 

@@ -68,7 +68,7 @@ typedef struct mnk_attention_options {
   // A score for each head that takes part in the softmax and adds no value, f32 `[heads]`. Partial results cannot have
   // sinks.
   mnk_tensor* MNK_NULLABLE sinks;
-  // Parts that the keys of a sequence are divided into, at most 1024; 0 means as many as keep the device busy.
+  // Parts that the keys of a sequence are divided into, at most 1024; 0 means the number that keeps the device busy.
   uint32_t splits;
   // Which kernel computes.
   mnk_attention_options_kernel kernel;

@@ -72,7 +72,7 @@ typedef struct mnk_attention_cache_descriptor {
   uint32_t kv_heads;
   // Elements of a key of one head.
   uint32_t head_dim;
-  // Elements of a value of one head; 0 means as many as a key has, or its latent part.
+  // Elements of a value of one head; 0 means those of a key, or of its latent part.
   uint32_t value_head_dim;
   // Slots of one sequence; 0 means the number that the sliding window needs.
   uint32_t capacity;
