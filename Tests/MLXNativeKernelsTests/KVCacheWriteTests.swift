@@ -88,6 +88,12 @@ final class KVCacheWriteTests: DeviceTestCase {
             changed.keys.strides?.offset = -1
             return try changed.plan()
         }
+        // C would read it as 1.
+        assertRefused(op: "KVCacheWrite", what: "sequences of keys is 0", got: "0") {
+            changed.keys.strides?.offset = 0
+            changed.keys.strides?.sequences = 0
+            return try changed.plan()
+        }
     }
 
     func testRowsHaveTheirOwnSequencesAndPositions() throws {
