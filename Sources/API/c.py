@@ -1,6 +1,6 @@
 """The structs of the C API, and the functions that read them into those of C++."""
 
-from model import NUMBERS, Enum, comment, sentence
+from model import NUMBERS, Enum, Union, comment, sentence
 
 
 def value_type(field):
@@ -28,6 +28,8 @@ def explained(field):
         text = text.rstrip() + f" 0 stands for {number:g}."
     elif number is not None and not field.keys.get("given") and not field.keys.get("zero_in_core"):
         text = text.rstrip() + f" The other languages' default is {number:g}."
+    elif field.is_enum and field.optional:
+        pass
     elif field.is_enum and field.type.has_default:
         text = text.rstrip() + f" 0 stands for `{field.type.c_case(field.default)}`."
     elif field.is_enum and field.type.numbers[field.default] != 0:
@@ -63,7 +65,26 @@ def struct(one):
         text += "//\n" + comment(f"Without `{needed}` it is left out, and all of it must be 0.", "//")
     text += f"typedef struct {one.c} {{\n"
     text += "".join(field_lines(field) for field in one.fields_in("c"))
-    return text + f"}} {one.c};\n\n"
+    return text + f"}} {one.c};\n\n" + (op_declarations(one) if one.op is not None else "")
+
+
+def op_signatures(one):
+    device = "const mnk_device* MNK_NULLABLE device, " if one.op.get("device") else ""
+    return (f"mnk_plan* MNK_NULLABLE {one.c}_make_plan(const {one.c}* op, {device}mnk_error_out error)",
+            f"bool {one.c.replace('mnk_', 'mnk_encoder_', 1)}(mnk_encoder* encoder, const {one.c}* op, mnk_error_out error)")
+
+
+def op_declarations(one):
+    make_plan, encode = op_signatures(one)
+    where = " on a device, or on an unknown GPU" if one.op.get("device") else ""
+    return f"// Checks every rule and returns what would run{where}, without running it.\n{make_plan};\n{encode};\n\n"
+
+
+def op_definitions(one):
+    make_plan, encode = (text.replace(" MNK_NULLABLE", "") for text in op_signatures(one))
+    device = ", device" if one.op.get("device") else ""
+    return (f"{make_plan} {{\nreturn c::makePlan<{one.cxx}>(op{device}, error);\n}}\n\n"
+            f"{encode} {{\nreturn c::encode<{one.cxx}>(encoder, op, error);\n}}\n\n")
 
 
 def ordered(types):
@@ -85,6 +106,7 @@ def header(topic):
     guard = f"MNK_{topic.stem}_H".upper()
     text = comment(topic.doc, "//") + f"#ifndef {guard}\n#define {guard}\n\n"
     own = {f"Generated/mnk_{used.stem}.h" for used in topic.uses if used.in_language("c")} | {"mnk_core.h"}
+    own |= set(topic.includes.get("c", []))
     text += "".join(f'#include "MLXNativeKernels/{name}"\n' for name in sorted(own))
     text += "\nMNK_HEADER_BEGIN\n\n"
     for one in ordered(topic.in_language("c")):
@@ -107,6 +129,8 @@ def read_enum(one):
 
 def filled(field):
     at = f"from.{field.c}"
+    if field.is_list:
+        return f"{at} || from.{singular(field.c)}_count != 0"
     flag = f"from.has_{field.c} || " if field.has_flag else ""
     if field.is_struct:
         return f"{flag}isFilled({at})"
@@ -114,6 +138,11 @@ def filled(field):
         return " || ".join(f"{at}[{index}] != 0" for index in range(field.length))
     isCondition = field.is_tensor or field.is_list or field.base in ("text", "bool")
     return flag + (at if isCondition else f"{at} != 0")
+
+
+def named(one):
+    """What errors name."""
+    return one.c if one.op is None else one.name
 
 
 def read_field(field):
@@ -129,8 +158,14 @@ def read_field(field):
         flag = f"from.has_{c}"
         isFilled = f"isFilled({at})" if field.is_struct else f"{at} != 0"
         read = f"MNK_TRY(read({into}.emplace(), {at}, {below}));" if field.is_struct else f"{into} = {at};"
+        if field.is_enum:
+            read = f"MNK_TRY(read({into}.emplace(), {at}));"
         return (f"if ({flag}) {{\n{read}\n}} else if ({isFilled}) {{\n"
-                f'return ignored("{field.owner.c}", Field{below}.text(), "has_{c}");\n}}\n')
+                f'return ignored("{named(field.owner)}", Field{below}.text(), "has_{c}");\n}}\n')
+    if field.is_list:
+        fix = f', "{field.keys["fix"]}"' if "fix" in field.keys else ""
+        return (f"MNK_TRY(readList({into}, {at}, from.{singular(c)}_count, {field.keys['most']}, "
+                f'"{named(field.owner)}", {below}, "{singular(c)}_count"{fix}));\n')
     if field.is_struct:
         if field.optional:
             return f"if (isFilled({at})) MNK_TRY(read({into}.emplace(), {at}, {below}));\n"
@@ -139,9 +174,6 @@ def read_field(field):
         return f"MNK_TRY(read({into}, {at}));\n"
     if field.base == "text":
         return f"if ({at}) {into} = {at};\n"
-    if field.is_list:
-        return (f"MNK_TRY(readList({into}, {at}, from.{singular(c)}_count, {field.keys['most']}, "
-                f'"{field.owner.c}", {below}, "{singular(c)}_count"));\n')
     if field.length:
         return f"std::copy(std::begin({at}), std::end({at}), {into}.begin());\n"
     if field.zero:
@@ -154,7 +186,19 @@ def is_filled(one):
     return f"bool isFilled(const {one.c}& from) {{\nreturn {conditions};\n}}\n\n"
 
 
+def read_union(one):
+    text = f"Result<void> read({one.cxx}& into, const {one.c}& from, const Field& field) {{\n"
+    names = [field.c for field in one.fields]
+    text += "const bool given[] = {" + ", ".join(filled(field) for field in one.fields) + "};\n"
+    text += f'MNK_TRY(checkOneOf(given, "{" and ".join(names)}", field));\n'
+    for index, field in enumerate(one.fields):
+        text += f'if (given[{index}]) return read(into.emplace<{index}>(), from.{field.c}, {{&field, "{field.c}"}});\n'
+    return text + "return {};\n}\n\n"
+
+
 def read_struct(one):
+    if isinstance(one, Union):
+        return read_union(one)
     fields = one.fields_in("c")
     # A view that is missing is refused before what is in it.
     fields = sorted(fields, key=lambda field: field.name != one.presence)
@@ -168,8 +212,13 @@ def write_field(field):
     if field.is_tensor:
         return f"{into} = handleOf({at});\n"
     if field.has_flag:
-        value = f"write(*{at}, handleOf)" if field.is_struct else f"*{at}"
+        value = f"write(*{at}, handleOf)" if field.is_struct else f"write(*{at})" if field.is_enum else f"*{at}"
         return f"if ({at}) {{\n{into[:5]}has_{field.c} = true;\n{into} = {value};\n}}\n"
+    if field.is_list and field.is_struct:
+        return (f"std::vector<{field.type.c}> {field.c};\n"
+                f"for (const auto& one : {at}) {field.c}.push_back(write(one, handleOf));\n"
+                f"{into[:5]}{singular(field.c)}_count = {field.c}.size();\n"
+                f"{into} = handleOf.keep(std::move({field.c}));\n")
     if field.is_struct:
         given, value = (f"if ({at}) ", f"*{at}") if field.optional else ("", at)
         return f"{given}{into} = write({value}, handleOf);\n"
@@ -184,17 +233,22 @@ def write_field(field):
     return f"{into} = {'!' if field.inverse else ''}{at};\n"
 
 
+def write_union(one):
+    return "".join(f"if (const auto* {field.c} = std::get_if<{index}>(&from)) into.{field.c} = write(*{field.c}, handleOf);\n"
+                   for index, field in enumerate(one.fields))
+
+
 def writers(api):
     text = ("// Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none;\n"
-            "// lists and strings stay those of the C++ struct.\n#pragma once\n"
-            '#include <algorithm>\n\n#include "CAPI/Handles.hpp"\n\nnamespace mnk::c {\n\n')
+            "// lists of numbers and strings stay those of the C++ struct, and its `keep` holds lists of structs.\n#pragma once\n"
+            '#include <algorithm>\n\n#include "CAPI/Indices.hpp"\n\nnamespace mnk::c {\n\n')
     for one in (one for topic in api.topics for one in topic.in_language("c") if isinstance(one, Enum)):
         shift = " + 1" if one.has_default else ""
         text += (f"inline {one.c} write({one.cxx} from) {{\n"
                  f"return static_cast<{one.c}>(static_cast<uint32_t>(from){shift});\n}}\n")
     text += "\n"
     for one in ordered([one for topic in api.topics for one in topic.in_language("c") if not isinstance(one, Enum)]):
-        body = "".join(write_field(field) for field in one.fields_in("c"))
+        body = write_union(one) if isinstance(one, Union) else "".join(write_field(field) for field in one.fields_in("c"))
         name = " handleOf" if "handleOf" in body else ""
         text += (f"template <typename Handles>\n{one.c} write(const {one.cxx}& from, Handles&&{name}) {{\n"
                  f"{one.c} into{{}};\n{body}return into;\n}}\n\n")
@@ -203,9 +257,9 @@ def writers(api):
 
 def needs_filled(api):
     """Structs that can be left out, and what is in them."""
-    found = [one for one in api.types.values() if getattr(one, "presence", None)]
+    found = [one for one in api.types.values() if getattr(one, "presence", None) or one.keys.get("left_out")]
     found += [field.type for one in api.types.values() for field in getattr(one, "fields", [])
-              if field.has_flag and field.is_struct]
+              if (field.has_flag or isinstance(one, Union)) and field.is_struct]
     for one in found:
         found += [field.type for field in one.fields if field.is_struct and field.type not in found]
     return set(found)
@@ -214,7 +268,7 @@ def needs_filled(api):
 def declarations(api):
     text = "// Reads structs of C into those of C++. Zero, where it stands for a default, leaves a field as it is.\n"
     text += "#pragma once\n"
-    text += '#include "CAPI/Fields.hpp"\n\nnamespace mnk::c {\n\n'
+    text += '#include "CAPI/Indices.hpp"\n\nnamespace mnk::c {\n\n'
     for topic in api.topics:
         for one in topic.in_language("c"):
             if isinstance(one, Enum):
@@ -234,4 +288,9 @@ def source(topic):
             continue
         text += is_filled(one) if one in needs_filled(topic.api) else ""
         text += read_struct(one)
-    return text + "}  // namespace mnk::c\n"
+    text += "}  // namespace mnk::c\n"
+    ops = [one for one in topic.types if getattr(one, "op", None) is not None]
+    if ops:
+        text = text.replace("#include \"Support/Try.hpp\"\n", "#include \"CAPI/Ops.hpp\"\n#include \"Support/Try.hpp\"\n")
+        text += "\nusing namespace mnk;\n\n" + "".join(map(op_definitions, ops))
+    return text

@@ -1,12 +1,13 @@
 """What tests take from the description: all fields of each type, and a case for each field in each language."""
 
+import dataclasses
 import re
 
 import objc
 import swift
 from c import ordered, singular
 from cxx import number
-from model import Enum, Struct
+from model import Enum, Struct, Union
 
 
 def structs(api, language):
@@ -17,7 +18,8 @@ def fields(api):
     """Lists of fields for the fuzzer, which changes each."""
     text = ""
     for one in structs(api, "cxx"):
-        text += f"FIELDS({one.cxx}, {', '.join(field.name for field in one.fields_in('cxx'))})\n"
+        if not isinstance(one, Union):
+            text += f"FIELDS({one.cxx}, {', '.join(field.name for field in one.fields_in('cxx'))})\n"
         names = []
         for field in one.fields_in("c"):
             names += [f"has_{field.c}"] if field.has_flag else []
@@ -36,6 +38,8 @@ def changed(field):
     at = f"core.{field.name}"
     if field.is_tensor:
         return f"{at} = other;"
+    if field.is_list and field.is_struct:
+        return f"{at} = {{changed{field.type.name.replace('.', '')}(tensor, other)}};"
     if field.is_struct:
         return f"{at} = changed{field.type.name.replace('.', '')}(tensor, other);"
     if field.is_enum:
@@ -50,6 +54,37 @@ def changed(field):
         return f"{at} = {number(not field.default)};"
     position = field.owner.fields.index(field)
     return f"{at} = {7 + position}{'.5' if field.base in ('f32', 'f64') else ''};"
+
+
+# Of types that are written by hand.
+FOREIGN = """
+inline bool same(const RotaryPositions& a, const RotaryPositions& b);
+inline bool same(const RotaryPositions::List& a, const RotaryPositions::List& b) {
+  return a.numbers == b.numbers && a.axes == b.axes;
+}
+inline bool same(const std::shared_ptr<const PositionSource>& a, const std::shared_ptr<const PositionSource>& b) {
+  return a == b;
+}
+template <typename... Ts>
+bool same(const std::variant<Ts...>& a, const std::variant<Ts...>& b) {
+  return a.index() == b.index() && std::visit([&](const auto& held) {
+    return same(held, std::get<std::remove_cvref_t<decltype(held)>>(b));
+  }, a);
+}
+inline bool same(const RotaryPositions& a, const RotaryPositions& b) {
+  return same(a.source, b.source);
+}
+inline RowIndices changedRowIndices(const Tensor&, const Tensor& other) {
+  return other;
+}
+inline RotaryOffsets changedRotaryOffsets(const Tensor&, const Tensor&) {
+  return std::vector<int32_t>{3, 5};
+}
+inline RotaryPositions changedRotaryPositions(const Tensor&, const Tensor&) {
+  return {std::vector<int32_t>{1, 2, 3, 4}, 2};
+}
+
+"""
 
 
 def equality(field):
@@ -73,11 +108,21 @@ def core_cases(api):
             "{\nreturn a == b;\n}\n"
             "template <typename T>\nbool same(const std::vector<T>& a, const std::vector<T>& b) {\nreturn a == b;\n}\n"
             "\n")
+    text += "".join(f"inline bool same(const {one.cxx}& a, const {one.cxx}& b);\n" for one in structs(api, "cxx")
+                    if not isinstance(one, Union))
+    text += FOREIGN
     for one in structs(api, "cxx"):
+        if isinstance(one, Union):
+            continue
         equal = " && ".join(equality(field) for field in one.fields_in("c"))
         text += f"inline bool same(const {one.cxx}& a, const {one.cxx}& b) {{\nreturn {equal};\n}}\n"
-    text += "\n"
     for one in structs(api, "cxx"):
+        if isinstance(one, Union):
+            word, first, last = one.name.replace(".", ""), one.fields[0].type, one.fields[-1].type
+            text += (f"inline {one.cxx} plain{word}(const Tensor& tensor) {{\nreturn plain{first.name}(tensor);\n}}\n"
+                     f"inline {one.cxx} changed{word}(const Tensor& tensor, const Tensor& other) {{\n"
+                     f"return changed{last.name}(tensor, other);\n}}\n")
+            continue
         needed = [field for field in one.fields if field.required]
         word = one.name.replace(".", "")
         text += f"inline {one.cxx} plain{word}(const Tensor&{' tensor' if needed else ''}) {{\n{one.cxx} core;\n"
@@ -93,6 +138,10 @@ def core_cases(api):
     for one in structs(api, "cxx"):
         word = one.name.replace(".", "")
         for field in one.fields_in("c"):
+            if isinstance(one, Union):
+                text += (f'{{\nconst {one.cxx} core = changed{field.type.name}(tensor, other);\n'
+                         f'body("{one.name}.{field.name}", core);\n}}\n')
+                continue
             text += (f"{{\n{one.cxx} core = plain{word}(tensor);\n{changed(field)}\n"
                      f'body("{one.name}.{field.name}", core);\n}}\n')
     text += ("}\n\n// Calls body(name, core, c) for each field that may be zero in C: where zero is its default, or\n"
@@ -101,7 +150,7 @@ def core_cases(api):
     for one in structs(api, "cxx"):
         word = one.name.replace(".", "")
         for field in one.fields_in("c"):
-            if field.required or not objc.is_zero_in_c(field):
+            if isinstance(one, Union) or field.required or not objc.is_zero_in_c(field):
                 continue
             at = f"c.{field.c}"
             clear = f"std::fill(std::begin({at}), std::end({at}), 0);" if field.length else f"{at} = {{}};"
@@ -110,12 +159,24 @@ def core_cases(api):
     return text + "}\n\n}  // namespace mnk::test\n"
 
 
+def ops(api):
+    """The list of all ops, with their functions of C."""
+    every = [one for topic in api.topics for one in topic.types if getattr(one, "op", None) is not None]
+    text = "// Every op, and its functions of C.\n#pragma once\n#include <tuple>\n#include <utility>\n#include <variant>\n\n"
+    text += '#include "MLXNativeKernels/MLXNativeKernels.hpp"\n#include "MLXNativeKernels/mnk.h"\n\nnamespace mnk::test {\n\n'
+    text += f"using AnyOp = std::variant<{', '.join(one.cxx for one in every)}>;\n\n// In the order of AnyOp.\n"
+    functions = ", ".join(f"std::make_pair({one.c}_make_plan, {one.c.replace('mnk_', 'mnk_encoder_', 1)})" for one in every)
+    return text + f"inline constexpr std::tuple kCFunctions{{{functions}}};\n\n}}  // namespace mnk::test\n"
+
+
 def objects(api):
     """Objects of Objective-C with the values of the core's structs."""
     classes = structs(api, "objc")
     declared = '#pragma once\n#import "../Support/Bridging.hpp"\n\nNS_ASSUME_NONNULL_BEGIN\n\n'
     declared += "namespace mnk::objc_test {\n\n"
-    declared += "".join(f"{one.objc} *objectFor(const {one.cxx} &core);\n" for one in classes)
+    for one in classes:
+        type = f"id<{one.objc}> " if isinstance(one, Union) else f"{one.objc} *"
+        declared += f"{type}objectFor(const {one.cxx} &core);\n"
     defined = '#include "CAPI/Generated/Write.hpp"\n#import "Objects.hpp"\n\nnamespace mnk::objc_test {\n\n'
     defined += "".join(objc.from_core(one, "objectFor", "objectOver") for one in classes)
     yield "Objects.hpp", declared + "\n}  // namespace mnk::objc_test\n\nNS_ASSUME_NONNULL_END\n"
@@ -127,12 +188,25 @@ def swift_value(field, base):
     at = f"c.{field.c}"
     isOther = base != PLAIN
     if "case" in field.swift:
-        return field.swift["case"], [f"{at} == {field.swift['is']}"]
+        expected = field.swift["is"]
+        return field.swift["case"], [f"{at}{expected}" if expected.startswith(".") else f"{at} == {expected}"]
+    if field.is_list and field.is_struct:
+        value, conditions = swift_value(dataclasses.replace(field, keys={**field.keys, "type": field.base}), base)
+        return f"[{value}]", [one.replace(at, f"{at}![0]") for one in conditions]
+    if field.is_foreign:
+        name = "other" if isOther else "tensor"
+        return f".tensor({name})", [f"{at}.tensor == {name}.handle.pointer"]
+    if field.is_union:
+        inner = field.type.fields[-1 if isOther else 0]
+        value, conditions = swift_value(inner, base)
+        return f".{inner.swift_name}({value})", [one.replace("c.", f"{at}.", 1) for one in conditions]
     if field.is_tensor:
         name = "other" if isOther else "tensor"
         return name, [f"{at} == {name}.handle.pointer"]
     if field.is_struct:
-        values = {inner: swift_value(inner, base) for inner in field.type.fields_in("swift")}
+        plain = field.type.keys["swift"].get("plain")
+        values = {inner: swift_value(inner, base) for inner in field.type.fields_in("swift")
+                  if not plain or f"{{{inner.name}}}" in plain}
         conditions = [one.replace("c.", f"{at}.", 1) for _, ones in values.values() for one in ones]
         return swift_call(field.type, {inner: value for inner, (value, _) in values.items()}), conditions
     if field.is_enum:
@@ -154,11 +228,11 @@ def swift_call(one, values):
         return one.keys["swift"]["plain"].format(**{field.name: value for field, value in values.items()})
     parts = []
     for field in one.fields_in("swift"):
-        if field not in values and swift.default(field):
+        if field not in values and (swift.default(field) or field.swift.get("flat")):
             continue
         value = values[field] if field in values else swift_value(field, PLAIN)[0]
-        parts.append(value if field.swift.get("label") == "_" else f"{field.name}: {value}")
-    return f"{one.name}({', '.join(parts)})"
+        parts.append(value if field.swift.get("label") == "_" else f"{field.swift.get('label', field.swift_name)}: {value}")
+    return f"{one.swift}({', '.join(parts)})"
 
 
 def swift_cases(api):
@@ -167,30 +241,40 @@ def swift_cases(api):
     text += "/// Each field of each struct reaches its field of C, and no other.\n"
     text += "final class FieldTests: XCTestCase {\n"
     for one in structs(api, "swift"):
-        if not one.keys["swift"].get("descriptor", True):
+        if isinstance(one, Union) or not one.keys["swift"].get("descriptor", True):
             continue
         fields = one.fields_in("swift")
-        needed = {field: swift_value(field, PLAIN) for field in fields if not swift.default(field)}
-        call = 'try one.descriptor(op: "test")' if swift.can_throw(one) else "one.descriptor"
+        needed = {field: swift_value(field, PLAIN) for field in fields
+                  if not swift.default(field) and not field.swift.get("flat")
+                  and f"{{{field.name}}}" in one.keys["swift"].get("plain", f"{{{field.name}}}")}
+        memory = ", in: memory" if "memory" in swift.signature(one) else ""
+        call = f'try one.descriptor(op: "test"{memory})' if "func" in swift.signature(one) else "one.descriptor"
         made = swift_call(one, {field: value for field, (value, _) in needed.items()})
         body = ""
         for field in fields:
-            value, conditions = swift_value(field, OTHER)
-            conditions += [f"c.has_{field.c}"] if field.has_flag else []
-            conditions += [text for other, (_, ones) in needed.items() if other is not field for text in ones]
-            body += f"do {{\nvar one = {made}\none.{field.name} = {value}\nlet c = {call}\n"
-            body += "".join(f'XCTAssertTrue({condition}, "{field.name}")\n' for condition in conditions) + "}\n"
+            inners = field.type.fields if field.swift.get("flat") else [field]
+            for inner in inners:
+                value, conditions = swift_value(inner, OTHER)
+                if inner is not field:
+                    conditions = [text.replace("c.", f"c.{field.c}.", 1) for text in conditions]
+                conditions += [f"c.has_{field.c}"] if field.has_flag else []
+                conditions += [text for other, (_, ones) in needed.items() if other is not field for text in ones]
+                body += f"do {{\nvar one = {made}\none.{inner.swift_name} = {value}\nlet c = {call}\n"
+                body += "".join(f'XCTAssertTrue({condition}, "{inner.swift_name}")\n' for condition in conditions) + "}\n"
         text += f"func test{one.name.replace('.', '')}() throws {{\n"
+        if memory:
+            text += "let memory = CallMemory()\n"
         for name in ("tensor", "other"):
             if re.search(rf"\b{name}\b", body):
                 text += f"let {name} = try Tensor.zeros(shape: [1], on: .default())\n"
-        text += body + "}\n\n"
+        text += body + ("withExtendedLifetime(memory) {}\n" if memory else "") + "}\n\n"
     return text + "}\n"
 
 
 def outputs(api):
     yield "Tests/Fuzz/Generated/Fields.inc", fields(api)
     yield "Tests/Core/CAPI/Generated/FieldCases.hpp", core_cases(api)
+    yield "Tests/Core/CAPI/Generated/Ops.hpp", ops(api)
     for name, text in objects(api):
         yield f"Tests/MLXNativeKernelsObjCTests/Generated/{name}", text
     yield "Tests/MLXNativeKernelsTests/Generated/FieldTests.swift", swift_cases(api)

@@ -1,6 +1,6 @@
 """C++ headers: enums and structs with their defaults."""
 
-from model import NUMBERS, Enum, comment, sentence
+from model import NUMBERS, Enum, Union, comment, sentence
 
 
 def value_type(field):
@@ -30,7 +30,7 @@ def number(value):
 
 
 def initializer(field):
-    if field.is_enum:
+    if field.is_enum and not field.optional:
         return f" = {value_type(field)}::{field.default}"
     if isinstance(field.default, str) and field.base == "text":
         return f' = "{field.default}"'
@@ -53,18 +53,45 @@ def enum(one, indent):
     return lines + "};\n\n"
 
 
-def struct(one, indent=0):
+def union(one, indent):
     text = comment(sentence(one.api, "cxx", one.doc, one), "//", indent)
+    return text + f"using {one.short} = std::variant<{', '.join(field.type.cxx for field in one.fields)}>;\n\n"
+
+
+def type_definition(one, indent=0):
+    define = enum if isinstance(one, Enum) else union if isinstance(one, Union) else struct
+    return define(one, indent)
+
+
+def op_functions(one):
+    text = f"// Checks every rule and returns what to run. {'Runs and compiles nothing' if one.op.get('device') else 'Needs no device'}.\n"
+    if one.op.get("device"):
+        text += (f"// By default, on an unknown GPU.\nResult<Plan> plan(const {one.cxx}& op, const DeviceProfile& profile = {{}});\n"
+                 "// For the profile of a device, which is probed first if the plan depends on what a probe finds out.\n"
+                 f"Result<Plan> plan(const {one.cxx}& op, Device& device);\n")
+    else:
+        text += f"Result<Plan> plan(const {one.cxx}& op);\n"
+    if one.op.get("repeated"):
+        text += f"Result<void> encodeRepeated(CommandEncoder& encoder, const {one.cxx}& op);\n"
+    return text + "\n"
+
+
+def struct(one, indent=0):
+    more = f"\n\n{one.more['cxx']}" if one.more["cxx"] else ""
+    text = comment(sentence(one.api, "cxx", one.doc.rstrip() + more, one), "//", indent)
     text += f"struct {one.short} {{\n"
+    if one.op is not None:
+        text += f'static constexpr std::string_view name = "{one.name}";\n'
+        text += one.keys["cxx"] + "\n" if "cxx" in one.keys else ""
     for inner in one.api.nested(one, "cxx"):
-        text += enum(inner, indent + 2) if isinstance(inner, Enum) else struct(inner, indent + 2)
+        text += type_definition(inner, indent + 2)
     for field in one.fields_in("cxx"):
         text += comment(sentence(one.api, "cxx", field.doc, one, field), "//", indent + 2)
         text += f"{field_type(field)} {field.name}{initializer(field)};\n"
-    text += f"\n{one.keys['cxx']}\n" if "cxx" in one.keys else ""
+    text += f"\n{one.keys['cxx']}\n" if "cxx" in one.keys and one.op is None else ""
     if one.keys.get("equatable"):
         text += f"\nbool operator==(const {one.short}&) const = default;\n"
-    return text + "};\n\n"
+    return text + "};\n\n" + (op_functions(one) if one.op is not None else "")
 
 
 def form(one):
@@ -96,7 +123,7 @@ def header(topic):
     for one in types:
         if one.outer:
             continue
-        text += enum(one, 0) if isinstance(one, Enum) else struct(one)
+        text += type_definition(one)
         if one.keys.get("form"):
             text += form(one)
     return text + "}  // namespace mnk\n"

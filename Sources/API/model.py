@@ -16,7 +16,7 @@ ROOT = FOLDER.parent.parent
 
 # Words that a change of case alone would split or spell otherwise.
 SNAKES = {"YaRN": "yarn", "MultiRoPE": "multi_rope"}
-CAPITALS = {"kv": "KV", "mlx1": "MLX1", "avx2": "AVX2", "avx512": "AVX512", "mrope": "MRoPE", "imrope": "IMRoPE"}
+CAPITALS = {"kv": "KV", "rope": "RoPE", "mlx1": "MLX1", "avx2": "AVX2", "avx512": "AVX512", "mrope": "MRoPE", "imrope": "IMRoPE"}
 NUMBERS = {
     # name: (C++ and C, Objective-C, Swift)
     "u32": ("uint32_t", "NSUInteger", "Int"),
@@ -27,9 +27,9 @@ NUMBERS = {
     "bool": ("bool", "BOOL", "Bool"),
     "sequence": ("uint64_t", "NSUInteger", "Int"),
 }
-OPS = ("FlashDecode", "Hadamard", "KVCacheQuantize", "KVCacheWrite", "MergePartials", "MultiRoPE")
 # Words that a language uses for a thing everywhere.
-OBJC_WORDS = {"dtype": "elementType", "into": "output"}
+SWIFT_WORDS = {"from": "source", "into": "destination"}
+OBJC_WORDS = {"dtype": "elementType", **SWIFT_WORDS}
 ELEMENTS = {
     "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "u16": "uint16", "u32": "uint32",
     "i32": "int32",
@@ -86,6 +86,14 @@ class Field:
         return isinstance(self.type, Struct)
 
     @property
+    def is_foreign(self):
+        return isinstance(self.type, Foreign)
+
+    @property
+    def is_union(self):
+        return isinstance(self.type, Union)
+
+    @property
     def has_flag(self):
         """Whether C says with a flag that there is a value."""
         return self.optional and not self.is_tensor and self.base != "text" and not self.presence
@@ -119,6 +127,10 @@ class Field:
         return "inverse" in self.keys
 
     @property
+    def swift_name(self):
+        return SWIFT_WORDS.get(self.name, self.name)
+
+    @property
     def objc(self):
         plain = self.name.removeprefix("is") if self.base == "bool" else OBJC_WORDS.get(self.name, self.name)
         return self.name if plain == self.name else plain[0].lower() + plain[1:]
@@ -129,7 +141,7 @@ class Type:
         self.api, self.topic, self.name = api, topic, name
         self.outer, _, self.short = name.rpartition(".")
         self.doc = keys.pop("doc")
-        self.more = {language: keys.pop(f"{language}_doc", "") for language in ("objc", "swift")}
+        self.more = {language: keys.pop(f"{language}_doc", "") for language in ("cxx", "objc", "swift")}
         self.languages = keys.pop("languages", ["cxx", "c", "objc", "swift"])
         self.keys = keys
 
@@ -144,6 +156,10 @@ class Type:
     @property
     def objc(self):
         return self.keys.get("objc_name", "MNK" + self.name.replace(".", ""))
+
+    @property
+    def swift(self):
+        return self.keys.get("swift_name", self.name)
 
 
 class Enum(Type):
@@ -167,12 +183,17 @@ class Enum(Type):
         return self.objc + capital(ELEMENTS[case] if self.is_foreign else case)
 
 
+def is_field(value):
+    return isinstance(value, dict) and "type" in value and "doc" in value
+
+
 class Struct(Type):
     def __init__(self, api, topic, name, keys):
         super().__init__(api, topic, name, keys)
         self.presence = keys.get("presence")
-        self.fields = [Field(self, field, value) for field, value in keys.items()
-                       if isinstance(value, dict) and field not in ("cxx", "objc", "swift")]
+        # Whether plans are made of it, and work is encoded: what is generated besides the struct.
+        self.op = keys.get("op")
+        self.fields = [Field(self, field, value) for field, value in keys.items() if is_field(value)]
 
     def fields_in(self, language):
         return [field for field in self.fields if field.exists_in(language)]
@@ -194,6 +215,27 @@ class Struct(Type):
         return any(field.is_tensor or field.is_struct and field.type.holds_tensors for field in self.fields)
 
 
+class Foreign(Struct):
+    """A type whose struct of C holds lists or objects: it is written by hand, with the functions of others."""
+
+    holds_required, holds_tensors = False, True
+
+    def __init__(self, api, topic, name, keys):
+        super().__init__(api, topic, name, keys)
+        self.presence = "list"
+
+
+class Union(Struct):
+    """One of several structs: a variant in C++, an enum in Swift, a protocol in Objective-C, and in C a struct of all of
+    them, of which one is filled in."""
+
+    def __init__(self, api, topic, name, keys):
+        cases = {one.pop("name"): one for one in keys.pop("union")}
+        super().__init__(api, topic, name, {**keys, **cases})
+
+    holds_required = True
+
+
 @dataclasses.dataclass
 class Topic:
     api: "API"
@@ -204,7 +246,7 @@ class Topic:
 
     @property
     def camel(self):
-        return "".join("KV" if word == "kv" else capital(word) for word in self.stem.split("_"))
+        return "".join(CAPITALS.get(word, capital(word)) for word in self.stem.split("_"))
 
     @functools.cached_property
     def uses(self):
@@ -225,13 +267,17 @@ class Topic:
 class API:
     def __init__(self):
         self.types, self.topics = {}, []
-        for path in sorted(FOLDER.glob("*.toml")):
-            tables = tomllib.loads(path.read_text())
-            topic = Topic(self, path.stem, tables.pop("doc"), tables.pop("includes", {}))
+        files = {path.stem: tomllib.loads(path.read_text()) for path in sorted(FOLDER.glob("*.toml"))}
+        every = {name: keys for tables in files.values() for name, keys in tables.items()}
+        for stem, tables in files.items():
+            topic = Topic(self, stem, tables.pop("doc"), tables.pop("includes", {}))
             for name, keys in tables.items():
-                kind = Enum if "cases" in keys else Struct
+                if like := keys.pop("like", None):
+                    keys = {**{field: value for field, value in every[like].items() if is_field(value)}, **keys}
+                is_foreign = keys.get("foreign", False)
+                kind = Enum if "cases" in keys else Union if "union" in keys else Foreign if is_foreign else Struct
                 self.types[name] = kind(self, topic, name, keys)
-                if not keys.get("foreign"):
+                if not is_foreign:
                     topic.types.append(self.types[name])
             self.topics.append(topic)
 
@@ -244,7 +290,7 @@ class API:
 
 
 def spelled(field, language):
-    return {"cxx": field.name, "c": field.c, "objc": field.objc, "swift": field.name}[language]
+    return {"cxx": field.name, "c": field.c, "objc": field.objc, "swift": field.swift_name}[language]
 
 
 def reference(api, language, text, owner):
@@ -254,9 +300,6 @@ def reference(api, language, text, owner):
         return f"`{words[language]}`"
     if text.startswith("="):
         return spelled(owner.field(text[1:]), language)
-    if text in OPS:
-        words = {"cxx": text, "c": f"mnk_{snake(text)}", "objc": f"MNK{text}", "swift": f"`{text}`"}
-        return f"`{words[language]}`"
     if text in ELEMENTS:
         return f"`{ELEMENTS[text]}`" if language in ("objc", "swift") else text
     if text.startswith("."):
@@ -268,14 +311,14 @@ def reference(api, language, text, owner):
     one = api.types[name]
     if not member:
         return {"cxx": f"`{one.cxx}`", "c": f"`{one.c}`", "objc": f"`{one.objc}`",
-                "swift": f"``{one.name.replace('.', '/')}``"}[language]
+                "swift": f"``{one.swift.replace('.', '/')}``"}[language]
     if isinstance(one, Enum):
         return {"cxx": f"`{one.cxx}::{member}`", "c": f"`{one.c_case(member)}`", "objc": f"`{one.objc_case(member)}`",
                 "swift": f"``{one.name.replace('.', '/')}/{member}``"}[language]
     field = one.field(member)
     name = spelled(field, language)
     if language == "swift":
-        return f"``{name}``" if one is owner else f"``{one.name.replace('.', '/')}/{name}``"
+        return f"``{name}``" if one is owner else f"``{one.swift.replace('.', '/')}/{name}``"
     prefix = {"cxx": one.cxx + "::", "c": one.c + ".", "objc": one.objc + "."}[language]
     return f"`{name}`" if one is owner else f"`{prefix}{name}`"
 

@@ -1,7 +1,7 @@
 """The classes of the Objective-C API, and the functions that turn them into structs of C."""
 
 from c import ordered, singular
-from model import NUMBERS, Enum, capital, comment, sentence
+from model import NUMBERS, Enum, Union, capital, comment, sentence
 
 UNAVAILABLE = "- (instancetype)init NS_UNAVAILABLE;\n+ (instancetype)new NS_UNAVAILABLE;\n\n"
 
@@ -26,9 +26,11 @@ def declared(field):
     if field.base == "text":
         return "NSString *"
     if field.is_list or field.length:
-        return "NSArray<NSNumber *> *"
+        return f"NSArray<{field.type.objc if field.is_struct else 'NSNumber'} *> *"
     if field.optional and not field.is_struct:
         return "NSNumber *"
+    if field.is_union:
+        return f"id<{field.type.objc}> "
     if field.base in NUMBERS:
         return NUMBERS[field.base][1] + " "
     return field.type.objc + (" *" if field.is_struct else " ")
@@ -40,12 +42,12 @@ def is_nullable(field):
 
 def is_copied(field):
     """Whether it is an object that may be mutable."""
-    return not field.is_tensor and declared(field).endswith("*")
+    return field.is_union or not field.is_tensor and declared(field).endswith("*")
 
 
 def default(field):
     """What an instance variable starts with, if it is not zero."""
-    if field.is_enum and field.default and field.keys.get("default"):
+    if field.is_enum and field.default and not field.optional:
         return field.type.objc_case(field.default)
     if field.default == "only":
         return "MNKOnlySequence"
@@ -64,7 +66,7 @@ def explained(field):
     text = field.doc.rstrip()
     if field in designated(field.owner):
         pass
-    elif field.is_enum:
+    elif field.is_enum and not field.optional:
         first, _, rest = text.partition("\n\n")
         text = f"{first} {{{field.base}.{field.default}}} by default." + (f"\n\n{rest}" if rest else "")
     elif field.default is True:
@@ -106,7 +108,13 @@ def signature(one, fields):
 
 def interface(one):
     text = comment(sentence(one.api, "objc", one.doc.rstrip() + "\n\n" + one.more["objc"], one), "///")
-    text += f"@interface {one.objc} : MNKDescriptor\n\n"
+    if isinstance(one, Union):
+        text += f"@protocol {one.objc} <NSObject, NSCopying>\n@end\n\n"
+        for field in one.fields:
+            text += comment(sentence(one.api, "objc", field.doc, one, field), "///")
+            text += f"@interface {field.type.objc} ({one.objc}) <{one.objc}>\n@end\n\n"
+        return text
+    text += f"@interface {one.objc} : {'MNKDescriptor' if one.op is None else 'MNKOperation'}\n\n"
     fields = designated(one)
     if fields:
         text += UNAVAILABLE
@@ -132,7 +140,22 @@ def header(topic):
     return text + "NS_ASSUME_NONNULL_END\n"
 
 
+def op_methods(one):
+    """What a plan and an encoder need of an op."""
+    device = ", device" if one.op.get("device") else ""
+    encode = one.c.replace("mnk_", "mnk_encoder_", 1)
+    text = ""
+    for head, call in (("Result<mnk_plan *>)planForHandle:(const mnk_device *)device", f"{one.c}_make_plan(&op{device}, error)"),
+                       ("Result<void>)encodeWithHandle:(mnk_encoder *)encoder", f"{encode}(encoder, &op, error)")):
+        text += (f'- ({head} {{\nobjc::Reading reading("{one.name}");\n'
+                 f'const auto op = objc::structFrom(reading, self, "the op");\n'
+                 f"return objc::called(reading, [&](mnk_error_out error) {{ return {call}; }});\n}}\n\n")
+    return text
+
+
 def implementation(one):
+    if isinstance(one, Union):
+        return "".join(f"@implementation {field.type.objc} ({one.objc})\n@end\n\n" for field in one.fields)
     text = f"@implementation {one.objc}\n\n+ (NSArray<NSString *> *)valueKeys {{\nreturn @[ "
     text += ", ".join(f'@"{field.objc}"' for field in one.fields_in("objc")) + " ];\n}\n\n"
     fields = designated(one)
@@ -141,7 +164,8 @@ def implementation(one):
         text += (signature(one, fields).replace("nullable ", "") if fields else "- (instancetype)init") + " {\n"
         text += "if ((self = [super init])) {\n"
         for field in fields:
-            text += f"_{field.objc} = {f'[{field.objc} copy]' if is_copied(field) else field.objc};\n"
+            object = f"(id){field.objc}" if field.is_union else field.objc
+            text += f"_{field.objc} = {f'[{object} copy]' if is_copied(field) else field.objc};\n"
         text += "".join(f"_{field.objc} = {default(field)};\n" for field in others)
         text += "}\nreturn self;\n}\n\n"
     if short(one):
@@ -151,6 +175,7 @@ def implementation(one):
         text += signature(one, short(one)).replace("nullable ", "") + f" {{\nreturn [self {call}];\n}}\n\n"
     if one.keys.get("readonly"):
         text += "- (id)copyWithZone:(NSZone *)zone {\nreturn self;  // immutable\n}\n\n"
+    text += op_methods(one) if one.op is not None else ""
     return text + "@end\n\n"
 
 
@@ -180,10 +205,22 @@ def read_field(field):
         return check + f'{into} = handleOf(reading, {at}, "{field.objc}");\n'
     if field.base == "text":
         return f"{into} = {at} ? reading.keep(textFrom({at})) : nullptr;\n"
+    if field.is_enum and field.optional:
+        number = f"reading.integer<uint32_t>({at}, {quoted(field.objc)})"
+        return f"if ({at}) {{\ninto.has_{field.c} = true;\n{into} = {choice(field.type, number, quoted(field.objc))};\n}}\n"
     if field.is_enum and field.type.is_foreign:
         return f'{into} = c::write(read(reading, {at}, "{field.objc}"));\n'
     if field.is_enum:
         return f"{into} = {choice(field.type, at, quoted(field.objc))};\n"
+    if field.is_list and field.is_struct:
+        return (f"std::vector<{field.type.c}> {field.name};\nfor ({field.type.objc} *one in {at}) {{\n"
+                f'if (!reading.isA([{field.type.objc} class], one, "{field.objc}")) break;\n'
+                f'{field.name}.push_back(structFrom(reading, one, "{field.objc}"));\n}}\n'
+                f"into.{singular(field.c)}_count = {field.name}.size();\n"
+                f"{into} = {field.name}.empty() ? nullptr : reading.keep(std::move({field.name})).data();\n")
+    if field.is_foreign:
+        given = f"if ({at}) " if field.optional else ""
+        return f'{given}fill(reading, {into}, {at}, "{field.objc}");\n'
     if field.is_list:
         return (f'const auto &{field.name} = reading.keep(reading.floats({at}, "{field.objc}"));\n'
                 f"{into} = {field.name}.empty() ? nullptr : {field.name}.data();\n"
@@ -207,19 +244,35 @@ def read_field(field):
 
 def needs_object(one):
     """Whether zeros in C are not the defaults, so that nil cannot stand for them."""
-    return bool(designated(one)) or not all(is_zero_in_c(field) for field in one.fields_in("c"))
+    return one.op is None and bool(designated(one)) or not all(is_zero_in_c(field) for field in one.fields_in("c"))
 
 
 def is_zero_in_c(field):
     """Whether zero in C is the default, or stands for it."""
+    if field.optional:
+        return True
     if field.is_enum:
         return field.type.has_default or field.type.numbers[field.default] == 0
     if field.is_struct:
-        return field.optional or all(is_zero_in_c(inner) for inner in field.type.fields_in("c"))
+        return all(is_zero_in_c(inner) for inner in field.type.fields_in("c"))
     return field.zero or field.inverse or not field.default
 
 
+def union_reader(one):
+    text = (f"{one.c} structFrom(Reading &reading, id<{one.objc}> object, std::string_view name) {{\n{one.c} into{{}};\n"
+            "if (!reading.needed(object, name)) return into;\n")
+    for field in one.fields[:-1]:
+        text += (f"if ([object isKindOfClass:[{field.type.objc} class]]) {{\n"
+                 f"into.{field.c} = structFrom(reading, static_cast<{field.type.objc} *>(object), name);\nreturn into;\n}}\n")
+    last = one.fields[-1]
+    return text + (f"if (reading.isA([{last.type.objc} class], object, name)) {{\n"
+                   f"into.{last.c} = structFrom(reading, static_cast<{last.type.objc} *>(object), name);\n}}\n"
+                   "return into;\n}\n\n")
+
+
 def reader(one):
+    if isinstance(one, Union):
+        return union_reader(one)
     body = "".join(read_field(field) for field in one.fields_in("objc") if field.exists_in("c"))
     body = f"{'if (!reading.needed(object, name))' if needs_object(one) else 'if (!object)'} return into;\n" + body
     reading, name = "reading" if "reading" in body else "", " name" if needs_object(one) else ""
@@ -240,8 +293,12 @@ def boxed(field, value, function="objectFrom", tensor="tensorFrom"):
         return f"{needed}{tensor}({value})"
     if field.base == "text":
         return f"{value}.empty() ? nil : stringFrom({value})"
+    if field.is_list and field.is_struct:
+        return f"objectsFor({value})"
     if field.is_list or field.length:
         return f"numbersFrom({value})"
+    if field.is_enum and field.optional:
+        return f"{value} ? @(c::write(*{value})) : nil"
     if field.is_enum:
         return f"static_cast<{field.type.objc}>(c::write({value}))"
     if field.is_struct:
@@ -251,7 +308,17 @@ def boxed(field, value, function="objectFrom", tensor="tensorFrom"):
     return f"sequenceFrom({value})" if field.base == "sequence" else value
 
 
+def is_made_from_core(one):
+    """Whether the framework returns such objects."""
+    return one.op is None and not isinstance(one, Union) and not any(field.is_foreign for field in one.fields)
+
+
 def from_core(one, function="objectFrom", tensor="tensorFrom"):
+    if isinstance(one, Union):
+        held = "".join(f"if (const auto *one = std::get_if<{index}>(&core)) return {function}(*one);\n"
+                       for index in range(len(one.fields) - 1))
+        return (f"id<{one.objc}> {function}(const {one.cxx} &core) {{\n{held}"
+                f"return {function}(std::get<{len(one.fields) - 1}>(core));\n}}\n\n")
     fields = designated(one)
     values = {field: boxed(field, f"core.{field.name}", function, tensor) for field in one.fields_in("objc")}
     text = f"{one.objc} *{function}(const {one.cxx} &core) {{\n{one.objc} *object = [[{one.objc} alloc] "
@@ -271,9 +338,13 @@ def declarations(api):
             if isinstance(one, Enum):
                 text += f"{one.cxx} read(Reading &reading, {one.objc} value, std::string_view name);\n"
                 continue
-            arguments = f"Reading &reading, {one.objc} *_Nullable object, std::string_view name"
-            text += f"{one.c} structFrom({arguments});\n{one.cxx} read({arguments});\n"
-            text += f"{one.objc} *objectFrom(const {one.cxx} &core);\n"
+            type = f"id<{one.objc}> _Nullable " if isinstance(one, Union) else f"{one.objc} *_Nullable "
+            arguments = f"Reading &reading, {type}object, std::string_view name"
+            text += f"{one.c} structFrom({arguments});\n"
+            if one.op is None and not isinstance(one, Union):
+                text += f"{one.cxx} read({arguments});\n"
+            if is_made_from_core(one):
+                text += f"{one.objc} *objectFrom(const {one.cxx} &core);\n"
     return text + "\n}  // namespace mnk::objc\n\nNS_ASSUME_NONNULL_END\n"
 
 
@@ -284,5 +355,8 @@ def source(topic):
     text += '#import "ObjC/Generated/Read.hpp"\n\nusing namespace mnk;\n\n'
     text += "".join(implementation(one) for one in classes)
     text += "namespace mnk::objc {\n\n" + "".join(read_enum(one) for one in types if one not in classes)
-    text += "".join(reader(one) + to_core(one) + from_core(one) for one in classes)
+    for one in classes:
+        text += reader(one)
+        text += to_core(one) if one.op is None and not isinstance(one, Union) else ""
+        text += from_core(one) if is_made_from_core(one) else ""
     return text + "}  // namespace mnk::objc\n"

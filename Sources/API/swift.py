@@ -1,6 +1,7 @@
 """The types of the Swift API, and their structs of C."""
 
-from model import NUMBERS, Enum, comment, sentence
+from c import singular
+from model import NUMBERS, Enum, Union, comment, sentence
 
 IMPORT = "#if SWIFT_PACKAGE\n    internal import MLXNativeKernelsCore\n#endif\n\n"
 
@@ -15,7 +16,7 @@ def value_type(field):
     elif field.base in NUMBERS:
         base = NUMBERS[field.base][2]
     else:
-        base = field.type.short if field.type.outer == field.owner.name else field.type.name
+        base = field.type.short if field.type.outer == field.owner.name else field.type.swift
     if field.is_list:
         return f"[{base}]"
     return base + ("?" if field.optional or field.none or field.default == "only" else "")
@@ -54,25 +55,64 @@ def enum(one):
     return text + "}\n}\n}\n\n"
 
 
+def union(one):
+    """An enum of structs."""
+    text = documentation(one) + f"public enum {one.short}: Sendable {{\n"
+    for field in one.fields:
+        text += comment(sentence(one.api, "swift", field.doc, one, field), "///", 8)
+        text += f"case {field.swift_name}({value_type(field)})\n"
+    text += f"\n{signature(one)} {{\nvar given = {one.c}()\nswitch self {{\n"
+    for field in one.fields:
+        text += f"case .{field.swift_name}(let {field.swift_name}): given.{field.c} = {argument(field)}\n"
+    return text + "}\nreturn given\n}\n}\n\n"
+
+
+def flattened(fields):
+    """Fields as they are in Swift, where those of some structs take the place of the struct."""
+    return [inner for field in fields for inner in (field.type.fields if field.swift.get("flat") else [field])]
+
+
 def label(field):
     given = field.swift.get("label")
-    return f"{given} {field.name}" if given else field.name
+    return f"{given} {field.swift_name}" if given else field.swift_name
 
 
 def initializer(one, fields):
     arguments = ", ".join(f"{label(field)}: {value_type(field)}{default(field)}" for field in fields)
     text = comment(sentence(one.api, "swift", one.keys["swift"]["init"], one), "///", 4)
     text += f"public init({arguments}) {{\n" if len(arguments) < 95 else f"public init(\n{arguments}\n) {{\n"
-    return text + "".join(f"self.{field.name} = {field.name}\n" for field in fields) + "}\n"
+    return text + "".join(f"self.{field.swift_name} = {field.swift_name}\n" for field in fields) + "}\n"
 
 
 def pointer(field):
-    return f"{field.name}{'?' if field.optional else ''}.handle.pointer"
+    return f"{field.swift_name}{'?' if field.optional else ''}.handle.pointer"
+
+
+def needs_memory(one):
+    """Whether its struct of C points to lists, which live as long as the call."""
+    return not one.fields or any(
+        field.is_list or field.is_struct and needs_memory(field.type) for field in one.fields_in("c"))
+
+
+def passed(one, owner="owner"):
+    """The arguments of a type's function that makes the struct of C."""
+    if not can_throw(one):
+        return ""
+    return f"(of: {owner}, op: op{', in: memory' if needs_memory(one) else ''})"
 
 
 def argument(field):
     """The value of a field of C."""
-    name = field.name
+    name = field.swift_name
+    if field.swift.get("flat"):
+        return f"{field.base}({', '.join(f'{inner.name}: {inner.name}' for inner in field.type.fields)}).descriptor"
+    if field.is_list and field.is_struct:
+        return (f"try memory.keep({name}.map {{ (one) throws(KernelError) in try one.descriptor"
+                + passed(field.type, quoted("")) + " })")
+    if field.is_list:
+        return f"memory.keep({name})"
+    if field.is_enum and field.optional:
+        return f"({name} ?? .{next(iter(field.type.cases))}).code"
     if "code" in field.swift:
         return field.swift["code"]
     if field.is_tensor:
@@ -82,7 +122,9 @@ def argument(field):
     if field.is_enum:
         return f"{name}.code"
     if field.is_struct:
-        attempt, arguments = ("try ", "(of: owner, op: op)") if can_throw(field.type) else ("", "")
+        attempt = "try " if can_throw(field.type) else ""
+        owner = quoted(name) if field.is_foreign or field.owner.op is not None else "owner"
+        arguments = passed(field.type, owner)
         given, otherwise = ("?", f" ?? {field.type.c}()") if field.optional else ("", "")
         return f"{attempt}{name}{given}.descriptor{arguments}{otherwise}"
     if field.base == "sequence":
@@ -97,9 +139,20 @@ def argument(field):
     return f'try {"UInt32" if field.base == "u32" else "UInt64"}({value}, "{name}", of: owner, op: op)'
 
 
+def quoted(name):
+    return f'"{name}"'
+
+
 def can_throw(one):
     """Whether a number may be out of the range of C."""
-    return any("try " in argument(field) for field in one.fields_in("c"))
+    return not one.fields or needs_memory(one) or any("try " in argument(field) for field in one.fields_in("c"))
+
+
+def signature(one):
+    if not can_throw(one) and one.op is None:
+        return f"var descriptor: {one.c}"
+    memory = ", in memory: CallMemory" if needs_memory(one) or one.op is not None else ""
+    return f"func descriptor(of owner: String = \"\", op: String{memory}) throws(KernelError) -> {one.c}"
 
 
 def descriptor(one):
@@ -107,37 +160,61 @@ def descriptor(one):
     lines = []
     for field in fields:
         if field.has_flag:
-            lines.append(f"has_{field.c}: {field.name} != nil")
+            lines.append(f"has_{field.c}: {field.swift_name} != nil")
         lines.append(f"{field.c}: {argument(field)}")
-    throws = can_throw(one)
-    body = f"{one.c}(\n" + ",\n".join(lines) + ")\n"
-    head = "func descriptor(of owner: String = \"\", op: String) throws(KernelError)" if throws else "var descriptor:"
-    return f"\n{head} {'->' if throws else ''} {one.c} {{\n{body}}}\n"
+        if field.is_list:
+            lines.append(f"{singular(field.c)}_count: {field.swift_name}.count")
+    return f"\n{signature(one)} {{\n{one.c}(\n" + ",\n".join(lines) + ")\n}\n"
+
+
+def op_functions(one):
+    takesDevice = one.op.get("device")
+    text = "\n" + comment("Checks every rule and returns what would run" + (
+        " on a device, or on an unknown GPU, without running it.\n\nTo encode the plan, pass the device that will run it."
+        if takesDevice else ", without running it.") + "\n\n- Throws: ``KernelError`` for the first broken rule.", "///", 4)
+    argument, device = ("for device: KernelDevice? = nil", "device?.handle.pointer, ") if takesDevice else ("", "")
+    return text + (f"public func plan({argument}) throws(KernelError) -> Plan {{\n"
+                   f"try withDescriptor {{ descriptor throws(KernelError) in\n"
+                   f"try Plan {{ {one.c}_make_plan(descriptor, {device}$0) }}\n}}\n}}\n")
+
+
+def op_extension(one):
+    return ("extension KernelEncoder {\n" + comment(
+        f"Records a ``{one.name}``.\n\n- Throws: ``KernelError`` for the first broken rule; nothing is recorded then.",
+        "///", 4) + f"public func encode(_ op: {one.name}) throws(KernelError) {{\n"
+        f"try op.withDescriptor {{ descriptor throws(KernelError) in\n"
+        f"try record {{ {one.c.replace('mnk_', 'mnk_encoder_', 1)}($0, descriptor, $1) }}\n}}\n}}\n}}\n\n")
 
 
 def from_c(one):
-    values = ", ".join(f"{field.name}: Int(clamping: descriptor.{field.c})" for field in one.fields_in("swift"))
+    values = ", ".join(f"{field.swift_name}: Int(clamping: descriptor.{field.c})" for field in one.fields_in("swift"))
     return f"\ninit(_ descriptor: {one.c}) {{\nself.init(\n{values})\n}}\n"
 
 
 def struct(one):
-    protocols = "Sendable" if one.holds_tensors else "Sendable, Hashable"
+    protocols = "Sendable, Op" if one.op is not None else "Sendable" if one.holds_tensors else "Sendable, Hashable"
     text = documentation(one) + f"public struct {one.short}: {protocols} {{\n"
     for inner in one.api.nested(one, "swift"):
-        text += enum(inner) if isinstance(inner, Enum) else struct(inner)
-    fields = one.fields_in("swift")
+        text += type_definition(inner)
+    fields = flattened(one.fields_in("swift"))
     for field in fields:
         doc = sentence(one.api, "swift", field.swift.get("doc", field.doc), one, field)
         text += comment(doc, "///", 8 if one.outer else 4)
-        text += f"public var {field.name}: {value_type(field)}\n"
+        text += f"public var {field.swift_name}: {value_type(field)}"
+        text += default(field) + "\n" if one.op is not None and "init" not in one.keys["swift"] else "\n"
     text += "\n"
     if "init" in one.keys["swift"]:
         text += initializer(one, fields)
+    text += op_functions(one) if one.op is not None else ""
     if one.keys["swift"].get("descriptor", True):
         text += descriptor(one)
     if one.keys["swift"].get("from_c"):
         text += from_c(one)
-    return text + "}\n\n"
+    return text + "}\n\n" + (op_extension(one) if one.op is not None else "")
+
+
+def type_definition(one):
+    return enum(one) if isinstance(one, Enum) else union(one) if isinstance(one, Union) else struct(one)
 
 
 def source(topic):
@@ -145,7 +222,7 @@ def source(topic):
     for one in topic.in_language("swift"):
         if one.outer and "swift" in topic.api.types[one.outer].languages:
             continue
-        body = enum(one) if isinstance(one, Enum) else struct(one)
+        body = type_definition(one)
         text += f"extension {one.outer} {{\n{body.rstrip()}\n}}\n\n" if one.outer else body
     uses = "mnk_" in text
     return (IMPORT if uses else "") + text.rstrip() + "\n" if text else ""

@@ -90,52 +90,23 @@ private struct Preparation: Sendable {
                 fix: "Pass the most tokens that a step appends to a sequence.")
         }
         if let tuningFile { try checkPath(tuningFile, op: op) }
+        let memory = CallMemory()
+        defer { withExtendedLifetime((self, memory)) {} }
         var preparation = mnk_preparation()
+        preparation.caches = memory.keep(caches.map { Optional($0.handle.pointer) })
         preparation.cache_count = caches.count
         preparation.query_heads = try UInt32(queryHeads, "queryHeads", op: op)
         preparation.rows = try UInt32(rows, "rows", op: op)
         preparation.dtype = dtype.code
+        preparation.options = try options.descriptor(op: op)
+        if let rotary {
+            preparation.has_rotary = true
+            preparation.rotary = try rotary.descriptor(op: op, in: memory)
+        }
         preparation.tuning = tuning.code
-        let attention = try options.descriptor(op: op)
-        let rotation = try rotary?.descriptor(op: op)
+        preparation.tuning_file = memory.keep(tuningFile)
         var summary = mnk_preparation_summary()
-        try calling { error in
-            withPointers(attention, rotation) { caches, attention, rotation, file in
-                preparation.caches = caches
-                preparation.options = attention
-                preparation.rotary = rotation
-                preparation.tuning_file = file
-                return mnk_device_prepare(device.handle.pointer, &preparation, &summary, error)
-            }
-        }
+        try calling { mnk_device_prepare(device.handle.pointer, &preparation, &summary, $0) }
         return PreparationSummary(summary)
-    }
-
-    /// Pointers to what the C API reads during the call.
-    private func withPointers<Value>(
-        _ attention: mnk_attention_options, _ rotation: mnk_rotary_embedding?,
-        _ body: (
-            UnsafePointer<OpaquePointer?>?, UnsafePointer<mnk_attention_options>, UnsafePointer<mnk_rotary_embedding>?,
-            UnsafePointer<CChar>?
-        ) -> Value
-    ) -> Value {
-        let handles = caches.map { Optional($0.handle.pointer) }
-        let factors = rotary?.frequencyFactors ?? []
-        return withExtendedLifetime(self) {
-            handles.withUnsafeBufferPointer { handles in
-                factors.withUnsafeBufferPointer { factors in
-                    var rotation = rotation
-                    rotation?.frequency_factors = factors.listAddress
-                    rotation?.frequency_factor_count = factors.count
-                    return withOptionalPointer(to: rotation) { rotation in
-                        withUnsafePointer(to: attention) { attention in
-                            withOptionalCString(tuningFile) { file in
-                                body(handles.listAddress, attention, rotation, file)
-                            }
-                        }
-                    }
-                }
-            }
-        }
     }
 }

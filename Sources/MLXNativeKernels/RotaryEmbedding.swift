@@ -103,8 +103,9 @@ public struct RotaryEmbedding: Sendable, Hashable {
 }
 
 extension RotaryEmbedding {
-    /// In the types of the C API, but for the pointer to the factors.
-    func descriptor(op: String) throws(KernelError) -> mnk_rotary_embedding {
+    func descriptor(
+        of owner: String = "", op: String, in memory: CallMemory
+    ) throws(KernelError) -> mnk_rotary_embedding {
         var rotary = mnk_rotary_embedding()
         rotary.layout = layout.code
         let sections = try numbers(layout.sections, as: UInt32.self, "a section", op: op)
@@ -114,6 +115,8 @@ extension RotaryEmbedding {
         rotary.pairing = pairing.code
         rotary.other_axis = otherAxis.code
         rotary.scale = scale
+        rotary.frequency_factors = memory.keep(frequencyFactors)
+        rotary.frequency_factor_count = frequencyFactors.count
         if let yarn {
             rotary.has_yarn = true
             rotary.yarn = try yarn.descriptor(op: op)

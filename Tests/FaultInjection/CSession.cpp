@@ -84,15 +84,14 @@ class CSession final : public Session {
         .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
         .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
     const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens, .has_position = true};
-    mnk_kv_cache_write write{
-        .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR, .into = dense};
+    mnk_kv_cache_write write{.keys = view(kKeys), .values = view(kValues), .into = dense};
     const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {
-      const mnk_flash_decode decode{.queries = t[kQueries],
-                                    .dense = isQuantized ? nullptr : &dense,
-                                    .quantized = isQuantized ? &quantized : nullptr,
-                                    .sequences = &sequence,
-                                    .sequence_count = 1,
-                                    .results = &results};
+      mnk_flash_decode decode{
+          .queries = view(kQueries), .sequences = &sequence, .sequence_count = 1, .results = results};
+      if (isQuantized)
+        decode.cache.quantized = quantized;
+      else
+        decode.cache.dense = dense;
       const auto plan = [this](const mnk_flash_decode* decode, mnk_error_out error) {
         return mnk_flash_decode_make_plan(decode, device_, error);
       };
@@ -102,8 +101,7 @@ class CSession final : public Session {
       case Op::write:
         break;
       case Op::quantize: {
-        const mnk_kv_cache_quantize quantize{
-            .keys = t[kKeys], .values = t[kValues], .source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR, .into = quantized};
+        const mnk_kv_cache_quantize quantize{.keys = view(kKeys), .values = view(kValues), .into = quantized};
         return body(quantize, mnk_kv_cache_quantize_make_plan, mnk_encoder_kv_cache_quantize);
       }
       case Op::dequantize: {
@@ -117,15 +115,14 @@ class CSession final : public Session {
         return body(hadamard, mnk_hadamard_make_plan, mnk_encoder_hadamard);
       }
       case Op::attend:
-        return attend(false, {.into = t[kAttended]});
+        return attend(false, {.output = t[kAttended]});
       case Op::attendQuantized:
-        return attend(true, {.into = t[kAttendedQuantized]});
+        return attend(true, {.output = t[kAttendedQuantized]});
       case Op::attendPartials:
         return attend(false, {.partials = {.sums = t[kPartSums], .stats = t[kPartStats]}});
       case Op::merge: {
-        const mnk_attention_results merged{.into = t[kMerged]};
-        const mnk_merge_partials merge{.partials = {.sums = t[kPartialSums], .stats = t[kPartialStats]},
-                                       .results = &merged};
+        const mnk_merge_partials merge{.parts = {.sums = t[kPartialSums], .stats = t[kPartialStats]},
+                                       .results = {.output = t[kMerged]}};
         return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
       }
       case Op::rope:
@@ -136,9 +133,9 @@ class CSession final : public Session {
                             .rotated_queries = view(kRotatedQueries),
                             .rotated_keys = view(kRotatedKeys),
                             .rotary = kRotary};
-        if (op == Op::rope) rope.first_position = 7;
+        if (op == Op::rope) rope.positions = {.has_first = true, .first = 7};
         if (op == Op::ropeNext)
-          rope.next = {.cache = cache_, .sequences = kListed, .row_counts = kRows, .sequence_count = 2};
+          rope.positions = {.cache = cache_, .sequences = kListed, .row_counts = kRows, .sequence_count = 2};
         return body(rope, mnk_multi_rope_make_plan, mnk_encoder_multi_rope);
       }
       case Op::broken:
@@ -243,9 +240,10 @@ class CSession final : public Session {
     return RUN(mnk_encoder_append, encoder_, cache_, &step);
   }
   Status attend(uint32_t sequence) override {
-    const mnk_attention_results results{.into = tensors_[kAttended]};
-    const mnk_cache_step step{
-        .queries = view(kQueries), .sequences = &sequence, .sequence_count = 1, .results = &results};
+    const mnk_cache_step step{.queries = view(kQueries),
+                              .sequences = &sequence,
+                              .sequence_count = 1,
+                              .results = {.output = tensors_[kAttended]}};
     return RUN(mnk_encoder_attend, encoder_, cache_, &step);
   }
   Status appendRows(std::span<const uint32_t> sequences) override {
@@ -256,26 +254,25 @@ class CSession final : public Session {
     return RUN(mnk_encoder_append, encoder_, cache_, &step);
   }
   Status attendRows(std::span<const uint32_t> sequences) override {
-    const mnk_attention_results results{.into = tensors_[kRowAttended]};
     const mnk_cache_step step{.queries = view(kRowQueries),
                               .sequences = sequences.data(),
                               .sequence_count = sequences.size(),
-                              .results = &results};
+                              .results = {.output = tensors_[kRowAttended]}};
     return RUN(mnk_encoder_attend, encoder_, cache_, &step);
   }
   Status appendAndAttend(uint32_t sequence, Rotation rotation) override {
     constexpr uint32_t kRows = kTokens;
     mnk_rotary_step rotary{.embedding = kRotary};
     if (rotation == Rotation::listed)
-      rotary.next = {.cache = cache_, .sequences = &sequence, .row_counts = &kRows, .sequence_count = 1};
-    const mnk_attention_results results{.into = tensors_[kAttended]};
+      rotary.positions = {.cache = cache_, .sequences = &sequence, .row_counts = &kRows, .sequence_count = 1};
     const mnk_cache_step step{.queries = view(kQueries),
                               .keys = view(kKeys),
                               .values = view(kValues),
                               .sequences = &sequence,
                               .sequence_count = 1,
-                              .results = &results,
-                              .rotary = rotation == Rotation::none ? nullptr : &rotary};
+                              .results = {.output = tensors_[kAttended]},
+                              .has_rotary = rotation != Rotation::none,
+                              .rotary = rotation == Rotation::none ? mnk_rotary_step{} : rotary};
     return RUN(mnk_encoder_append_and_attend, encoder_, cache_, &step);
   }
   Status copy(uint32_t source, uint32_t target) override {
@@ -300,7 +297,8 @@ class CSession final : public Session {
                                       .cache_count = 1,
                                       .rows = rows,
                                       .dtype = MNK_F32,
-                                      .rotary = &kRotary,
+                                      .has_rotary = true,
+                                      .rotary = kRotary,
                                       .tuning = MNK_TUNING_MEASURE,
                                       .tuning_file = tuningFile};
     return RUN(mnk_device_prepare, device_, &preparation, nullptr);

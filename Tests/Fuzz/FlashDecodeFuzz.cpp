@@ -222,7 +222,7 @@ struct FlashDecodeFuzz {
     const auto isTooLarge = [](const test::AttendedRow& row) { return !(row.magnitude < 1e35); };
     if (std::any_of(rows.begin(), rows.end(), isTooLarge)) return FuzzedCall::kUnknown;
     // Matrices may be of halves.
-    const auto* dense = std::get_if<KVCacheView>(&op.over);
+    const auto* dense = std::get_if<KVCacheView>(&op.cache);
     const bool mayBeChosen = arena.hasGPUKernels() && op.queries.tensor.dtype() != DType::f32;
     const bool isByMatrix = (!dense || dense->keys.dtype() == DType::f16) &&
                             (mayBeChosen || op.options.kernel == AttentionOptions::Kernel::matrix);

@@ -163,7 +163,7 @@ using namespace mnk::objc_test;
   embedding.ropeDim = 3;
   const std::pair<MNKRotaryStep *, NSString *> steps[] = {
       {[[MNKRotaryStep alloc] initWithEmbedding:embedding], @"the rope dim is odd or zero"},
-      {[[MNKRotaryStep alloc] initWithEmbedding:absentObject()], @"nil was passed for the rotary embedding"}};
+      {[[MNKRotaryStep alloc] initWithEmbedding:absentObject()], @"nil was passed for embedding"}};
   for (const auto &[rotary, what] : steps) {
     NSError *error = nil;
     XCTAssertFalse([_step appendAndAttend:cacheStep({

@@ -1,7 +1,9 @@
-#import "Support/BindingOps.hpp"
+#import "Generated/Objects.hpp"
 #import "Support/Bridging.hpp"
 #import "Support/DescriptorChecks.h"
 #import "Support/DeviceTestCase.h"
+
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 using namespace mnk::objc_test;
 
@@ -155,24 +157,26 @@ using namespace mnk::objc_test;
 
 - (void)testOperationsThatStoreTokens {
   MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
-  MNKIntegers *integers = [MNKIntegers integersWithList:@[ @1 ]];
+  MNKHeadsView *heads = one.headsView;
+  MNKIntegers *integers = [MNKIntegers integersWithList:@[ @1 ]], *others = [MNKIntegers integersWithList:@[ @2 ]];
+  MNKKVCacheWriteRows *rows = [[MNKKVCacheWriteRows alloc] initWithSequences:integers positions:integers];
+  [self checkDescriptor:rows changes:@{@"sequences" : others, @"positions" : others}];
   NSDictionary *source = @{
-    @"keysView" : [[MNKHeadsView alloc] initWithTensor:two],
-    @"valuesView" : [[MNKHeadsView alloc] initWithTensor:two],
+    @"keys" : two.headsView,
+    @"values" : two.headsView,
     @"sourceLayout" : @0,
     @"sourceOffset" : @1,
     @"tokens" : @2,
     @"sourceIsRing" : @YES,
     @"sequence" : @3,
     @"position" : @4,
-    @"rowSequences" : integers,
-    @"rowPositions" : integers
+    @"rows" : rows
   };
   MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
   MNKKVCacheView *otherView = [[MNKKVCacheView alloc] initWithKeys:two values:nil];
   NSMutableDictionary *changes = [source mutableCopy];
-  changes[@"cache"] = otherView;
-  [self checkDescriptor:[[MNKKVCacheWrite alloc] initWithKeys:one values:one intoCache:view position:9]
+  changes[@"destination"] = otherView;
+  [self checkDescriptor:[[MNKKVCacheWrite alloc] initWithKeys:heads values:heads destination:view position:9]
                 changes:changes];
 
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
@@ -183,12 +187,13 @@ using namespace mnk::objc_test;
   MNKKVQuantizeOptions *options = [[MNKKVQuantizeOptions alloc] init];
   options.candidates = 1;
   changes = [source mutableCopy];
-  [changes addEntriesFromDictionary:@{@"cache" : otherCoded, @"options" : options, @"counts" : one, @"probe" : one}];
-  [self checkDescriptor:[[MNKKVCacheQuantize alloc] initWithKeys:one values:one intoCache:quantized position:9]
+  [changes
+      addEntriesFromDictionary:@{@"destination" : otherCoded, @"options" : options, @"counts" : one, @"probe" : one}];
+  [self checkDescriptor:[[MNKKVCacheQuantize alloc] initWithKeys:heads values:heads destination:quantized position:9]
                 changes:changes];
-  [self checkDescriptor:[[MNKKVCacheDequantize alloc] initWithCache:quantized keys:one values:nil position:9]
+  [self checkDescriptor:[[MNKKVCacheDequantize alloc] initWithSource:quantized keys:one values:nil position:9]
                 changes:@{
-                  @"cache" : otherCoded,
+                  @"source" : otherCoded,
                   @"sequence" : @1,
                   @"position" : @2,
                   @"keys" : two,
@@ -196,9 +201,8 @@ using namespace mnk::objc_test;
                   @"layout" : @1,
                   @"domain" : @1
                 }];
-  [self
-      checkDescriptor:[[MNKHadamard alloc] initWithSource:one intoTensor:nil]
-              changes:@{@"source" : two, @"destination" : two, @"usesSigns" : @YES, @"codec" : @1, @"inverse" : @YES}];
+  [self checkDescriptor:[[MNKHadamard alloc] initWithSource:one destination:nil]
+                changes:@{@"source" : two, @"destination" : two, @"signs" : @1, @"inverse" : @YES}];
 }
 
 - (void)testAttention {
@@ -233,30 +237,32 @@ using namespace mnk::objc_test;
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
                                                                     codes:one
                                                                    scales:one];
-  MNKFlashDecode *decode = [[MNKFlashDecode alloc] initWithQueries:one overCache:view sequences:@[] results:results];
+  MNKFlashDecode *decode = [[MNKFlashDecode alloc] initWithQueries:one.headsView
+                                                             cache:view
+                                                         sequences:@[]
+                                                           results:results];
   MNKAttentionOptions *wide = [options copy];
   wide.window = 9;
   [self checkDescriptor:decode
                 changes:@{
-                  @"queriesView" : [[MNKHeadsView alloc] initWithTensor:two],
-                  @"cache" : [[MNKKVCacheView alloc] initWithKeys:two values:nil],
-                  @"quantizedCache" : [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil],
+                  @"queries" : two.headsView,
+                  @"cache" : [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil],
                   @"sequences" : @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:1] ],
                   @"results" : [MNKAttentionResults resultsIntoPartials:partials],
                   @"options" : wide,
                   @"scratch" : one
                 }];
-  MNKMergePartials *merge = [[MNKMergePartials alloc] initWithPartials:partials results:results];
+  MNKMergePartials *merge = [[MNKMergePartials alloc] initWithParts:partials results:results];
   [self checkDescriptor:merge
                 changes:@{
-                  @"partials" : [[MNKAttentionPartials alloc] initWithSums:two stats:two],
+                  @"parts" : [[MNKAttentionPartials alloc] initWithSums:two stats:two],
                   @"sinks" : one,
                   @"results" : [MNKAttentionResults resultsIntoTensor:two]
                 }];
   results.output = two;
   partials.sums = two;
   XCTAssertEqualObjects(decode.results.output, one);
-  XCTAssertEqualObjects(merge.partials.sums, one);
+  XCTAssertEqualObjects(merge.parts.sums, one);
 }
 
 - (void)testCacheDescriptors {
@@ -318,11 +324,11 @@ using namespace mnk::objc_test;
   NSMutableArray<MNKAttendedSequence *> *sequences = [NSMutableArray array];
   NSArray<MNKOperation *> * (^make)(void) = ^{
     return @[
-      [[MNKKVCacheWrite alloc] initWithKeys:one values:nil intoCache:dense position:0],
-      [[MNKKVCacheQuantize alloc] initWithKeys:one values:nil intoCache:quantized position:0],
-      [[MNKKVCacheDequantize alloc] initWithCache:quantized keys:one values:nil position:0],
-      [[MNKFlashDecode alloc] initWithQueries:one overCache:dense sequences:sequences results:results],
-      [[MNKFlashDecode alloc] initWithQueries:one overQuantizedCache:quantized sequences:sequences results:results],
+      [[MNKKVCacheWrite alloc] initWithKeys:heads values:heads destination:dense position:0],
+      [[MNKKVCacheQuantize alloc] initWithKeys:heads values:heads destination:quantized position:0],
+      [[MNKKVCacheDequantize alloc] initWithSource:quantized keys:one values:nil position:0],
+      [[MNKFlashDecode alloc] initWithQueries:heads cache:dense sequences:sequences results:results],
+      [[MNKFlashDecode alloc] initWithQueries:heads cache:quantized sequences:sequences results:results],
       [[MNKMultiRoPE alloc] initWithQueries:heads
                                        keys:heads
                                   positions:[MNKRotaryPositions positionsStartingAt:0]

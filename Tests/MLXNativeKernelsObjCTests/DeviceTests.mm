@@ -73,8 +73,8 @@ using namespace mnk::objc_test;
                                          device:device
                                           error:&error];
   MNKCommandEncoder *step = [device commandEncoder];
-  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:source intoTensor:nil] error:&error]), @"%@",
-                error);
+  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:source destination:nil] error:&error]),
+                @"%@", error);
   XCTAssertTrue([[step commitWithError:&error] waitWithError:&error], @"%@", error);
 }
 
@@ -95,8 +95,8 @@ using namespace mnk::objc_test;
                                            error:&error];
   MNKTensor *out = [MNKTensor zerosWithShape:@[ @2, @32 ] elementType:MNKElementTypeFloat32 device:device error:&error];
   MNKFlashDecode *decode =
-      [[MNKFlashDecode alloc] initWithQueries:queries
-                                    overCache:[[MNKKVCacheView alloc] initWithKeys:cached values:cached]
+      [[MNKFlashDecode alloc] initWithQueries:queries.headsView
+                                        cache:[[MNKKVCacheView alloc] initWithKeys:cached values:cached]
                                     sequences:@[ [[MNKAttendedSequence alloc] initWithSequence:0 length:8] ]
                                       results:[MNKAttentionResults resultsIntoTensor:out]];
   MNKCommandEncoder *step = [device commandEncoder];

@@ -47,7 +47,7 @@ using namespace mnk::objc_test;
       {@"AttentionCache.grown", [=](NSError **e) { return BOOL([step growCache:cache toCapacity:99 error:e] != nil); }},
       {@"CommandEncoder",
        [=](NSError **e) {
-         return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:e];
+         return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor destination:nil] error:e];
        }},
       {@"CommandEncoder",
        [=](NSError **e) {
@@ -78,8 +78,8 @@ using namespace mnk::objc_test;
 - (void)testTheSummaryCountsByKind {
   MNKTensor *x = [self zeros:@[ @2, @32 ]], *y = [self zeros:@[ @2, @32 ]];
   MNKCommandEncoder *step = [self.device commandEncoder];
-  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:y] error:nil]));
-  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:y intoTensor:nil] error:nil]));
+  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x destination:y] error:nil]));
+  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:y destination:nil] error:nil]));
   XCTAssertTrue([step insertBarrierWithError:nil]);
   MNKCompletion *done = [step commitWithError:nil];
   XCTAssertTrue([done waitWithError:nil]);
@@ -100,7 +100,7 @@ using namespace mnk::objc_test;
   MNKTensor *x = [self zeros:@[ @2, @32 ]];
   for (NSNumber *measures in @[ @NO, @YES ]) {
     MNKCommandEncoder *step = [self.device commandEncoder];
-    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x destination:nil] error:nil]));
     if (measures.boolValue) XCTAssertTrue([step measureOpsWithError:nil]);
     MNKCompletion *done = [step commitWithError:nil];
     XCTAssertTrue([done waitWithError:nil]);
@@ -127,7 +127,7 @@ using namespace mnk::objc_test;
   MNKTensor *x = [self zeros:@[ @2, @32 ]];
   for (int i = 0; i < 8; ++i) {
     MNKCommandEncoder *step = [self.device commandEncoder];
-    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x destination:nil] error:nil]));
     [step commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
       @synchronized(order) {
         [order addObject:failure ? @-1 : @(i)];
@@ -146,13 +146,13 @@ using namespace mnk::objc_test;
   MNKCommandEncoder *step = [self.device commandEncoder];
   NSError *error = nil;
   MNKTensor *wrong = [self zeros:@[ @2, @31 ]];
-  XCTAssertFalse(([step encodeOperation:[[MNKHadamard alloc] initWithSource:wrong intoTensor:nil] error:&error]));
+  XCTAssertFalse(([step encodeOperation:[[MNKHadamard alloc] initWithSource:wrong destination:nil] error:&error]));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Hadamard", @""));
   XCTAssertFalse([step encodeOperation:absentObject() error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKCommandEncoder", @"nil was passed for the operation"));
   XCTAssertFalse([step encodeDispatch:absentObject() error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDispatch", @"nil was passed for the dispatch"));
-  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
+  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x destination:nil] error:nil]));
   MNKCompletion *done = [step commitWithError:nil];
   XCTAssertEqual(done.summary.total.dispatches, 1u);
   XCTAssertTrue([done waitWithError:nil]);
@@ -165,7 +165,7 @@ using namespace mnk::objc_test;
   NSError *error = nil;
   @autoreleasepool {
     MNKCommandEncoder *step = [self.device commandEncoder];
-    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:y] error:nil]));
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x destination:y] error:nil]));
     for (MNKTensor *used in @[ x, y ]) {
       XCTAssertFalse([used writeFloats:numbers count:4 error:&error]);
       XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Buffer", @"an open step uses this memory"), @"%@", error);
@@ -204,7 +204,7 @@ using namespace mnk::objc_test;
                                               device:device
                                                error:nil];
           MNKCommandEncoder *step = [device commandEncoder];
-          MNKHadamard *turn = [[MNKHadamard alloc] initWithSource:x intoTensor:nil];
+          MNKHadamard *turn = [[MNKHadamard alloc] initWithSource:x destination:nil];
           if (![step encodeOperation:turn error:nil] || ![step encodeOperation:turn error:nil]) ++wrong;
           if (![[step commitWithError:nil] waitWithError:nil]) ++wrong;
           float got[4] = {};
@@ -223,7 +223,7 @@ using namespace mnk::objc_test;
   @autoreleasepool {
     MNKCommandEncoder *step = [self.device commandEncoder];
     MNKTensor *view = [x reshapedTo:@[ @4 ] error:nil];
-    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:view intoTensor:nil] error:nil]));
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:view destination:nil] error:nil]));
     [step commitWithCompletionHandler:^(MNKSummary *summary, NSError *failure) {
       XCTAssertNil(failure);
       XCTAssertEqual(summary.total.dispatches, 1u);

@@ -15,8 +15,10 @@ using namespace mnk;
   const Tensor tensor = objc::coreOf([self zeros:@[ @1 ]]), other = objc::coreOf([self zeros:@[ @1 ]]);
   test::forEachField(tensor, other, [self](std::string_view name, const auto &core) {
     objc::Reading reading("test");
-    const auto read = objc::read(reading, objc_test::objectFor(core), "object");
+    const auto from = objc::structFrom(reading, objc_test::objectFor(core), "object");
     XCTAssertFalse(reading.failed(), @"%s", std::string(name).c_str());
+    std::remove_cvref_t<decltype(core)> read;
+    XCTAssertTrue(c::read(read, from, {nullptr, name}));
     XCTAssertTrue(test::same(read, core), @"%s", std::string(name).c_str());
   });
 }

@@ -18,8 +18,8 @@ using test::FakeDevice;
 - (MNKCompletion *)committedTransformOf:(MNKTensor *)tensor {
   MNKCommandEncoder *step = [self.device commandEncoder];
   NSError *error = nil;
-  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:&error]), @"%@",
-                error);
+  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor destination:nil] error:&error]),
+                @"%@", error);
   MNKCompletion *done = [step commitWithError:&error];
   XCTAssertNotNil(done, @"%@", error);
   return done;
@@ -51,7 +51,7 @@ using test::FakeDevice;
     MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]], *y = [self zeros:@[ @1, @4 ]];
     test::Gate gate(coreOf(self.device));
     MNKCommandEncoder *step = [self.device commandEncoder];
-    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:y] error:nil]));
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x destination:y] error:nil]));
     XCTAssertNotNil([step commitWithError:nil]);
     const float other[4] = {9, 9, 9, 9};
     const float *numbers = other;
@@ -89,7 +89,7 @@ using test::FakeDevice;
 
 - (void)testRunEncodesCommitsAndWaits {
   MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]];
-  MNKHadamard *transform = [[MNKHadamard alloc] initWithSource:x intoTensor:nil];
+  MNKHadamard *transform = [[MNKHadamard alloc] initWithSource:x destination:nil];
   NSError *error = nil;
   __block MNKCommandEncoder *used = nil;
   MNKSummary *summary = [self.device runWithError:&error
@@ -107,7 +107,7 @@ using test::FakeDevice;
 
 - (void)testRunRunsNothingIfTheBlockFails {
   MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]];
-  MNKHadamard *transform = [[MNKHadamard alloc] initWithSource:x intoTensor:nil];
+  MNKHadamard *transform = [[MNKHadamard alloc] initWithSource:x destination:nil];
   NSError *own = [NSError errorWithDomain:@"own" code:7 userInfo:nil], *error = nil;
   XCTAssertNil([self.device runWithError:&error
                                    block:^BOOL(MNKCommandEncoder *step, NSError **failure) {
@@ -152,7 +152,7 @@ using test::FakeDevice;
     const auto fake = FakeDevice::make();
     MNKDevice *device = objectOver(std::shared_ptr<Device>(fake));
     MNKTensor *x = objectOver(test::floats(fake, 4));
-    MNKHadamard *transform = [[MNKHadamard alloc] initWithSource:x intoTensor:nil];
+    MNKHadamard *transform = [[MNKHadamard alloc] initWithSource:x destination:nil];
     fake->holdCompletions();
     XCTAssertNil(device.lastFailure);
     NSError *error = nil;
@@ -194,8 +194,8 @@ using test::FakeDevice;
     MNKTensor *x = objectOver(test::floats(fake, 4)), *y = objectOver(test::floats(fake, 4));
     fake->holdCompletions();
     MNKCommandEncoder *first = [device commandEncoder], *second = [device commandEncoder];
-    XCTAssertTrue(([first encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
-    XCTAssertTrue(([second encodeOperation:[[MNKHadamard alloc] initWithSource:y intoTensor:nil] error:nil]));
+    XCTAssertTrue(([first encodeOperation:[[MNKHadamard alloc] initWithSource:x destination:nil] error:nil]));
+    XCTAssertTrue(([second encodeOperation:[[MNKHadamard alloc] initWithSource:y destination:nil] error:nil]));
     __block MNKCompletion *later = nil;
     __block int calls = 0;
     [first commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {

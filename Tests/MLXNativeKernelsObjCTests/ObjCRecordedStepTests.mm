@@ -126,7 +126,7 @@ using namespace mnk::objc_test;
                                                                           toCache:cache
                                                                             error:failure];
                                                      }];
-  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:keys intoTensor:nil];
+  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:keys destination:nil];
   MNKPlan *plan = [hadamard planForDevice:nil error:&error];
   MNKCommandEncoder *encoder = [self.device commandEncoder];
   XCTAssertTrue([encoder encodeStep:step error:&error], @"%@", error);
@@ -169,7 +169,7 @@ using namespace mnk::objc_test;
                                           error:&error
                                           block:^BOOL(MNKCommandEncoder *encoder, NSError **failure) {
                                             return [encoder encodeOperation:[[MNKHadamard alloc] initWithSource:keys
-                                                                                                     intoTensor:nil]
+                                                                                                    destination:nil]
                                                                       error:failure];
                                           }]);
   XCTAssertNotNil(error);

@@ -39,7 +39,7 @@ using namespace mnk::objc_test;
 
 - (MNKKVCacheWrite *)write {
   MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:[self zeros:@[ @1, @4, @32 ]] values:nil];
-  return [[MNKKVCacheWrite alloc] initWithKeys:_vectors values:nil intoCache:view position:0];
+  return [[MNKKVCacheWrite alloc] initWithKeys:_vectors.headsView values:nil destination:view position:0];
 }
 
 - (MNKKVCacheQuantize *)quantize {
@@ -52,14 +52,14 @@ using namespace mnk::objc_test;
                                                             device:self.device
                                                              error:nil];
   MNKQuantizedKVCacheView *view = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
-  return [[MNKKVCacheQuantize alloc] initWithKeys:_vectors values:nil intoCache:view position:0];
+  return [[MNKKVCacheQuantize alloc] initWithKeys:_vectors.headsView values:nil destination:view position:0];
 }
 
 - (MNKFlashDecode *)decode {
   MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:[self zeros:@[ @1, @4, @32 ]]
                                                        values:[self zeros:@[ @1, @4, @32 ]]];
-  return [[MNKFlashDecode alloc] initWithQueries:[self zeros:@[ @1, @32 ]]
-                                       overCache:view
+  return [[MNKFlashDecode alloc] initWithQueries:[self zeros:@[ @1, @32 ]].headsView
+                                           cache:view
                                        sequences:@[ [[MNKAttendedSequence alloc] initWithSequence:0 length:3] ]
                                          results:[MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @32 ]]]];
 }
@@ -78,9 +78,10 @@ struct Refusals {
 
 - (std::vector<Refusals>)refusals {
   MNKKVCacheWrite *rows = self.write;
-  rows.rowSequences = rows.rowPositions = [MNKIntegers integersWithList:@[ @0 ]];
-  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:_vectors intoTensor:nil];
-  hadamard.usesSigns = YES;
+  MNKIntegers *zero = [MNKIntegers integersWithList:@[ @0 ]];
+  rows.rows = [[MNKKVCacheWriteRows alloc] initWithSequences:zero positions:zero];
+  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:_vectors destination:nil];
+  hadamard.signs = @(MNKKVCodecNameTurbo);
   MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:[[MNKHeadsView alloc] initWithTensor:_vectors]
                                                         keys:nil
                                                    positions:[MNKRotaryPositions positionsStartingAt:0]
@@ -99,17 +100,16 @@ struct Refusals {
   return {
       {self.write,
        {
-           {@"keys", nil, @""},
-           {@"cache", nil, @"nil was passed for the cache"},
-           {@"cache.keys", nil, @""},
-           {@"values", _vectors, @""},
-           {@"keysView", nil, @"nil was passed for keysView"},
-           {@"keysView.layout", @3, @"the number for layout is unknown"},
-           {@"valuesView", [[MNKHeadsView alloc] initWithTensor:_vectors], @""},
-           {@"sourceLayout", @3, @"the number for layout is unknown"},
-           {@"cache.layout", @(UINT32_MAX), @"the number for layout is unknown"},
-           {@"cache.wrap", @2, @"the number for wrap is unknown"},
-           {@"cache.pinned", @(1ull << 32), @"the number for pinned is out of range"},
+           {@"keys", nil, @"nil was passed for keys"},
+           {@"keys.layout", @3, @"the number for layout is unknown"},
+           {@"keys.tensor", nil, @"nil was passed for tensor"},
+           {@"destination", nil, @"nil was passed for destination"},
+           {@"destination.keys", nil, @""},
+           {@"values", _vectors.headsView, @""},
+           {@"sourceLayout", @3, @"the number for sourceLayout is unknown"},
+           {@"destination.layout", @(UINT32_MAX), @"the number for layout is unknown"},
+           {@"destination.wrap", @2, @"the number for wrap is unknown"},
+           {@"destination.pinned", @(1ull << 32), @"the number for pinned is out of range"},
            {@"tokens", @-1, @"the number for tokens is out of range"},
            {@"tokens", @0.5, @"the number for tokens is out of range"},
            {@"tokens", @1e20, @"the number for tokens is out of range"},
@@ -119,35 +119,34 @@ struct Refusals {
            {@"sourceOffset", @(NSUIntegerMax), @""},
            {@"sequence", @1, @""},
            {@"position", @(NSUIntegerMax), @""},
-           {@"rowSequences", [MNKIntegers integersWithList:@[ @0 ]], @"only one of sequences and positions"},
-           {@"rowPositions", [MNKIntegers integersWithList:@[ @0 ]], @"only one of sequences and positions"},
        }},
       {rows,
        {
-           {@"rowPositions", numbers(@-1), @"a row's position"},
-           {@"rowSequences", numbers(@-1), @"a row's sequence"},
-           {@"rowPositions", numbers(@4294967296), @"a row's position"},
-           {@"rowSequences", numbers(@4294967296), @"a row's sequence"},
-           {@"rowPositions", numbers(@1.5), @"a row's position"},
-           {@"rowSequences", numbers(@1.5), @"a row's sequence"},
-           {@"rowPositions", numbers(@"0"), @"a row's position"},
-           {@"rowSequences", numbers(@"0"), @"a row's sequence"},
-           {@"rowPositions", numbers([NSNull null]), @"a row's position"},
-           {@"rowSequences", numbers([NSNull null]), @"a row's sequence"},
-           {@"rowSequences", [MNKIntegers integersWithList:absentObject()], @"nil was passed for"},
-           {@"rowPositions", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for"},
+           {@"rows.positions", numbers(@-1), @"positions"},
+           {@"rows.sequences", numbers(@-1), @"sequences"},
+           {@"rows.positions", numbers(@4294967296), @"positions"},
+           {@"rows.sequences", numbers(@4294967296), @"sequences"},
+           {@"rows.positions", numbers(@1.5), @"positions"},
+           {@"rows.sequences", numbers(@1.5), @"sequences"},
+           {@"rows.positions", numbers(@"0"), @"positions"},
+           {@"rows.sequences", numbers(@"0"), @"sequences"},
+           {@"rows.positions", numbers([NSNull null]), @"positions"},
+           {@"rows.sequences", numbers([NSNull null]), @"sequences"},
+           {@"rows.sequences", [MNKIntegers integersWithList:absentObject()], @"nil was passed for"},
+           {@"rows.positions", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for"},
+           {@"rows.positions", nil, @"nil was passed for positions"},
        }},
       {self.quantize,
        {
-           {@"cache", nil, @"nil was passed for the cache"},
-           {@"cache.keys", nil, @"nil was passed for keys"},
-           {@"cache.keys.codec", nil, @"nil was passed for codec"},
-           {@"cache.keys.codes", nil, @""},
-           {@"cache.keys.scales", nil, @""},
-           {@"cache.keys.codec.name", @4, @"the number for name is unknown"},
-           {@"cache.keys.codec.bits", @(1ull << 32), @"the number for bits is out of range"},
-           {@"cache.keys.codec.scaleFactor", @0, @"scaleFactor is 0"},
-           {@"cache.keys.codes", @"codes", @"another class was passed for codes"},
+           {@"destination", nil, @"nil was passed for destination"},
+           {@"destination.keys", nil, @"nil was passed for keys"},
+           {@"destination.keys.codec", nil, @"nil was passed for codec"},
+           {@"destination.keys.codes", nil, @""},
+           {@"destination.keys.scales", nil, @""},
+           {@"destination.keys.codec.name", @4, @"the number for name is unknown"},
+           {@"destination.keys.codec.bits", @(1ull << 32), @"the number for bits is out of range"},
+           {@"destination.keys.codec.scaleFactor", @0, @"scaleFactor is 0"},
+           {@"destination.keys.codes", @"codes", @"another class was passed for codes"},
            {@"options.candidates", @0, @"candidates is 0"},
            {@"options.candidates", @(NSUIntegerMax), @"the number for candidates is out of range"},
            {@"options.keyScale", @3, @"the number for keyScale is unknown"},
@@ -156,7 +155,7 @@ struct Refusals {
            {@"counts", _vectors, @""},
            {@"probe", _vectors, @""},
        }},
-      {[[MNKKVCacheDequantize alloc] initWithCache:self.quantize.cache keys:_vectors values:nil position:0],
+      {[[MNKKVCacheDequantize alloc] initWithSource:self.quantize.destination keys:_vectors values:nil position:0],
        {
            {@"domain", @2, @"the number for domain is unknown"},
            {@"layout", @9, @"the number for layout is unknown"},
@@ -165,7 +164,8 @@ struct Refusals {
       {hadamard,
        {
            {@"source", nil, @""},
-           {@"codec", @4, @"the number for codec is unknown"},
+           {@"signs", @4, @"the number for signs is unknown"},
+           {@"signs", @-1, @"the number for signs is out of range"},
        }},
       {rope,
        {
@@ -188,8 +188,8 @@ struct Refusals {
            {@"positions", next(@[ @-1 ], nil), @"the number for a sequence is out of range"},
            {@"positions", next(absentObject(), nil), @"nil was passed for a sequence"},
            {@"offsets", [MNKIntegers integersWithList:@[ @(-2147483649LL) ]],
-            @"the number for an offset is out of range"},
-           {@"offsets", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for an offset"},
+            @"the number for offsets is out of range"},
+           {@"offsets", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for offsets"},
            {@"rotary", nil, @"nil was passed for rotary"},
            {@"rotary.layout", @1, @"the number for layout is unknown"},
            {@"rotary.pairing", @3, @"the number for pairing is unknown"},
@@ -203,16 +203,15 @@ struct Refusals {
        }},
       {self.decode,
        {
-           {@"queries", nil, @""},
-           {@"queriesView", nil, @"nil was passed for queriesView"},
-           {@"queriesView.layout", @3, @"the number for layout is unknown"},
-           {@"cache", nil, @"not one of dense and quantized"},
-           {@"quantizedCache", self.quantize.cache, @"not one of dense and quantized"},
-           {@"results", nil, @"nil was passed for results"},
+           {@"queries", nil, @"nil was passed for queries"},
+           {@"queries.layout", @3, @"the number for layout is unknown"},
+           {@"cache", nil, @"nil was passed for cache"},
+           {@"cache", @"cache", @"another class was passed for cache"},
+           {@"results", nil, @"exactly one target"},
            {@"results.output", nil, @""},
            {@"sequences", nil, @""},
-           {@"sequences", @[ [NSNull null] ], @"another class was passed for a sequence"},
-           {@"sequences", @[ @0 ], @"another class was passed for a sequence"},
+           {@"sequences", @[ [NSNull null] ], @"another class was passed for sequences"},
+           {@"sequences", @[ @0 ], @"another class was passed for sequences"},
            {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:NSUIntegerMax - 1 length:1] ], @""},
            {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:NSUIntegerMax] ], @""},
            {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:3 highest:2 rows:0 position:nil] ],
@@ -223,10 +222,10 @@ struct Refusals {
            {@"options.merge", @3, @"the number for merge is unknown"},
            {@"scratch", _vectors, @""},
        }},
-      {[[MNKMergePartials alloc] initWithPartials:partials results:results],
+      {[[MNKMergePartials alloc] initWithParts:partials results:results],
        {
-           {@"partials", nil, @""},
-           {@"results", nil, @"nil was passed for results"},
+           {@"parts", nil, @"nil was passed for parts"},
+           {@"results", nil, @"exactly one target"},
        }},
   };
 }

@@ -1,7 +1,7 @@
+#import "Generated/Objects.hpp"
 #include "Harness/Check.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Ops/Common/BindingCases.hpp"
-#import "Support/BindingOps.hpp"
 #import "Support/Checks.hpp"
 #import "Support/DeviceTestCase.h"
 
@@ -117,17 +117,17 @@ struct ObjCAPI {
     CommandEncoder encoder(device);
     REQUIRE(core.append(encoder, keys, values, 1));
     REQUIRE(core.append(encoder, {.keys = keys, .values = values, .sequences = sequences}));
-    REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.window = 2}, 1));
+    REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.output = out}, {.window = 2}, 1));
     REQUIRE(core.attend(
         encoder,
-        {.queries = tensor({2, 4, 64}), .results = {.into = out}, .options = {.scale = 2}, .sequences = sequences}));
+        {.queries = tensor({2, 4, 64}), .results = {.output = out}, .options = {.scale = 2}, .sequences = sequences}));
     const HeadsView headMajor(keys, KVLayout::headMajor), rows(tensor({2, 4, 64}));
     const std::vector<uint32_t> counts = {2, 0};
     REQUIRE(core.append(encoder, {.keys = headMajor, .values = values, .sequences = sequences, .rowCounts = counts}));
-    REQUIRE(
-        core.attend(encoder, {.queries = rows, .results = {.into = out}, .sequences = sequences, .rowCounts = counts}));
+    REQUIRE(core.attend(encoder,
+                        {.queries = rows, .results = {.output = out}, .sequences = sequences, .rowCounts = counts}));
     REQUIRE(core.appendAndAttend(
-        encoder, {.queries = rows, .keys = headMajor, .values = values, .results = {.into = out}, .sequences = {2}}));
+        encoder, {.queries = rows, .keys = headMajor, .values = values, .results = {.output = out}, .sequences = {2}}));
     REQUIRE(core.copy(encoder, 2, 1));
     REQUIRE(encoder.commit());
     MNKCommandEncoder *step = [object commandEncoder];

@@ -32,48 +32,6 @@
   for (size_t i = 0; i < again.size(); ++i) XCTAssertEqualWithAccuracy(again[i], beforeQueries[i], 1e-5);
 }
 
-// A tensor property is the tensor of a token-major view, and an op copies its arguments.
-- (void)testTensorsAndViewsOfOperations {
-  MNKTensor *one = [self zeros:@[ @1, @1, @32 ]], *two = [self zeros:@[ @1, @2, @32 ]];
-  MNKKVCacheView *dense = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
-  MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
-                                                                    codes:one
-                                                                   scales:one];
-  MNKQuantizedKVCacheView *quantized = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
-  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:one];
-  MNKHeadsView *view = [MNKHeadsView viewWithTensor:one layout:MNKKVLayoutHeadMajor], *same = [view copy];
-  MNKHeadsView *plain = [[MNKHeadsView alloc] initWithTensor:two];
-  NSArray<MNKKVCacheStore *> *stores = @[
-    [[MNKKVCacheWrite alloc] initWithKeysView:view valuesView:view intoCache:dense position:1],
-    [[MNKKVCacheQuantize alloc] initWithKeysView:view valuesView:view intoCache:quantized position:1]
-  ];
-  NSArray<MNKFlashDecode *> *decodes = @[
-    [[MNKFlashDecode alloc] initWithQueriesView:view overCache:dense sequences:@[] results:results],
-    [[MNKFlashDecode alloc] initWithQueriesView:view overQuantizedCache:quantized sequences:@[] results:results]
-  ];
-  view.layout = MNKKVLayoutTokenMajor;
-  for (MNKKVCacheStore *store in stores) {
-    XCTAssertEqual(store.position, 1u);
-    XCTAssertEqualObjects(store.keysView, same);
-    XCTAssertEqualObjects(store.valuesView, same);
-    XCTAssertEqualObjects(store.keys, one);
-    XCTAssertEqualObjects(store.values, one);
-    store.keys = store.values = two;
-    XCTAssertEqualObjects(store.keysView, plain);
-    XCTAssertEqualObjects(store.valuesView, plain);
-    store.values = nil;
-    XCTAssertNil(store.valuesView);
-    XCTAssertNil(store.values);
-  }
-  for (MNKFlashDecode *decode in decodes) {
-    XCTAssertEqualObjects(decode.queriesView, same);
-    XCTAssertEqualObjects(decode.queries, one);
-    decode.queries = two;
-    XCTAssertEqualObjects(decode.queriesView, plain);
-  }
-  XCTAssertEqual(decodes[0].cache != nil, decodes[1].quantizedCache != nil);
-}
-
 - (void)testPlanesOfZeros {
   MNKQuantizedKVPlane *plane = [MNKQuantizedKVPlane zerosWithCodec:[MNKKVCodec turboWithBits:8]
                                                              heads:2

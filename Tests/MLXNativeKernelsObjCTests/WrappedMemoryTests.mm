@@ -77,7 +77,7 @@ using namespace mnk::objc_test;
   @autoreleasepool {
     MNKTensor *tensor = [self wrappedAt:0 shape:@[ @4, @32 ] type:MNKElementTypeFloat32 counting:count error:nil];
     static_cast<float *>(_memory)[0] = 8;
-    [self encode:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil]];
+    [self encode:[[MNKHadamard alloc] initWithSource:tensor destination:nil]];
   }
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
     return [step insertBarrierWithError:error];

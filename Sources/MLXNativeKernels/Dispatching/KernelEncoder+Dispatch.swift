@@ -65,51 +65,35 @@ extension KernelEncoder {
         try checkText(kind, "the kind", op: "KernelEncoder.dispatch")
         let gridExtents = try grid.extents("the grid", op: function)
         let groupExtents = try threadgroup.extents("the threadgroup", op: function)
-        var bindings: [mnk_binding] = []
-        for buffer in buffers { bindings.append(try buffer.binding(op: function)) }
-        var threadgroupMemory: [mnk_threadgroup_memory] = []
-        for item in memory { threadgroupMemory.append(try item.descriptor(op: function)) }
-        var functionConstants: [mnk_constant] = []
-        for constant in constants { functionConstants.append(try constant.descriptor(op: function)) }
-        // All inline bytes in one block, so that one pointer keeps them alive during the call.
-        let inlineBlock = inline.flatMap(\.bytes)
-        var inlineIndices: [UInt32] = []
-        for item in inline { inlineIndices.append(try UInt32(item.index, "an inline index", op: function)) }
-
+        let lists = CallMemory()
+        defer { withExtendedLifetime(lists) {} }
+        let given = mnk_dispatch(
+            library: library?.handle.pointer,
+            function: lists.keep(function),
+            kind: lists.keep(kind),
+            buffers: lists.keep(
+                try buffers.map { (one) throws(KernelError) in try one.binding(op: function) }),
+            buffer_count: buffers.count,
+            inlines: lists.keep(
+                try inline.map { (one) throws(KernelError) in
+                    mnk_inline_bytes(
+                        index: try UInt32(one.index, "an inline index", op: function),
+                        bytes: lists.copy(of: one.bytes), count: one.bytes.count, is_value: one.isValue)
+                }),
+            inline_count: inline.count,
+            threadgroup_memory: lists.keep(
+                try memory.map { (one) throws(KernelError) in try one.descriptor(op: function) }),
+            threadgroup_memory_count: memory.count,
+            constants: lists.keep(
+                try constants.map { (one) throws(KernelError) in try one.descriptor(op: function) }),
+            constant_count: constants.count,
+            grid: gridExtents,
+            threadgroup: groupExtents,
+            grid_is_threadgroups: gridIsThreadgroups)
         try record { encoder, error in
-            inlineBlock.withUnsafeBytes { block in
-                var offset = 0
-                let inlines = zip(inline, inlineIndices).map { item, index in
-                    defer { offset += item.bytes.count }
-                    // An item without bytes still needs an address that is not null.
-                    let start = block.baseAddress ?? UnsafeRawPointer(bitPattern: 1)!
-                    return mnk_inline_bytes(
-                        index: index, bytes: start + offset, count: item.bytes.count, is_value: item.isValue)
-                }
-                return function.withCString { function in
-                    kind.withCString { kind in
-                        bindings.withUnsafeBufferPointer { bindings in
-                            inlines.withUnsafeBufferPointer { inlines in
-                                threadgroupMemory.withUnsafeBufferPointer { memory in
-                                    functionConstants.withUnsafeBufferPointer { constants in
-                                        var dispatch = mnk_dispatch(
-                                            library: library?.handle.pointer, function: function, kind: kind,
-                                            buffers: bindings.listAddress, buffer_count: bindings.count,
-                                            inlines: inlines.listAddress, inline_count: inlines.count,
-                                            threadgroup_memory: memory.listAddress,
-                                            threadgroup_memory_count: memory.count,
-                                            constants: constants.listAddress, constant_count: constants.count,
-                                            grid: gridExtents, threadgroup: groupExtents,
-                                            grid_is_threadgroups: gridIsThreadgroups)
-                                        return mnk_encoder_dispatch(encoder, &dispatch, error)
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            withUnsafePointer(to: given) { mnk_encoder_dispatch(encoder, $0, error) }
         }
+        withExtendedLifetime((library, buffers)) {}
     }
 }
 

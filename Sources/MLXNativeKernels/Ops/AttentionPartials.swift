@@ -40,7 +40,7 @@ struct AttentionResults: Sendable {
 
     var descriptor: mnk_attention_results {
         mnk_attention_results(
-            into: output?.handle.pointer,
+            output: output?.handle.pointer,
             partials: partials?.descriptor ?? mnk_attention_partials(),
             log_sum_exp: logSumExp?.handle.pointer)
     }

@@ -27,96 +27,62 @@ extension KernelEncoder {
         _ step: borrowing CacheStep, op: String,
         _ body: (OpaquePointer, OpaquePointer, UnsafePointer<mnk_cache_step>, ErrorOut) -> Bool
     ) throws(KernelError) {
-        let operands = try Operands(step, op: op)
+        let memory = CallMemory()
+        defer { withExtendedLifetime(memory) {} }
+        var given = try step.descriptor(op: op, in: memory)
         let cache = step.cache.handle.pointer
-        try record { encoder, error in operands.withDescriptor { body(encoder, cache, $0, error) } }
+        try record { encoder, error in body(encoder, cache, &given, error) }
         withExtendedLifetime(step) {}
     }
 }
 
-/// A step in the types of the C API. The step must outlive it.
-private struct Operands: ~Copyable {
-    private let descriptor: mnk_cache_step
-    private let rows: ListedRows
-    private let results: mnk_attention_results?
-    private let options: mnk_attention_options?
-    private let rotary: RotaryStepOperands?
-    private let prefixes: [mnk_cache_prefix]
-
-    init(_ step: borrowing CacheStep, op: String) throws(KernelError) {
-        var descriptor = mnk_cache_step()
-        if let queries = step.queries { descriptor.queries = try queries.descriptor(of: "queries", op: op) }
-        if let keys = step.keys { descriptor.keys = try keys.descriptor(of: "keys", op: op) }
-        if let values = step.values { descriptor.values = try values.descriptor(of: "values", op: op) }
-        let options = try step.options?.descriptor(op: op)
-        let prefixes = try step.prefixes.map { (prefix) throws(KernelError) in try prefix.descriptor(op: op) }
-        let rows = try ListedRows(of: step.cache, step.sequences, rowCounts: step.rowCounts, op: op)
-        rotary = if let rotary = step.rotary { try RotaryStepOperands(rotary, op: op) } else { nil }
-        self.descriptor = descriptor
-        self.rows = rows
-        results = step.results?.descriptor
-        self.options = options
-        self.prefixes = prefixes
-    }
-
-    func withDescriptor<Value>(_ body: (UnsafePointer<mnk_cache_step>) -> Value) -> Value {
-        switch rotary {
-        case .some(let rotary): rotary.withDescriptor { withDescriptor(rotary: $0, body) }
-        case .none: withDescriptor(rotary: nil, body)
+extension CacheStep {
+    fileprivate borrowing func descriptor(op: String, in memory: CallMemory) throws(KernelError) -> mnk_cache_step {
+        var given = mnk_cache_step()
+        if let queries { given.queries = try queries.descriptor(of: "queries", op: op) }
+        if let keys { given.keys = try keys.descriptor(of: "keys", op: op) }
+        if let values { given.values = try values.descriptor(of: "values", op: op) }
+        let rows = try ListedRows(of: cache, sequences, rowCounts: rowCounts, op: op, in: memory)
+        given.sequences = rows.sequences
+        given.row_counts = rows.rowCounts
+        given.sequence_count = rows.count
+        if let results { given.results = results.descriptor }
+        if let options { given.options = try options.descriptor(op: op) }
+        if let rotary {
+            given.has_rotary = true
+            given.rotary = try rotary.descriptor(op: op, in: memory)
         }
-    }
-
-    private func withDescriptor<Value>(
-        rotary: UnsafePointer<mnk_rotary_step>?, _ body: (UnsafePointer<mnk_cache_step>) -> Value
-    ) -> Value {
-        rows.withPointers { sequences, rowCounts, count in
-            prefixes.withUnsafeBufferPointer { prefixes in
-                withOptionalPointer(to: results) { results in
-                    withOptionalPointer(to: options) { options in
-                        var complete = descriptor
-                        complete.sequences = sequences
-                        complete.row_counts = rowCounts
-                        complete.sequence_count = count
-                        complete.prefixes = prefixes.listAddress
-                        complete.prefix_count = prefixes.count
-                        complete.results = results
-                        complete.options = options
-                        complete.rotary = rotary
-                        return body(&complete)
-                    }
-                }
-            }
-        }
+        given.prefixes = memory.keep(try prefixes.map { (prefix) throws(KernelError) in try prefix.descriptor(op: op) })
+        given.prefix_count = prefixes.count
+        return given
     }
 }
 
 /// The sequences of a cache that tokens continue, with the number of tokens of each, in the types of the C API.
-struct ListedRows: ~Copyable {
-    private let sequences: [UInt32]?
-    private let rowCounts: [UInt32]?
+struct ListedRows {
+    let sequences, rowCounts: UnsafePointer<UInt32>?
+    let count: Int
 
     /// - Parameters:
     ///   - sequences: `nil` means the only sequence of the cache.
     ///   - rowCounts: `nil` means the same number for each.
-    init(of cache: AttentionCache, _ sequences: [Int]?, rowCounts: [Int]?, op: String) throws(KernelError) {
-        let listed = try sequences?.map { (sequence) throws(KernelError) in
+    init(
+        of cache: AttentionCache, _ sequences: [Int]?, rowCounts: [Int]?, op: String, in memory: CallMemory
+    ) throws(KernelError) {
+        let listed: [UInt32]? = try sequences?.map { (sequence) throws(KernelError) in
             try cache.number(ofSequence: sequence, op: op)
         }
         // C takes both lists to be of the same length, which is 1 without sequences.
-        let count = sequences?.count ?? 1
-        if let rowCounts, rowCounts.count != count {
+        let length = sequences?.count ?? 1
+        if let rowCounts, rowCounts.count != length {
             throw .invalid(
                 op: op, what: "the row counts do not match the listed sequences", got: "\(rowCounts.count) row counts",
-                expected: "\(count), one for each sequence",
+                expected: "\(length), one for each sequence",
                 fix: "Pass a row count for each listed sequence; 0 leaves one out.")
         }
-        self.rowCounts = if let rowCounts { try numbers(rowCounts, "a row count", op: op) } else { nil }
-        self.sequences = listed
-    }
-
-    func withPointers<Value>(_ body: (UnsafePointer<UInt32>?, UnsafePointer<UInt32>?, Int) -> Value) -> Value {
-        withListPointer(to: sequences) { listed in
-            withListPointer(to: rowCounts) { body(listed, $0, sequences?.count ?? 0) }
-        }
+        let counts: [UInt32]? = if let rowCounts { try numbers(rowCounts, "a row count", op: op) } else { nil }
+        self.sequences = memory.keep(listed)
+        self.rowCounts = memory.keep(counts)
+        count = sequences?.count ?? 0
     }
 }

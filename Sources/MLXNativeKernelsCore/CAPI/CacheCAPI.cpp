@@ -1,25 +1,11 @@
+#include "CAPI/Generated/Read.hpp"
 #include "CAPI/Generated/Write.hpp"
-#include "CAPI/Rotary.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
 
 namespace {
-
-Result<void> readRotary(RotaryStep& into, const mnk_rotary_step& input) {
-  MNK_TRY(c::read(into.embedding, input.embedding, {nullptr, "embedding"}));
-  if (input.first_position != 0 && !input.has_first_position) {
-    return c::ignored("mnk_rotary_step", "first_position", "has_first_position");
-  }
-  MNK_TRY(into.positions, c::rotaryPositions(input.positions, input.first_position));
-  if (!into.positions && input.has_first_position) into.positions = RotaryPositions(input.first_position);
-  MNK_TRY(auto next, c::nextPositions(input.next, into.positions.has_value()));
-  if (next) into.positions = std::move(next);
-  MNK_TRY(into.offsets, c::rotaryOffsets(input.offsets));
-  return {};
-}
 
 // Refuses a list before it is read if it has more entries than the tokens allow: their sequences or rows, or, with row
 // counts, also entries without rows.
@@ -42,8 +28,8 @@ Result<void> readStep(CacheStep& into, const mnk_cache_step* step) {
   MNK_TRY(checkListed(input, into));
   if (input.sequences) into.sequences.assign(input.sequences, input.sequences + input.sequence_count);
   if (input.row_counts) into.rowCounts.emplace(input.row_counts, input.row_counts + into.sequences.size());
-  if (input.results) MNK_TRY(c::read(into.results, *input.results, {nullptr, "results"}));
-  if (input.options) MNK_TRY(c::read(into.options, *input.options, {nullptr, "options"}));
+  MNK_TRY(c::read(into.results, input.results, {nullptr, "results"}));
+  MNK_TRY(c::read(into.options, input.options, {nullptr, "options"}));
   if (!input.prefixes && input.prefix_count != 0) return c::nullArgument("prefixes");
   if (input.prefixes && input.prefix_count == 0) return c::uncounted("AttentionCache", "prefixes", "prefix_count");
   if (input.prefix_count >= MergePartials::kMaxParts) {
@@ -54,7 +40,8 @@ Result<void> readStep(CacheStep& into, const mnk_cache_step* step) {
     if (!input.prefixes[i].cache) return c::nullArgument("prefixes.cache");
     into.after.push_back({input.prefixes[i].cache->cache, input.prefixes[i].sequence});
   }
-  return input.rotary ? readRotary(into.rotary.emplace(), *input.rotary) : Result<void>();
+  if (input.has_rotary) return c::read(into.rotary.emplace(), input.rotary, {nullptr, "rotary"});
+  return c::isFilled(input.rotary) ? c::ignored("mnk_cache_step", "rotary", "has_rotary") : Result<void>();
 }
 
 mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out error) {

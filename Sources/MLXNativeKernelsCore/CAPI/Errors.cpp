@@ -60,6 +60,30 @@ Error uncounted(std::string_view op, std::string_view list, std::string_view cou
   return unread(op, list, count, "0", "NULL");
 }
 
+Error twice(std::string_view type, const Field& field, std::string_view got) {
+  return {.op = std::string(type),
+          .what = fmt::format("there are several values for {}", field.text()),
+          .got = std::string(got),
+          .expected = "one of them",
+          .fix = "Set one, and leave the others zero."};
+}
+
+Result<void> checkOneOf(std::span<const bool> given, std::string_view names, const Field& field) {
+  const auto count = std::count(given.begin(), given.end(), true);
+  if (count == 1) return {};
+  if (count > 1) return twice("C API", field, fmt::format("several of {}", names));
+  return Error{.op = "C API",
+               .what = fmt::format("{} is missing", field.text()),
+               .got = fmt::format("none of {}", names),
+               .expected = "one of them",
+               .fix = "Set one of them."};
+}
+
+uint64_t mostListed(const HeadsView& queries) {
+  const HeadsView::Strides axes = queries.isReadable() ? queries.resolved() : HeadsView::Strides{};
+  return axes.sequences == 1 ? std::max<uint64_t>(axes.tokens, 1) : axes.sequences;
+}
+
 Error unknownNumber(std::string_view type, uint32_t got, std::string_view expected) {
   return {.op = "C API",
           .what = fmt::format("the number is not a case of {}", type),

@@ -1,17 +1,22 @@
 // What readers of structs share: the errors of fields, and lists.
 #pragma once
 #include <algorithm>
+#include <span>
 
 #include "CAPI/Handles.hpp"
 
 namespace mnk::c {
 
-// A field of a struct, or of one inside of another; the outermost is an argument. Errors join the names.
+// A field of a struct, or of one inside of another; the outermost is an argument, or an op, which has no name. Errors
+// join the names.
 struct Field {
-  const Field* outer;
-  std::string_view name;
+  const Field* outer = nullptr;
+  std::string_view name = {};
 
-  std::string text() const { return outer ? outer->text() + "." + std::string(name) : std::string(name); }
+  std::string text() const {
+    const std::string before = outer ? outer->text() : std::string();
+    return (before.empty() ? before : before + ".") + std::string(name);
+  }
 };
 
 inline Result<void> read(DType& into, mnk_dtype from) {
@@ -27,14 +32,24 @@ Error unknownNumber(std::string_view type, uint32_t got, std::string_view expect
 // The errors for a field that is filled in although the flag, or the count, without which it is not read is not set.
 Error ignored(std::string_view type, std::string_view field, std::string_view flag, std::string_view unset = "false");
 Error uncounted(std::string_view type, std::string_view list, std::string_view count);
+// The error for a value that can be given in several ways and is given in more than one.
+Error twice(std::string_view type, const Field& field, std::string_view got);
+// Whether one of several structs is filled in; `names` are those of their fields.
+Result<void> checkOneOf(std::span<const bool> given, std::string_view names, const Field& field);
+// The most entries that a list of sequences can have: sequences with row counts share the rows of one sequence.
+uint64_t mostListed(const HeadsView& queries);
 
-template <typename Number, typename From>
-Result<void> readList(std::vector<Number>& into, const From* list, size_t count, size_t most, std::string_view type,
-                      const Field& field, std::string_view countName) {
+template <typename Element, typename From>
+Result<void> readList(std::vector<Element>& into, const From* list, size_t count, size_t most, std::string_view type,
+                      const Field& field, std::string_view countName, std::string_view fix = "Pass fewer.") {
   if (!list && count != 0) return nullArgument(field);
   if (list && count == 0) return uncounted(type, field.text(), countName);
-  if (count > most) return tooMany(type, field.text(), count, most, "Pass fewer.");
-  if (list) into.assign(list, list + count);
+  if (count > most) return tooMany(type, field.text(), count, most, fix);
+  if constexpr (std::is_arithmetic_v<Element>) {
+    into.assign(list, list + count);
+  } else {
+    for (size_t i = 0; i < count; ++i) MNK_TRY(read(into.emplace_back(), list[i], field));
+  }
   return {};
 }
 

@@ -143,18 +143,6 @@ inline mnk_dtype write(DType dtype) {
 }
 Result<Shape> shape(const uint64_t* extents, size_t rank);
 
-// The shared implementation of an op's two functions, after its descriptor is read.
-template <typename Op>
-Result<mnk_plan*> planFor(const Result<Op>& op) {
-  if (!op) return op.error();
-  return handleFor(plan(*op));
-}
-template <typename Op>
-Result<void> encode(mnk_encoder& encoder, const Result<Op>& op) {
-  if (!op) return op.error();
-  return encoder.encoder.encode(*op);
-}
-
 // A tensor over a new buffer, or the error of creating it.
 inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype input, const uint64_t* extents,
                                       size_t rank, uint64_t byteOffset) {

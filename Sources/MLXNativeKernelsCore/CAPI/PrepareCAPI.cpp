@@ -18,12 +18,16 @@ Result<Preparation> preparationFrom(const mnk_preparation* preparation) {
                      .dtype = type,
                      .tuningFile = input.tuning_file ? input.tuning_file : ""};
   MNK_TRY(c::read(result.tuning, input.tuning));
-  if (input.options) MNK_TRY(c::read(result.options, *input.options, {nullptr, "options"}));
+  MNK_TRY(c::read(result.options, input.options, {nullptr, "options"}));
   for (size_t i = 0; i < input.cache_count; ++i) {
     if (!input.caches[i]) return c::nullArgument("a cache");
     result.caches.push_back(input.caches[i]->cache);
   }
-  if (input.rotary) MNK_TRY(c::read(result.rotary.emplace(), *input.rotary, {nullptr, "rotary"}));
+  if (input.has_rotary) {
+    MNK_TRY(c::read(result.rotary.emplace(), input.rotary, {nullptr, "rotary"}));
+  } else if (c::isFilled(input.rotary)) {
+    return c::ignored("mnk_preparation", "rotary", "has_rotary");
+  }
   return result;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"

@@ -167,7 +167,7 @@ Result<AttentionResults> AttentionCache::State::PrefixedAttention::makeParts(uin
     parts_.push_back({.sums = std::move(ownSums), .stats = std::move(ownStats)});
   }
   all_ = {.sums = std::move(sums), .stats = std::move(stats)};
-  MNK_TRY(reshape(results_.into, {rows_.total, heads, headDim}));
+  MNK_TRY(reshape(results_.output, {rows_.total, heads, headDim}));
   MNK_TRY(reshape(results_.logSumExp, {rows_.total, heads}));
   return part(prefixes_.size());
 }
@@ -223,7 +223,7 @@ Result<Plan> AttentionCache::State::PrefixedAttention::planPrefixes(const std::s
 }
 
 Result<void> AttentionCache::State::PrefixedAttention::finish(Plan& whole) const {
-  MNK_TRY(auto merged, mnk::plan(MergePartials{.partials = all_, .sinks = options_.sinks, .results = results_}));
+  MNK_TRY(auto merged, mnk::plan(MergePartials{.parts = all_, .sinks = options_.sinks, .results = results_}));
   whole.append(std::move(merged));
   scratch_.place(whole);
   return {};

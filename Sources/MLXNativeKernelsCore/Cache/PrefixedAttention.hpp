@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "Cache/AttentionCacheState.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 namespace mnk {
 

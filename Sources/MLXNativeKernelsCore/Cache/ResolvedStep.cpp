@@ -38,7 +38,7 @@ Result<void> checkUsed(const ResolvedStep& resolved) {
       {isAppend && step.queries.tensor, "queries"},
       {isAttend && step.keys.tensor, "keys"},
       {isAttend && step.values.tensor, "values"},
-      {isAppend && (step.results.into || step.results.partials || step.results.logSumExp), "results"},
+      {isAppend && (step.results.output || step.results.partials || step.results.logSumExp), "results"},
       {isAppend && !areDefaults(step.options), "options"},
       {isAppend && !step.after.empty(), "prefixes"},
       {resolved.kind != Kind::appendAndAttend && step.rotary, "rotation"}};

@@ -9,7 +9,7 @@
 #include "Cache/StepRows.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 
 namespace mnk {
 

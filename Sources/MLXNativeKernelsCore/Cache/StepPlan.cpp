@@ -110,7 +110,7 @@ class RepeatedStep final : public RepeatedOp {
     if (step_.entries.size() > 1) {
       const RowCounts rows = RowCounts::of(step_.entries);
       for (const uint64_t count : {rows.entries, rows.rows, rows.total}) form.add(count);
-      form.add(step_.step.results.into);
+      form.add(step_.step.results.output);
       form.add(step_.step.results.logSumExp);
     }
     if (stored_ && !stored_->describe(form)) return false;
@@ -223,7 +223,7 @@ FlashDecode AttentionCache::State::attention(const HeadsView& queries, const Att
                                              const AttentionOptions& options,
                                              std::vector<AttendedSequence> attended) const {
   FlashDecode op{.queries = queries,
-                 .over = storage.attended(),
+                 .cache = storage.attended(),
                  .sequences = std::move(attended),
                  .results = results,
                  .options = options};

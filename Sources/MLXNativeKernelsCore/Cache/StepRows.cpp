@@ -161,7 +161,7 @@ Result<AttentionResults> resultsOf(AttentionResults results, const RowCounts& ca
   const auto take = [&](Tensor& tensor, uint32_t innerAxes) {
     return takeRows(tensor, innerAxes, call, first, rows, count);
   };
-  if (results.into) MNK_TRY(take(*results.into, 2));
+  if (results.output) MNK_TRY(take(*results.output, 2));
   if (results.partials) {
     MNK_TRY(take(results.partials->sums, 2));
     MNK_TRY(take(results.partials->stats, 2));

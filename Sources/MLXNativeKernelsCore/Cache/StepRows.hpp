@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "Cache/CacheCursors.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/Common/Overlap.hpp"
 
 namespace mnk {

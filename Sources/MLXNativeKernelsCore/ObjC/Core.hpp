@@ -44,7 +44,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 @interface MNKAttentionCache () {
  @public
-  std::optional<mnk::AttentionCache> _core;
+  std::unique_ptr<mnk_cache> _handle;
 }
 - (instancetype)initWithCore:(mnk::AttentionCache)core NS_DESIGNATED_INITIALIZER;
 @end
@@ -70,21 +70,15 @@ NS_ASSUME_NONNULL_BEGIN
 
 @interface MNKCommandEncoder () {
  @public
-  std::unique_ptr<mnk::CommandEncoder> _core;
+  std::unique_ptr<mnk_encoder> _handle;
 }
-- (instancetype)initWithDevice:(MNKDevice*)device core:(std::unique_ptr<mnk::CommandEncoder>)core;
+- (instancetype)initWithDevice:(MNKDevice*)device handle:(std::unique_ptr<mnk_encoder>)handle;
 @end
 
-namespace mnk::objc {
-
-using AnyOp =
-    std::variant<FlashDecode, Hadamard, KVCacheDequantize, KVCacheQuantize, KVCacheWrite, MergePartials, MultiRoPE>;
-
-}  // namespace mnk::objc
-
+// What each op implements with its functions of C.
 @interface MNKOperation ()
-// The op with its operands.
-- (mnk::Result<mnk::objc::AnyOp>)coreOp;
+- (mnk::Result<mnk_plan*>)planForHandle:(const mnk_device* _Nullable)device;
+- (mnk::Result<void>)encodeWithHandle:(mnk_encoder*)encoder;
 @end
 
 namespace mnk::objc {
@@ -120,15 +114,57 @@ inline uint32_t sequenceNumber(NSUInteger sequence) {
 inline NSUInteger sequenceFrom(uint64_t sequence) {
   return sequence == kOnlySequence ? MNKOnlySequence : static_cast<NSUInteger>(sequence);
 }
-std::vector<uint32_t> readSequences(Reading& reading, NSArray<NSNumber*>* _Nullable sequences);
-std::optional<std::vector<uint32_t>> readRowCounts(Reading& reading, NSArray<NSNumber*>* _Nullable rowCounts);
-CacheStep read(Reading& reading, MNKCacheStep* _Nullable step);
+// A list of C that is empty is not NULL.
+template <typename Number>
+inline constexpr Number kNothing = 0;
+// The sequences that tokens continue, and how many tokens each has, in a struct of C.
+template <typename Struct>
+void fillSequences(Reading& reading, Struct& into, NSArray<NSNumber*>* _Nullable sequences,
+                   NSArray<NSNumber*>* _Nullable rowCounts) {
+  std::vector<uint32_t> listed = {kOnlySequence};
+  if (sequences.count != 1 || ![sequences[0] isEqual:@(MNKOnlySequence)]) {
+    listed = reading.integers<uint32_t>(sequences, "a sequence");
+    for (uint32_t& number : listed) number = sequenceNumber(number);
+  }
+  const auto& all = reading.keep(std::move(listed));
+  into.sequences = all.empty() ? &kNothing<uint32_t> : all.data();
+  into.sequence_count = all.size();
+  if (!rowCounts) return;
+  const auto& counts = reading.keep(reading.integers<uint32_t>(rowCounts, "a row count"));
+  into.row_counts = counts.empty() ? &kNothing<uint32_t> : counts.data();
+  if (counts.size() == all.size()) return;
+  reading.fail("the row counts do not match the listed sequences", std::to_string(counts.size()) + " row counts",
+               std::to_string(all.size()) + ", one for each sequence",
+               "Pass a row count for each listed sequence; 0 leaves one out.");
+}
+mnk_cache_step structFrom(Reading& reading, MNKCacheStep* _Nullable step);
+
+// Calls a function of C with what was read, and converts its error.
+template <typename Call>
+auto called(const Reading& reading, Call&& call) {
+  using Value = decltype(call(nullptr));
+  using Converted = Result<std::conditional_t<std::is_same_v<Value, bool>, void, Value>>;
+  if (reading.failed()) return Converted(reading.error());
+  mnk_error* error = nullptr;
+  const Value value = call(&error);
+  if (!value) {
+    const std::unique_ptr<mnk_error, decltype(&mnk_error_release)> owned(error, mnk_error_release);
+    return Converted(owned->error);
+  }
+  if constexpr (std::is_same_v<Value, bool>) {
+    return Converted();
+  } else {
+    return Converted(value);
+  }
+}
 
 // Empty, with a failure, for nil.
 std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullable cache);
+mnk_cache* _Null_unspecified handleOf(Reading& reading, MNKAttentionCache* _Nullable cache, std::string_view name);
 DType read(Reading& reading, MNKElementType type, std::string_view name = "element type");
-RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);
-std::optional<RotaryStep> read(Reading& reading, MNKRotaryStep* _Nullable rotary);  // empty for nil
+void fill(Reading& reading, mnk_row_indices& into, MNKIntegers* _Nullable numbers, std::string_view name);
+void fill(Reading& reading, mnk_rotary_offsets& into, MNKIntegers* _Nullable numbers, std::string_view name);
+void fill(Reading& reading, mnk_rotary_positions& into, MNKRotaryPositions* _Nullable positions, std::string_view name);
 Preparation read(Reading& reading, MNKPreparation* _Nullable preparation);
 Result<Dispatch> coreOf(MNKDispatch* _Nullable dispatch);
 

@@ -29,7 +29,7 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
 }
 
 - (instancetype)initWithCore:(AttentionCache)core {
-  if ((self = [super init])) _core = std::move(core);
+  if ((self = [super init])) _handle.reset(*c::handleFor(Result<AttentionCache>(std::move(core))));
   return self;
 }
 
@@ -43,9 +43,9 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
     Reading reading("AttentionCache");
     const AttentionCacheDescriptor input = objc::read(reading, descriptor, "the descriptor");
     if (reading.failed()) return reading.error();
-    auto cache = AttentionCache::make(*target, input);
+    auto cache = c::handleFor(AttentionCache::make(*target, input));
     if (!cache) return cache.error();
-    self->_core = *cache;
+    self->_handle.reset(*cache);
     return {};
   });
   return succeeded ? self : nil;
@@ -72,9 +72,9 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
     Reading reading("AttentionCache");
     const uint32_t slots = reading.narrow(capacity, "capacity");
     if (reading.failed()) return reading.error();
-    auto cache = AttentionCache::load(*target, *path, maxBytes, slots);
+    auto cache = c::handleFor(AttentionCache::load(*target, *path, maxBytes, slots));
     if (!cache) return cache.error();
-    self->_core = *cache;
+    self->_handle.reset(*cache);
     return {};
   });
   return succeeded ? self : nil;
@@ -84,33 +84,33 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
   return objc::run(error, [&]() -> Result<void> {
     auto path = objc::pathFrom(url, "AttentionCache");
     if (!path) return path.error();
-    return self->_core->save(*path);
+    return self->_handle->cache.save(*path);
   });
 }
 
 - (MNKAttentionCacheDescriptor *)descriptor {
-  return objc::objectFrom(_core->descriptor());
+  return objc::objectFrom(_handle->cache.descriptor());
 }
 - (MNKKVCacheView *)view {
-  return objc::objectFrom(_core->view());
+  return objc::objectFrom(_handle->cache.view());
 }
 - (MNKQuantizedKVCacheView *)quantizedView {
-  const auto view = _core->quantizedView();
+  const auto view = _handle->cache.quantizedView();
   return view ? objc::objectFrom(*view) : nil;
 }
 
 - (NSString *)description {
-  return objc::stringFrom(_core->text());
+  return objc::stringFrom(_handle->cache.text());
 }
 
 - (NSUInteger)byteCount {
-  return static_cast<NSUInteger>(_core->byteCount());
+  return static_cast<NSUInteger>(_handle->cache.byteCount());
 }
 - (NSUInteger)bytesPerToken {
-  return static_cast<NSUInteger>(_core->bytesPerToken());
+  return static_cast<NSUInteger>(_handle->cache.bytesPerToken());
 }
 - (NSInteger)bytesSaved {
-  return static_cast<NSInteger>(_core->bytesSaved());
+  return static_cast<NSInteger>(_handle->cache.bytesSaved());
 }
 
 - (NSUInteger)nextPosition {
@@ -120,29 +120,29 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
   return [self countOfSequence:MNKOnlySequence];
 }
 - (BOOL)isSuspect {
-  return _core->isSuspect() ? YES : NO;
+  return _handle->cache.isSuspect() ? YES : NO;
 }
 - (NSUInteger)nextPositionOfSequence:(NSUInteger)sequence {
-  return countOrNotFound(_core->nextPosition(objc::sequenceNumber(sequence)));
+  return countOrNotFound(_handle->cache.nextPosition(objc::sequenceNumber(sequence)));
 }
 - (NSUInteger)countOfSequence:(NSUInteger)sequence {
-  return countOrNotFound(_core->count(objc::sequenceNumber(sequence)));
+  return countOrNotFound(_handle->cache.count(objc::sequenceNumber(sequence)));
 }
 - (BOOL)isSequenceSuspect:(NSUInteger)sequence {
-  return _core->isSuspect(objc::sequenceNumber(sequence)) ? YES : NO;
+  return _handle->cache.isSuspect(objc::sequenceNumber(sequence)) ? YES : NO;
 }
 
 - (BOOL)truncateToPosition:(NSUInteger)position error:(NSError **)error {
   return [self truncateToPosition:position sequence:MNKOnlySequence error:error];
 }
 - (BOOL)truncateToPosition:(NSUInteger)position sequence:(NSUInteger)sequence error:(NSError **)error {
-  return objc::run(error, [&] { return self->_core->truncate(position, objc::sequenceNumber(sequence)); });
+  return objc::run(error, [&] { return self->_handle->cache.truncate(position, objc::sequenceNumber(sequence)); });
 }
 - (void)reset {
-  _core->reset();
+  _handle->cache.reset();
 }
 - (BOOL)resetSequence:(NSUInteger)sequence error:(NSError **)error {
-  return objc::run(error, [&] { return self->_core->reset(objc::sequenceNumber(sequence)); });
+  return objc::run(error, [&] { return self->_handle->cache.reset(objc::sequenceNumber(sequence)); });
 }
 
 @end
@@ -166,7 +166,12 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
 namespace mnk::objc {
 
 std::optional<AttentionCache> read(Reading &reading, MNKAttentionCache *cache) {
-  return reading.needed(cache, "the cache") ? cache->_core : std::nullopt;
+  const auto *handle = handleOf(reading, cache, "the cache");
+  return handle ? std::optional(handle->cache) : std::nullopt;
+}
+mnk_cache *handleOf(Reading &reading, MNKAttentionCache *cache, std::string_view name) {
+  return reading.needed(cache, name) && reading.isA([MNKAttentionCache class], cache, name) ? cache->_handle.get()
+                                                                                            : nullptr;
 }
 
 }  // namespace mnk::objc

@@ -36,35 +36,25 @@ using objc::Reading;
 
 namespace mnk::objc {
 
-std::vector<uint32_t> readSequences(Reading &reading, NSArray<NSNumber *> *sequences) {
-  if (sequences.count == 1 && [sequences[0] isEqual:@(MNKOnlySequence)]) return {kOnlySequence};
-  auto numbers = reading.integers<uint32_t>(sequences, "a sequence");
-  for (uint32_t &number : numbers) number = sequenceNumber(number);
-  return numbers;
-}
-
-std::optional<std::vector<uint32_t>> readRowCounts(Reading &reading, NSArray<NSNumber *> *rowCounts) {
-  if (!rowCounts) return std::nullopt;
-  return reading.integers<uint32_t>(rowCounts, "a row count");
-}
-
-CacheStep read(Reading &reading, MNKCacheStep *step) {
-  if (!reading.needed(step, "the step")) return {};
-  CacheStep result{.rotary = read(reading, step.rotary),
-                   .options = read(reading, step.options, "options"),
-                   .sequences = readSequences(reading, step.sequences),
-                   .rowCounts = readRowCounts(reading, step.rowCounts)};
-  if (step.queries) result.queries = read(reading, step.queries, "queries");
-  if (step.keys) result.keys = read(reading, step.keys, "keys");
-  if (step.values) result.values = read(reading, step.values, "values");
-  if (step.results) result.results = read(reading, step.results, "results");
+mnk_cache_step structFrom(Reading &reading, MNKCacheStep *step) {
+  mnk_cache_step into{};
+  if (!reading.needed(step, "the step")) return into;
+  if (step.queries) into.queries = structFrom(reading, step.queries, "queries");
+  if (step.keys) into.keys = structFrom(reading, step.keys, "keys");
+  if (step.values) into.values = structFrom(reading, step.values, "values");
+  into.results = structFrom(reading, step.results, "results");
+  into.options = structFrom(reading, step.options, "options");
+  into.has_rotary = step.rotary != nil;
+  if (step.rotary) into.rotary = structFrom(reading, step.rotary, "rotary");
+  fillSequences(reading, into, step.sequences, step.rowCounts);
+  std::vector<mnk_cache_prefix> prefixes;
   for (MNKCachePrefix *prefix in step.prefixes) {
     if (!reading.isA([MNKCachePrefix class], prefix, "a prefix")) break;
-    const auto cache = read(reading, prefix.cache);
-    if (!cache) break;
-    result.after.push_back({*cache, sequenceNumber(prefix.sequence)});
+    prefixes.push_back({handleOf(reading, prefix.cache, "the cache"), sequenceNumber(prefix.sequence)});
   }
-  return result;
+  into.prefix_count = prefixes.size();
+  into.prefixes = prefixes.empty() ? nullptr : reading.keep(std::move(prefixes)).data();
+  return into;
 }
 
 }  // namespace mnk::objc

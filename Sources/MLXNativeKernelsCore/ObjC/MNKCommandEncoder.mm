@@ -9,10 +9,10 @@ using objc::Reading;
   return nil;
 }
 
-- (instancetype)initWithDevice:(MNKDevice *)device core:(std::unique_ptr<CommandEncoder>)core {
+- (instancetype)initWithDevice:(MNKDevice *)device handle:(std::unique_ptr<mnk_encoder>)handle {
   if ((self = [super init])) {
     _device = device;
-    _core = std::move(core);
+    _handle = std::move(handle);
   }
   return self;
 }
@@ -20,10 +20,10 @@ using objc::Reading;
 - (BOOL)append:(MNKCacheStep *)step toCache:(MNKAttentionCache *)cache error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.append");
-    auto target = objc::read(reading, cache);
-    const CacheStep input = objc::read(reading, step);
-    if (reading.failed()) return reading.error();
-    return target->append(*self->_core, input);
+    mnk_cache *target = objc::handleOf(reading, cache, "the cache");
+    const auto input = objc::structFrom(reading, step);
+    return objc::called(
+        reading, [&](mnk_error_out out) { return mnk_encoder_append(self->_handle.get(), target, &input, out); });
   });
 }
 
@@ -37,10 +37,10 @@ using objc::Reading;
 - (BOOL)attend:(MNKCacheStep *)step overCache:(MNKAttentionCache *)cache error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.attend");
-    const auto source = objc::read(reading, cache);
-    const CacheStep input = objc::read(reading, step);
-    if (reading.failed()) return reading.error();
-    return source->attend(*self->_core, input);
+    mnk_cache *target = objc::handleOf(reading, cache, "the cache");
+    const auto input = objc::structFrom(reading, step);
+    return objc::called(
+        reading, [&](mnk_error_out out) { return mnk_encoder_attend(self->_handle.get(), target, &input, out); });
   });
 }
 
@@ -57,10 +57,11 @@ using objc::Reading;
 - (BOOL)appendAndAttend:(MNKCacheStep *)step overCache:(MNKAttentionCache *)cache error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.appendAndAttend");
-    auto target = objc::read(reading, cache);
-    const CacheStep input = objc::read(reading, step);
-    if (reading.failed()) return reading.error();
-    return target->appendAndAttend(*self->_core, input);
+    mnk_cache *target = objc::handleOf(reading, cache, "the cache");
+    const auto input = objc::structFrom(reading, step);
+    return objc::called(reading, [&](mnk_error_out out) {
+      return mnk_encoder_append_and_attend(self->_handle.get(), target, &input, out);
+    });
   });
 }
 
@@ -73,7 +74,7 @@ using objc::Reading;
     auto both = objc::read(reading, cache);
     const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
     if (reading.failed()) return reading.error();
-    return both->copy(*self->_core, from, to);
+    return both->copy(self->_handle->encoder, from, to);
   });
 }
 
@@ -88,7 +89,7 @@ using objc::Reading;
     auto second = objc::read(reading, other);
     const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
     if (reading.failed()) return reading.error();
-    return first->copy(*self->_core, from, *second, to);
+    return first->copy(self->_handle->encoder, from, *second, to);
   });
 }
 
@@ -98,7 +99,7 @@ using objc::Reading;
     const auto source = objc::read(reading, cache);
     const uint32_t slots = reading.narrow(capacity, "capacity");
     if (reading.failed()) return reading.error();
-    auto result = source->grown(*self->_core, slots);
+    auto result = source->grown(self->_handle->encoder, slots);
     if (!result) return result.error();
     return [[MNKAttentionCache alloc] initWithCore:*result];
   });
@@ -125,7 +126,7 @@ using objc::Reading;
     const auto source = objc::read(reading, cache);
     const KVQuantizedStorage quantizedStorage = objc::read(reading, storage, "the storage");
     if (reading.failed()) return reading.error();
-    auto result = source->quantized(*self->_core, quantizedStorage);
+    auto result = source->quantized(self->_handle->encoder, quantizedStorage);
     if (!result) return result.error();
     return [[MNKAttentionCache alloc] initWithCore:*result];
   });
@@ -144,8 +145,8 @@ using objc::Reading;
     const uint32_t one = objc::sequenceNumber(sequence);
     const KVDomain form = objc::read(reading, domain, "domain");
     if (reading.failed()) return reading.error();
-    return source->dequantize(*self->_core, objc::optionalCoreOf(keys), objc::optionalCoreOf(values), position, one,
-                              form);
+    return source->dequantize(self->_handle->encoder, objc::optionalCoreOf(keys), objc::optionalCoreOf(values),
+                              position, one, form);
   });
 }
 
@@ -153,9 +154,7 @@ using objc::Reading;
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("MNKCommandEncoder");
     if (!reading.needed(operation, "the operation")) return reading.error();
-    auto op = [operation coreOp];
-    if (!op) return op.error();
-    return std::visit([&](const auto &one) { return self->_core->encode(one); }, *op);
+    return [operation encodeWithHandle:self->_handle.get()];
   });
 }
 
@@ -163,21 +162,21 @@ using objc::Reading;
   return objc::run(error, [&]() -> Result<void> {
     auto result = objc::coreOf(dispatch);
     if (!result) return result.error();
-    return self->_core->dispatch(*result);
+    return self->_handle->encoder.dispatch(*result);
   });
 }
 
 - (BOOL)insertBarrierWithError:(NSError **)error {
-  return objc::run(error, [&] { return self->_core->barrier(); });
+  return objc::run(error, [&] { return self->_handle->encoder.barrier(); });
 }
 
 - (BOOL)measureOpsWithError:(NSError **)error {
-  return objc::run(error, [&] { return self->_core->measureOps(); });
+  return objc::run(error, [&] { return self->_handle->encoder.measureOps(); });
 }
 
 - (MNKCompletion *)commitWithError:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKCompletion *> {
-    auto completion = self->_core->commit();
+    auto completion = self->_handle->encoder.commit();
     if (!completion) return completion.error();
     return [[MNKCompletion alloc] initWithCore:*completion];
   });
@@ -186,7 +185,7 @@ using objc::Reading;
 - (void)commitWithCompletionHandler:(void (^)(MNKSummary *, NSError *))completionHandler {
   void (^handler)(MNKSummary *, NSError *) = [completionHandler copy];
   const Result<void> submitted = guarded("MNKCommandEncoder", [&]() -> Result<void> {
-    auto completion = self->_core->commit(objc::finishedBy(handler));
+    auto completion = self->_handle->encoder.commit(objc::finishedBy(handler));
     return completion ? Result<void>() : Result<void>(completion.error());
   });
   if (!submitted && handler) handler(nil, objc::errorFrom(submitted.error()));

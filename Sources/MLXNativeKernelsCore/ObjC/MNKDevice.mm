@@ -60,8 +60,8 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
   return [self commandEncoderWithLabel:@""];
 }
 - (MNKCommandEncoder *)commandEncoderWithLabel:(NSString *)label {
-  auto core = std::make_unique<CommandEncoder>(_core, objc::textFrom(label));
-  return [[MNKCommandEncoder alloc] initWithDevice:self core:std::move(core)];
+  std::unique_ptr<mnk_encoder> handle(new mnk_encoder{CommandEncoder(_core, objc::textFrom(label))});
+  return [[MNKCommandEncoder alloc] initWithDevice:self handle:std::move(handle)];
 }
 
 - (MNKSummary *)runWithError:(NSError **)error block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *, NSError **))block {
@@ -75,7 +75,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
   MNKCommandEncoder *step = [self commandEncoder];
   NSError *failure = nil;
   if (!block(step, &failure)) {
-    step->_core->discard();  // the object may live on in an autorelease pool
+    step->_handle->encoder.discard();  // the object may live on in an autorelease pool
     if (failure && error) *error = failure;
     if (!failure) objc::store(error, objc::failedWithoutError());
     return nil;

@@ -45,7 +45,7 @@ Object *fromHandle(const Handle *handle, NSError *__autoreleasing *error, Body &
                                        [&] { return [[MNKAttentionCache alloc] initWithCore:handle->cache]; });
 }
 - (mnk_cache *)makeHandleWithError:(NSError **)error {
-  return objc::make(error, [&] { return c::handleFor(Result<AttentionCache>(*self->_core)); });
+  return objc::make(error, [&] { return c::handleFor(Result<AttentionCache>(self->_handle->cache)); });
 }
 
 @end

@@ -61,8 +61,8 @@ using objc::Reading;
     auto submission =
         metal::makeSubmission(self->_core, (__bridge MTL::CommandBuffer *)commandBuffer, objc::textFrom(label));
     if (!submission) return submission.error();
-    auto core = std::make_unique<CommandEncoder>(self->_core, std::move(*submission));
-    return [[MNKCommandEncoder alloc] initWithDevice:self core:std::move(core)];
+    std::unique_ptr<mnk_encoder> handle(new mnk_encoder{CommandEncoder(self->_core, std::move(*submission))});
+    return [[MNKCommandEncoder alloc] initWithDevice:self handle:std::move(handle)];
   });
 }
 

@@ -44,31 +44,32 @@ using namespace mnk;
 
 @end
 
+static Error customClass(Class kind) {
+  return {.code = ErrorCode::unsupported,
+          .op = objc::textFrom(NSStringFromClass(kind)),
+          .what = "the class is not an op of this framework",
+          .got = "a custom class",
+          .expected = "one of the framework's ops",
+          .fix = "Use one of the framework's ops, or MNKDispatch for a kernel of your own."};
+}
+
 @implementation MNKOperation
 
-- (Result<objc::AnyOp>)coreOp {
-  return Error{.code = ErrorCode::unsupported,
-               .op = objc::textFrom(NSStringFromClass([self class])),
-               .what = "the class is not an op of this framework",
-               .got = "a custom class",
-               .expected = "one of the framework's ops",
-               .fix = "Use one of the framework's ops, or MNKDispatch for a kernel of your own."};
+- (Result<mnk_plan *>)planForHandle:(const mnk_device *)device {
+  return customClass([self class]);
+}
+- (Result<void>)encodeWithHandle:(mnk_encoder *)encoder {
+  return customClass([self class]);
 }
 
 - (MNKPlan *)planForDevice:(MNKDevice *)device error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKPlan *> {
-    auto op = [self coreOp];
-    if (!op) return op.error();
-    auto planned = std::visit(
-        [&](const auto &one) {
-          if constexpr (requires(Device & target) { plan(one, target); }) {
-            if (device) return plan(one, *device->_core);
-          }
-          return plan(one);
-        },
-        *op);
+    mnk_device handle;
+    if (device) handle.device = device->_core;
+    auto planned = [self planForHandle:device ? &handle : nullptr];
     if (!planned) return planned.error();
-    return [[MNKPlan alloc] initWithCore:std::move(*planned)];
+    const std::unique_ptr<mnk_plan> plan(*planned);
+    return [[MNKPlan alloc] initWithCore:std::move(plan->plan)];
   });
 }
 

@@ -54,20 +54,20 @@ using objc::Reading;
     Reading reading("MNKDevice");
     if (!reading.needed(block, "the block")) return reading.error();
     MNKCommandEncoder *result = [self commandEncoderWithLabel:label];
-    StepRecording::begin(*result->_core);
+    StepRecording::begin(result->_handle->encoder);
     return result;
   });
   if (!encoder) return nil;
   NSError *failure = nil;
   if (!block(encoder, &failure)) {
-    encoder->_core->discard();  // the object may live on in an autorelease pool
+    encoder->_handle->encoder.discard();  // the object may live on in an autorelease pool
     if (failure && error) *error = failure;
     if (!failure) objc::store(error, objc::failedWithoutError());
     return nil;
   }
   return objc::make(error, [&]() -> Result<MNKRecordedStep *> {
-    auto step = StepRecording::end(*encoder->_core);
-    if (!step) encoder->_core->discard();
+    auto step = StepRecording::end(encoder->_handle->encoder);
+    if (!step) encoder->_handle->encoder.discard();
     if (!step) return step.error();
     return [[MNKRecordedStep alloc] initWithDevice:self core:std::move(*step)];
   });
@@ -81,7 +81,7 @@ using objc::Reading;
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("MNKCommandEncoder");
     if (!reading.needed(step, "the step")) return reading.error();
-    return step->_core->encode(*self->_core);
+    return step->_core->encode(self->_handle->encoder);
   });
 }
 
@@ -89,7 +89,7 @@ using objc::Reading;
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("MNKCommandEncoder");
     if (!reading.needed(plan, "the plan")) return reading.error();
-    return self->_core->encode(plan->_core);
+    return self->_handle->encoder.encode(plan->_core);
   });
 }
 

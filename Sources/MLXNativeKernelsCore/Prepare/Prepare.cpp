@@ -7,8 +7,8 @@
 #include <set>
 
 #include "Cache/AttentionCacheState.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
@@ -143,7 +143,7 @@ class Preparing {
       attended.push_back({.sequence = sequence, .length = length});
       if (isRagged) attended.back().rows = sequence == 0 ? rows : 1;
     }
-    return stateOf(cache).attention(queries, {.into = results}, what_.options, std::move(attended));
+    return stateOf(cache).attention(queries, {.output = results}, what_.options, std::move(attended));
   }
 
   Result<void> measure() {

@@ -32,10 +32,8 @@ struct StepFixture {
                                             .sequences = 2,
                                             .dtype = MNK_F32,
                                             .when_full = MNK_KV_WRAP_RING};
-  mnk_attention_results results{.into = output.get()};
-  mnk_attention_options options{.scale = 0.5f};
   static constexpr uint32_t kFirstSequence = 0;
-  mnk_cache_step step{.results = &results, .options = &options};
+  mnk_cache_step step{.results = {.output = output.get()}, .options = {.scale = 0.5f}};
   CacheStep twinStep;
   Owned<mnk_cache> cache{nullptr, mnk_cache_release}, twin{nullptr, mnk_cache_release};
 
@@ -55,7 +53,7 @@ struct StepFixture {
     step.sequences = &kFirstSequence;
     step.sequence_count = 1;
     twinStep.sequences = {kFirstSequence};
-    twinStep.results.into = expected->tensor;
+    twinStep.results.output = expected->tensor;
     twinStep.options.scale = 0.5f;
     makeCaches();
   }
@@ -84,8 +82,8 @@ struct StepFixture {
   mnk_cache_step appendStep() const {
     mnk_cache_step part = step;
     part.queries = {};
-    part.results = nullptr;
-    part.options = nullptr;
+    part.results = {};
+    part.options = {};
     return part;
   }
   mnk_cache_step attendStep() const {
@@ -185,13 +183,13 @@ TEST(CApiCacheStep, AStepRotates) {
     StepFixture fixture;
     mnk_rotary_step rotary = textRotation();
     RotaryStep twin{.embedding = {.layout = RotaryEmbedding::Layout::halfSplit, .base = 100}};
-    rotary.has_first_position = kind == 1;
-    if (kind == 1) rotary.first_position = 70, twin.positions = RotaryPositions(70);
+    if (kind == 1) rotary.positions = {.has_first = true, .first = 70}, twin.positions = RotaryPositions(70);
     if (kind >= 2) rotary.positions = {.list = listed, .list_count = 5};
     if (kind >= 2) twin.positions = std::vector<int32_t>(listed, listed + 5);
     if (kind == 3) rotary.offsets = {.list = offsets, .list_count = 1};
     if (kind == 3) twin.offsets = std::vector<int32_t>{-3};
-    fixture.step.rotary = &rotary;
+    fixture.step.has_rotary = true;
+    fixture.step.rotary = rotary;
     fixture.twinStep.rotary = twin;
     fixture.expectSameStep();
   }
@@ -240,10 +238,10 @@ TEST(CApiCacheStep, PartsThatACallDoesNotUseAreRefused) {
   refuse(mnk_encoder_append, append, [&](auto& step) { step.results = whole.results; });
   refuse(mnk_encoder_append, append, [&](auto& step) { step.options = whole.options; });
   refuse(mnk_encoder_append, append, [&](auto& step) { step.prefixes = &prefix, step.prefix_count = 1; });
-  refuse(mnk_encoder_append, append, [&](auto& step) { step.rotary = &rotary; });
+  refuse(mnk_encoder_append, append, [&](auto& step) { step.has_rotary = true, step.rotary = rotary; });
   refuse(mnk_encoder_attend, attend, [&](auto& step) { step.keys = whole.keys; });
   refuse(mnk_encoder_attend, attend, [&](auto& step) { step.values = whole.values; });
-  refuse(mnk_encoder_attend, attend, [&](auto& step) { step.rotary = &rotary; });
+  refuse(mnk_encoder_attend, attend, [&](auto& step) { step.has_rotary = true, step.rotary = rotary; });
   EXPECT(mnk_encoder_append(encoder.get(), fixture.cache.get(), &append, nullptr));
   EXPECT(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &attend, nullptr));
 }
@@ -273,21 +271,21 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   refuse([&](auto& step) { step.sequences = many.data(), step.sequence_count = 2; });
   refuse([&](auto& step) { step.sequence_count = 0; });
   mnk_rotary_step rotary = textRotation();
-  const auto rotate = [&](auto& step) { step.rotary = &rotary; };
+  const auto rotate = [&](auto& step) { step.has_rotary = true, step.rotary = rotary; };
+  refuse([&](auto& step) { step.rotary = rotary; });
   rotary.embedding.base = -1;
   refuse(rotate);
   const int32_t listed[] = {4, 9, 2, 30, 7};
   rotary = textRotation();
-  rotary.first_position = 3;
+  rotary.positions.first = 3;
   refuse(rotate);
-  rotary.has_first_position = true;
-  rotary.positions = {.list = listed, .list_count = 5};
+  rotary.positions = {.has_first = true, .first = 3, .list = listed, .list_count = 5};
   refuse(rotate);
   no(mnk_encoder_append(encoder.get(), cache, nullptr, no.out()));
   no(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 2, no.out()));
 
   no(mnk_encoder_attend(encoder.get(), nullptr, &attend, no.out()));
-  refuseIn(mnk_encoder_attend, attend, [](auto& step) { step.results = nullptr; });
+  refuseIn(mnk_encoder_attend, attend, [](auto& step) { step.results = {}; });
   refuseIn(mnk_encoder_attend, attend,
            [&](auto& step) { step.sequences = many.data(), step.sequence_count = SIZE_MAX; });
   fixture.descriptor.head_dim = 12;

@@ -130,8 +130,7 @@ struct WriteFixture {
   mnk_kv_cache_write write{};
 
   WriteFixture() {
-    write.keys = keys.get();
-    write.source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR;
+    write.keys.tensor = keys.get();
     write.into.keys = cache.get();
   }
 };

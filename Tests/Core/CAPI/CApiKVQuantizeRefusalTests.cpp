@@ -26,7 +26,7 @@ struct SoundOps {
     view.keys.codec.bits = 4;
     view.keys.codes = codes.get();
     view.keys.scales = scales.get();
-    quantize.keys = vectors.get();
+    quantize.keys.tensor = vectors.get();
     quantize.into = view;
     dequantize.from = view;
     dequantize.keys = vectors.get();
@@ -59,17 +59,17 @@ using Dequantize = mnk_kv_cache_dequantize;
 
 TEST(CApiKVQuantize, DescriptorsMustBeComplete) {
   SoundOps ops;
-  ops.refuse([](Quantize& op) { op.keys = nullptr; });
+  ops.refuse([](Quantize& op) { op.keys = {}; });
   ops.refuse([](Quantize& op) { op.into.keys = {}; });
   ops.refuse([](Quantize& op) { op.into.keys.scales = nullptr; });
   ops.refuse([](Quantize& op) { op.into.values.codes = op.into.keys.codes; });
   ops.refuse([](Quantize& op) { op.into.values.means = op.into.keys.codes; });
   ops.refuse([](Dequantize& op) { op.from.keys.codes = nullptr; });
   ops.refuse([](Dequantize& op) { op.from.values.scales = op.from.keys.scales; });
-  ops.refuse([](Quantize& op) { op.has_rows = true, op.positions.list_count = 1; });
+  ops.refuse([](Quantize& op) { op.has_rows = true, op.rows.positions.list_count = 1; });
   ops.refuse([](mnk_hadamard& op) { op.from = nullptr; });
   ops.refuse([](Quantize& op) { op.tokens = 1; });
-  ops.refuse([](Quantize& op) { op.sequences.list_count = 1; });
+  ops.refuse([](Quantize& op) { op.rows.sequences.list_count = 1; });
   ops.refuse([](mnk_hadamard& op) { op.has_signs = false, op.signs = MNK_KV_CODEC_NAME_MLX1; });
   Refusals& no = ops.no;
   no(mnk_encoder_kv_cache_quantize(nullptr, &ops.quantize, no.out()));
@@ -95,7 +95,7 @@ TEST(CApiKVQuantize, NumbersThatAreUnknownOrTooManyAreRefused) {
   ops.refuse([](mnk_hadamard& op) { op.has_signs = true, op.signs = MNK_KV_CODEC_NAME_MLX1_AFFINE4; });
   // A count that no list can have, so that reading it would end the process.
   static const uint32_t one = 1;
-  ops.refuse([](Quantize& op) { op.has_rows = true, op.sequences = {&one, SIZE_MAX, nullptr}; });
+  ops.refuse([](Quantize& op) { op.has_rows = true, op.rows.sequences = {&one, SIZE_MAX, nullptr}; });
   // What is a number is left to the op, which answers under its own name.
   ops.refuse([](Quantize& op) { op.options.candidates = 3; });
   ops.refuse([](Dequantize& op) { op.position = 2; });

@@ -65,24 +65,24 @@ TEST(CApiMultiRoPE, WhatIsNoDescriptorIsRefused) {
   static const float factor = 1;
   refuse([](mnk_multi_rope& rope) { rope.queries.tensor = nullptr; });
   refuse([](mnk_multi_rope& rope) { rope.positions.list_count = 6; });
-  refuse([](mnk_multi_rope& rope) { rope.offsets.list_axes = 3; });
-  refuse([](mnk_multi_rope& rope) { rope.offsets = {.list = &one, .list_count = 1, .list_axes = 3}; });
+  refuse([](mnk_multi_rope& rope) { rope.positions.list_axes = 3; });
+  refuse([](mnk_multi_rope& rope) { rope.positions.first = 3; });
+  refuse([](mnk_multi_rope& rope) { rope.positions.sequence_count = 1; });
+  refuse([](mnk_multi_rope& rope) { rope.offsets.list_count = 2; });
+  refuse([&](mnk_multi_rope& rope) { rope.offsets = {&one, 1, fixture.keys.get()}; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factor_count = 4; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factors = &factor; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.yarn.beta_fast = 32; });
   refuse([](mnk_multi_rope& rope) { rope.queries.strides.head_stride = 8; });
   refuse([](mnk_multi_rope& rope) { rope.rotated_keys.has_strides = true; });
-  refuse([](mnk_multi_rope& rope) {
-    rope.first_position = 3;
-    rope.positions = {.list = &one, .list_count = 1};
-  });
+  refuse([](mnk_multi_rope& rope) { rope.positions = {.has_first = true, .first = 3, .list = &one, .list_count = 1}; });
   refuse([](mnk_multi_rope& rope) { rope.queries.layout = number<mnk_kv_layout>(3); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.layout = number<mnk_rotary_embedding_layout>(7); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.pairing = number<mnk_rotary_embedding_pairing>(3); });
   refuse([](mnk_multi_rope& rope) { rope.rotary.other_axis = number<mnk_rotary_embedding_other_axis>(2); });
   // Counts that no list can have, so that reading it would end the process.
-  refuse([](mnk_multi_rope& rope) { rope.positions = mnk_rotary_numbers{&one, SIZE_MAX, 1, nullptr}; });
-  refuse([](mnk_multi_rope& rope) { rope.offsets = mnk_rotary_numbers{&one, 1025, 1, nullptr}; });
+  refuse([](mnk_multi_rope& rope) { rope.positions = {.list = &one, .list_count = SIZE_MAX}; });
+  refuse([](mnk_multi_rope& rope) { rope.offsets = {.list = &one, .list_count = 1025}; });
   refuse([](mnk_multi_rope& rope) {
     rope.rotary.frequency_factors = &factor;
     rope.rotary.frequency_factor_count = SIZE_MAX;

@@ -24,10 +24,10 @@ TEST(CApiPrepare, ReportsWhatIsReady) {
   const CacheFolder folder;
   const std::string file = folder.path("tuning");
   Fixture fixture;
-  mnk_rotary_embedding rotary{.layout = MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, .base = 10000, .scale = 1};
-  mnk_attention_options options{.scale = 0.5f};
-  fixture.preparation.rotary = &rotary;
-  fixture.preparation.options = &options;
+  const mnk_rotary_embedding rotary{.layout = MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, .base = 10000, .scale = 1};
+  fixture.preparation.has_rotary = true;
+  fixture.preparation.rotary = rotary;
+  fixture.preparation.options = {.scale = 0.5f};
   fixture.preparation.rows = 4;
   mnk_preparation_summary summary{};
   EXPECT(mnk_device_prepare(fixture.device.get(), &fixture.preparation, &summary, nullptr));
@@ -58,7 +58,6 @@ TEST(CApiPrepare, RefusesWhatItCannotRead) {
   };
   const mnk_cache* none[1] = {nullptr};
   const mnk_rotary_embedding rotary{.pairing = number<mnk_rotary_embedding_pairing>(9)};
-  const mnk_attention_options options{.kernel = number<mnk_attention_options_kernel>(9)};
   refuse([](auto& p) { p.caches = nullptr; });
   refuse([&](auto& p) { p.caches = none; });
   refuse([](auto& p) { p.cache_count = 5000; });
@@ -66,8 +65,9 @@ TEST(CApiPrepare, RefusesWhatItCannotRead) {
   refuse([](auto& p) { p.dtype = number<mnk_dtype>(99); });
   refuse([](auto& p) { p.tuning = number<mnk_tuning>(2); });
   refuse([](auto& p) { p.rows = 257; });
-  refuse([&](auto& p) { p.rotary = &rotary; });
-  refuse([&](auto& p) { p.options = &options; });
+  refuse([&](auto& p) { p.rotary = rotary; });
+  refuse([&](auto& p) { p.has_rotary = true, p.rotary = rotary; });
+  refuse([&](auto& p) { p.options.kernel = number<mnk_attention_options_kernel>(9); });
   no(mnk_device_prepare(nullptr, &fixture.preparation, nullptr, no.out()));
   no(mnk_device_prepare(fixture.device.get(), nullptr, nullptr, no.out()));
 }

@@ -178,10 +178,9 @@ TEST(CApi, ListsThatAreMissingAreErrors) {
   refuse([](mnk_dispatch& d) { d.inlines = &kTooMany, d.inline_count = 1; });
   mnk_kv_cache_write write = fixture.write;
   write.has_rows = true;
-  write.sequences.list_count = 3;
+  write.rows.sequences.list_count = 3;
   no(mnk_kv_cache_write_make_plan(&write, no.out()));
-  write.sequences = {.list = &kOne, .list_count = SIZE_MAX, .tensor = nullptr};
-  write.positions = {.list = &kOne, .list_count = 1, .tensor = nullptr};
+  write.rows.sequences = {.list = &kOne, .list_count = SIZE_MAX, .tensor = nullptr};
   no(mnk_kv_cache_write_make_plan(&write, no.out()));
   write = fixture.write;
   write.into.keys = nullptr;
@@ -214,8 +213,12 @@ TEST(CApi, FieldsThatWouldBeIgnoredAreErrors) {
     no(mnk_kv_cache_write_make_plan(&write, no.out()));
   };
   refuseWrite([](mnk_kv_cache_write& w) { w.tokens = 2; });
-  refuseWrite([](mnk_kv_cache_write& w) { w.sequences = {.list = &kOne, .list_count = 1}; });
-  refuseWrite([&](mnk_kv_cache_write& w) { w.positions.tensor = fixture.keys.get(); });
+  refuseWrite([](mnk_kv_cache_write& w) { w.rows.sequences = {.list = &kOne, .list_count = 1}; });
+  refuseWrite([&](mnk_kv_cache_write& w) { w.rows.positions.tensor = fixture.keys.get(); });
+  refuseWrite([&](mnk_kv_cache_write& w) {
+    w.has_rows = true;
+    w.rows.sequences = {.list = &kOne, .list_count = 1, .tensor = fixture.keys.get()};
+  });
 }
 
 TEST(CApi, AZeroedDescriptorStoresEveryTokenAndACountOfZeroNone) {

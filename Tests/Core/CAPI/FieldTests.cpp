@@ -1,6 +1,7 @@
 // Each field that the API's description has: from C++ to C and back.
 #include "CAPI/Generated/FieldCases.hpp"
 #include "CApiHarness.hpp"
+#include "CStructs.hpp"
 
 namespace mnk::test {
 
@@ -8,16 +9,11 @@ namespace {
 
 struct FieldFixture {
   Tensor tensor = make(), other = make();
-  std::deque<mnk_tensor> handles = {};
+  CStructs structs = {};
 
   static Tensor make() {
     static const auto device = REQUIRE(Device::makeDefault());
     return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1}))));
-  }
-  auto handleOf() {
-    return [this](const std::optional<Tensor>& given) -> mnk_tensor* {
-      return given && *given ? &handles.emplace_back(mnk_tensor{*given}) : nullptr;
-    };
   }
 };
 
@@ -28,14 +24,14 @@ TEST(CFields, EachReachesTheCore) {
   forEachField(fixture.tensor, fixture.other, [&](std::string_view name, const auto& core) {
     const Context context(std::string{name});
     std::remove_cvref_t<decltype(core)> read;
-    REQUIRE(c::read(read, c::write(core, fixture.handleOf()), {nullptr, name}));
+    REQUIRE(c::read(read, fixture.structs.of(core), {nullptr, name}));
     EXPECT(same(read, core));
   });
 }
 
 TEST(CFields, ZeroesAreTheDefaults) {
   FieldFixture fixture;
-  forEachZero(fixture.tensor, fixture.handleOf(), [](std::string_view name, const auto& core, const auto& inC) {
+  forEachZero(fixture.tensor, fixture.structs, [](std::string_view name, const auto& core, const auto& inC) {
     const Context context(std::string{name});
     std::remove_cvref_t<decltype(core)> read;
     REQUIRE(c::read(read, inC, {nullptr, name}));
@@ -45,6 +41,7 @@ TEST(CFields, ZeroesAreTheDefaults) {
 
 // What is written by hand, because the other tests take both sides from the description.
 TEST(CFields, FieldsHaveTheMeaningOfTheirNames) {
+  FieldFixture fixture;
   AttentionOptions options;
   const mnk_attention_options inC{.scale = 0.5f, .is_bidirectional = true, .window = 3, .splits = 4};
   REQUIRE(c::read(options, inC, {nullptr, "options"}));
@@ -57,6 +54,11 @@ TEST(CFields, FieldsHaveTheMeaningOfTheirNames) {
   RotaryEmbedding::YaRN yarn;
   REQUIRE(c::read(yarn, {.original_context = 9, .beta_fast = 32, .beta_slow = 1, .keeps_fractions = true},
                   {nullptr, "yarn"}));
+  KVCacheWrite write;
+  mnk_tensor keys{fixture.tensor}, cache{fixture.other};
+  REQUIRE(c::read(write, {.keys = {.tensor = &keys}, .source_offset = 2, .into = {.keys = &cache}, .position = 5}, {}));
+  EXPECT(same(write,
+              {.keys = keys.tensor, .sourceOffset = 2, .into = {.keys = cache.tensor}, .sequence = 0, .position = 5}));
   EXPECT(same(yarn, {.originalContext = 9, .extensionFactor = 0, .attentionFactor = 0, .roundsCorners = false}));
 }
 

@@ -28,10 +28,10 @@ TEST(AttentionCacheAttend, SeesTokensAppendedByTheSameEncoder) {
     const Tensor late = fixture.zeros({kQueryHeads, kAttendedDim});
     CommandEncoder encoder(device);
     fixture.append(encoder, 1);
-    REQUIRE(fixture.cache.attend(encoder, queries, {.into = early}, {}, 0));
+    REQUIRE(fixture.cache.attend(encoder, queries, {.output = early}, {}, 0));
     const std::vector<double> expectedEarly = fixture.expected(queries, 1, positions(0, 4));
     fixture.append(encoder, 2);
-    REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(late.shape())), {.into = late}, {}, 0));
+    REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(late.shape())), {.output = late}, {}, 0));
     EXPECT_EQ(*fixture.cache.nextPosition(0), 3u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT(largestDifference(floatsOf(early), expectedEarly) < kF32Sums);
@@ -53,12 +53,12 @@ TEST(AttentionCacheAttend, SequencesHaveTheirOwnLengths) {
                    logs = fixture.zeros({2, rows, kQueryHeads});
       CommandEncoder encoder(device);
       REQUIRE(fixture.cache.attend(
-          encoder, {.queries = queries, .results = {.into = out, .logSumExp = logs}, .sequences = sequences}));
+          encoder, {.queries = queries, .results = {.output = out, .logSumExp = logs}, .sequences = sequences}));
       // A single row may omit the row axis.
       const Tensor flat = fixture.zeros({2, kQueryHeads, kAttendedDim}), flatLogs = fixture.zeros({2, kQueryHeads});
       if (rows == 1) {
         REQUIRE(fixture.cache.attend(encoder, {.queries = REQUIRE(queries.reshaped(flat.shape())),
-                                               .results = {.into = flat, .logSumExp = flatLogs},
+                                               .results = {.output = flat, .logSumExp = flatLogs},
                                                .sequences = sequences}));
       }
       REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -92,13 +92,13 @@ TEST(AttentionCacheAttend, UnequalRowsShareADispatch) {
       const Tensor logsAlone = fixture.zeros({14, kQueryHeads}), split = fixture.zeros({14, kQueryHeads, kAttendedDim});
       CommandEncoder encoder(device);
       REQUIRE(fixture.cache.attend(encoder, {.queries = queries,
-                                             .results = {.into = out, .logSumExp = logs},
+                                             .results = {.output = out, .logSumExp = logs},
                                              .options = {.splits = 1},
                                              .sequences = sequences,
                                              .rowCounts = counts}));
       EXPECT_EQ(encoder.summary().total.dispatches, 1u);
       REQUIRE(fixture.cache.attend(encoder, {.queries = queries,
-                                             .results = {.into = split},
+                                             .results = {.output = split},
                                              .options = {.splits = 2, .merge = AttentionOptions::Merge::separate},
                                              .sequences = sequences,
                                              .rowCounts = counts}));
@@ -108,15 +108,15 @@ TEST(AttentionCacheAttend, UnequalRowsShareADispatch) {
       };
       // Sequence 2 is listed twice: the rows of its first entry precede those of its second.
       REQUIRE(fixture.cache.attend(encoder, rows(queries, 3, 1),
-                                   {.into = rows(alone, 3, 1), .logSumExp = rows(logsAlone, 3, 1)}, {}, 0));
+                                   {.output = rows(alone, 3, 1), .logSumExp = rows(logsAlone, 3, 1)}, {}, 0));
       REQUIRE(fixture.cache.attend(encoder, rows(queries, 4, 8),
-                                   {.into = rows(alone, 4, 8), .logSumExp = rows(logsAlone, 4, 8)}, {}, 1));
+                                   {.output = rows(alone, 4, 8), .logSumExp = rows(logsAlone, 4, 8)}, {}, 1));
       std::vector<float> ofSecond = floatsOf(rows(queries, 0, 3));
       const std::vector<float> newest = floatsOf(rows(queries, 12, 2));
       ofSecond.insert(ofSecond.end(), newest.begin(), newest.end());
       const Tensor second = fixture.zeros({5, kQueryHeads, kAttendedDim}), secondLogs = fixture.zeros({5, kQueryHeads});
       REQUIRE(fixture.cache.attend(encoder, fixture.tensor(ofSecond, {5, kQueryHeads, kAttendedDim}),
-                                   {.into = second, .logSumExp = secondLogs}, {}, 2));
+                                   {.output = second, .logSumExp = secondLogs}, {}, 2));
       REQUIRE(REQUIRE(encoder.commit()).wait());
       const auto expectSame = [&](const Tensor& got, const Tensor& expected, uint64_t first, uint64_t count,
                                   uint64_t from) {
@@ -140,7 +140,7 @@ TEST(AttentionCacheAttend, MasksOmitSequencesWithoutRows) {
   const AttentionOptions masked{.mask = fixture.zeros({3, 4})};
   CommandEncoder encoder(device);
   REQUIRE(fixture.cache.attend(encoder, {.queries = fixture.someQueries(3),
-                                         .results = {.into = fixture.zeros({3, kQueryHeads, kAttendedDim})},
+                                         .results = {.output = fixture.zeros({3, kQueryHeads, kAttendedDim})},
                                          .options = masked,
                                          .sequences = sequences,
                                          .rowCounts = counts}));
@@ -177,7 +177,7 @@ TEST(AttentionCacheAttend, DraftsOfASlidingWindowAreExactAndRollBack) {
       CommandEncoder encoder(device);
       const Tensor queries = fixture.someQueries(4), out = fixture.zeros({4, kQueryHeads, kAttendedDim});
       fixture.append(encoder, 4);
-      REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, {}, 0));
+      REQUIRE(fixture.cache.attend(encoder, queries, {.output = out}, {}, 0));
       REQUIRE(REQUIRE(encoder.commit()).wait());
       EXPECT(largestDifference(floatsOf(out), fixture.expected(queries, 4, positions(0, next + 4), 0, 8)) < kF32Sums);
       next += accepted;
@@ -209,11 +209,11 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeTheWholeRing) {
                                   .expected = expected,
                                   .fix = "Append keys and values of the queries' tokens first"};
         CommandEncoder encoder(device);
-        EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 0), (error));
+        EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.output = out}, {}, 0), (error));
         const std::vector<uint32_t> rowCounts{static_cast<uint32_t>(rows)};
         EXPECT_ERROR(
             fixture.cache.attend(
-                encoder, {.queries = queries, .results = {.into = out}, .sequences = {0}, .rowCounts = rowCounts}),
+                encoder, {.queries = queries, .results = {.output = out}, .sequences = {0}, .rowCounts = rowCounts}),
             (error));
       };
       expectHeld(10 - oldest);
@@ -245,7 +245,7 @@ TEST(AttentionCacheAttend, RefusesWindowsOverLostPositions) {
   fixture.appendNow(2, 2);
   const Tensor two = fixture.someQueries(2), out = fixture.zeros({2, kQueryHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(fixture.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1),
+  EXPECT_ERROR(fixture.cache.attend(encoder, two, {.output = out}, {.window = 3}, 1),
                {.op = "AttentionCache.attend",
                 .what = "a window reaches positions that the ring has overwritten",
                 .got = "row 0 of sequence 1, whose window of 3 reaches position 3, over a ring that holds positions 4 "
@@ -254,18 +254,18 @@ TEST(AttentionCacheAttend, RefusesWindowsOverLostPositions) {
                 .fix = "Reset the sequence and store its tokens again"});
   const std::vector<uint32_t> both{2, 1};
   EXPECT_ERROR(fixture.cache.attend(
-                   encoder, {.queries = two, .results = {.into = out}, .options = {.window = 4}, .sequences = both}),
+                   encoder, {.queries = two, .results = {.output = out}, .options = {.window = 4}, .sequences = both}),
                {.op = "AttentionCache.attend", .got = "row 0 of sequence 1", .expected = "a window of at most 3"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT(largestDifference(fixture.attendNow(two, {.window = 2}, 1), fixture.expected(two, 2, positions(4, 7), 1, 2)) <
          kF32Sums);
   REQUIRE(fixture.cache.attend(
-      encoder, {.queries = two, .results = {.into = out}, .options = {.window = 3}, .sequences = both}));
+      encoder, {.queries = two, .results = {.output = out}, .options = {.window = 3}, .sequences = both}));
 
   // No position of the ring is left.
   fixture.truncate(4, 1);
   EXPECT_ERROR(
-      fixture.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.into = REQUIRE(out.slice(0, 1))}, {.window = 1}, 1),
+      fixture.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.output = REQUIRE(out.slice(0, 1))}, {.window = 1}, 1),
       {.op = "AttentionCache.attend", .got = "over a ring that holds no position"});
 }
 
@@ -279,7 +279,7 @@ TEST(AttentionCacheAttend, ChunksNeedCapacityOfWindowPlusChunk) {
           const Tensor queries = fixture.someQueries(chunk), out = fixture.zeros({chunk, kQueryHeads, kAttendedDim});
           CommandEncoder encoder(device);
           fixture.append(encoder, chunk);
-          const auto attended = fixture.cache.attend(encoder, queries, {.into = out}, {.window = 32}, 0);
+          const auto attended = fixture.cache.attend(encoder, queries, {.output = out}, {.window = 32}, 0);
           const bool isHeld = next <= capacity || capacity >= 32 + chunk - 1;
           EXPECT_EQ(bool(attended), isHeld);
           REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -331,14 +331,14 @@ TEST(AttentionCacheAttend, RefusesUnknownAndSuspectSequences) {
   const Tensor queries = fixture.someQueries(1), out = fixture.zeros({1, kQueryHeads, kAttendedDim});
   {
     CommandEncoder encoder(device);
-    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 3),
+    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.output = out}, {}, 3),
                  {.op = "AttentionCache", .what = "the sequence is not in the cache", .got = "sequence 3"});
     const std::vector<uint32_t> unknown{0, 7};
-    EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = unknown}),
+    EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.output = out}, .sequences = unknown}),
                  {.op = "AttentionCache.attend", .got = "sequence 7"});
-    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = fixture.zeros({1, kQueryHeads, 8})}, {}, 0),
+    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.output = fixture.zeros({1, kQueryHeads, 8})}, {}, 0),
                  {.op = "AttentionCache.attend"});
-    EXPECT_ERROR(fixture.cache.attend(encoder, Tensor(), {.into = out}, {}, 0), {.op = "AttentionCache.attend"});
+    EXPECT_ERROR(fixture.cache.attend(encoder, Tensor(), {.output = out}, {}, 0), {.op = "AttentionCache.attend"});
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   }
   device->holdCompletions();
@@ -348,11 +348,11 @@ TEST(AttentionCacheAttend, RefusesUnknownAndSuspectSequences) {
   device->finishNext(fakeFailure());
   EXPECT(!done.wait());
   CommandEncoder encoder(device);
-  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 1),
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.output = out}, {}, 1),
                {.op = "AttentionCache", .what = "suspect", .got = "sequence 1, unknown from position 0"});
   const std::vector<uint32_t> both{0, 1};
   EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = fixture.someQueries(2),
-                                              .results = {.into = fixture.zeros({2, kQueryHeads, kAttendedDim})},
+                                              .results = {.output = fixture.zeros({2, kQueryHeads, kAttendedDim})},
                                               .sequences = both}),
                {.op = "AttentionCache", .what = "suspect"});
 }

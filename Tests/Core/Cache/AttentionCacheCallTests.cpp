@@ -47,10 +47,10 @@ TEST(AttentionCacheCall, ACacheOfSeveralSequencesWantsOneNamed) {
        [&](auto& e) {
          return cache.append(e, {.keys = one, .values = one, .sequences = {kOnlySequence}, .rowCounts = {{1}}});
        }},
-      {"AttentionCache.attend", [&](auto& e) { return cache.attend(e, one, {.into = out}); }},
+      {"AttentionCache.attend", [&](auto& e) { return cache.attend(e, one, {.output = out}); }},
       {"AttentionCache.appendAndAttend",
        [&](auto& e) {
-         return cache.appendAndAttend(e, {.queries = one, .keys = one, .values = one, .results = {.into = out}});
+         return cache.appendAndAttend(e, {.queries = one, .keys = one, .values = one, .results = {.output = out}});
        }},
       {"AttentionCache.dequantize", [&](auto& e) { return cache.dequantize(e, out, {}, 0); }},
       {"AttentionCache", [&](auto&) { return cache.truncate(0); }},
@@ -82,12 +82,13 @@ TEST(AttentionCacheCall, AttentionNeedsTokens) {
                                .fix = "Append keys and values of the queries' tokens first."};
   REQUIRE(commit(device, [&](CommandEncoder& encoder) { return cache.append(encoder, one, one, 0); }));
   const std::vector<uint32_t> both = {0, 1};
-  EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, one, {.into = out}, {}, 1); }), (expected));
-  EXPECT_ERROR(
-      commit(device,
-             [&](auto& e) { return cache.attend(e, {.queries = two, .results = {.into = outs}, .sequences = both}); }),
-      (expected));
-  EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, one, {.into = out}, {.isCausal = false}, 1); }),
+  EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, one, {.output = out}, {}, 1); }), (expected));
+  EXPECT_ERROR(commit(device,
+                      [&](auto& e) {
+                        return cache.attend(e, {.queries = two, .results = {.output = outs}, .sequences = both});
+                      }),
+               (expected));
+  EXPECT_ERROR(commit(device, [&](auto& e) { return cache.attend(e, one, {.output = out}, {.isCausal = false}, 1); }),
                (expected));
 }
 
@@ -100,11 +101,11 @@ TEST(AttentionCacheCall, AnAppendComesBeforeItsAttention) {
     return cache.append(e, {.keys = one, .values = one, .sequences = {0}, .rowCounts = {{1}}});
   };
   const Body other = [&](auto& e) { return cache.append(e, one, one, 1); };
-  const Body attend = [&](auto& e) { return cache.attend(e, one, {.into = out}, {}, 0); };
-  const Body nonCausal = [&](auto& e) { return cache.attend(e, one, {.into = out}, {.isCausal = false}, 0); };
+  const Body attend = [&](auto& e) { return cache.attend(e, one, {.output = out}, {}, 0); };
+  const Body nonCausal = [&](auto& e) { return cache.attend(e, one, {.output = out}, {.isCausal = false}, 0); };
   const Body fused = [&](auto& e) {
     return cache.appendAndAttend(
-        e, {.queries = one, .keys = one, .values = one, .results = {.into = out}, .sequences = {0}});
+        e, {.queries = one, .keys = one, .values = one, .results = {.output = out}, .sequences = {0}});
   };
   const auto encode = [&](std::initializer_list<const Body*> calls) {
     return commit(device, [&](CommandEncoder& encoder) -> Result<void> {

@@ -20,7 +20,7 @@ TEST(AttentionCacheCopy, ACopiedSequenceIsIndependent) {
       EXPECT_EQ(encoder.summary().total.dispatches, isQuantized ? 4u : 2u);  // pinned positions, and the others
       REQUIRE(fixture.cache.copy(encoder, 0, 0));
       const Tensor queries = fixture.someQueries(2), copied = fixture.zeros({2, kQueryHeads, kAttendedDim});
-      REQUIRE(fixture.cache.attend(encoder, queries, {.into = copied}, {}, 2));
+      REQUIRE(fixture.cache.attend(encoder, queries, {.output = copied}, {}, 2));
       EXPECT_EQ(*fixture.cache.nextPosition(2), 4u);
       REQUIRE(REQUIRE(encoder.commit()).wait());
       EXPECT_EQ(*fixture.cache.nextPosition(2), 9u);

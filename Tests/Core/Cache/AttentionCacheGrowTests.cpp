@@ -98,7 +98,7 @@ TEST(AttentionCacheGrow, NewSlotsTakeSeveralTokens) {
   CommandEncoder encoder(device);
   const Tensor out = fixture.zeros({8, kQueryHeads, kAttendedDim});
   REQUIRE(fixture.cache.appendAndAttend(
-      encoder, {.queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .sequences = {0}}));
+      encoder, {.queries = queries, .keys = keys, .values = keys, .results = {.output = out}, .sequences = {0}}));
   EXPECT_EQ(encoder.summary().kinds.at("KVCacheWrite").dispatches, 1u);
 }
 
@@ -264,8 +264,8 @@ TEST(AttentionCacheGrow, NothingReadsWhatWasNeverWritten) {
     // A view shows the memory, and an op over it reads what it is told to.
     const Tensor out = fixture.zeros({2, kQueryHeads, kAttendedDim});
     FlashDecode beyond{
-        .queries = queries, .over = fixture.cache.view(), .sequences = {{1, 4}}, .results = {.into = out}};
-    if (const auto quantized = fixture.cache.quantizedView()) beyond.over = *quantized;
+        .queries = queries, .cache = fixture.cache.view(), .sequences = {{1, 4}}, .results = {.output = out}};
+    if (const auto quantized = fixture.cache.quantizedView()) beyond.cache = *quantized;
     CommandEncoder encoder(device);
     REQUIRE(encoder.encode(beyond));
     EXPECT_ERROR(REQUIRE(encoder.commit()).wait(), {.code = ErrorCode::deviceFault, .got = "which is uninitialized"});

@@ -143,7 +143,7 @@ struct LatentFixture {
     const Tensor into = results(rows);
     CommandEncoder encoder(device);
     for (uint64_t t = 0; t < tokens; ++t) REQUIRE(cache.append(encoder, keys(t, 1), values(t, 1), 0));
-    REQUIRE(cache.attend(encoder, queries(rows), {.into = into}, options, 0));
+    REQUIRE(cache.attend(encoder, queries(rows), {.output = into}, options, 0));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     return floatsOf(into);
   }
@@ -203,7 +203,7 @@ TEST(AttentionCacheLatent, AStepIsOneCall) {
     CacheStep step{.queries = of.queries(12),
                    .keys = of.keys(0, 12),
                    .values = of.values(0, 12),
-                   .results = {.into = into},
+                   .results = {.output = into},
                    .options = scaled(),
                    .sequences = {1}};
     REQUIRE(CommandEncoder::run(
@@ -217,7 +217,8 @@ TEST(AttentionCacheLatent, AStepIsOneCall) {
     REQUIRE(of.cache.truncate(11, 0));
     const Tensor row = REQUIRE(of.queries(12).slice(10, 1)), one = of.results(1);
     REQUIRE(CommandEncoder::run(
-        device, [&](CommandEncoder& next) { return of.cache.attend(next, row, {.into = one}, scaled(), 0); }, "again"));
+        device, [&](CommandEncoder& next) { return of.cache.attend(next, row, {.output = one}, scaled(), 0); },
+        "again"));
     const auto all = floatsOf(into), again = floatsOf(one);
     for (uint64_t i = 0; i < again.size(); ++i) {
       EXPECT(std::abs(again[i] - all[10 * kHeads * kLatent + i]) <= kF32Sums);
@@ -239,7 +240,7 @@ TEST(AttentionCacheLatent, NeedsAScaleAndRotatedKeys) {
     CacheStep step{.queries = of.queries(4),
                    .keys = of.keys(0, 4),
                    .values = of.values(0, 4),
-                   .results = {.into = of.results(4)},
+                   .results = {.output = of.results(4)},
                    .sequences = {0}};
     CommandEncoder encoder(device);
     EXPECT_ERROR(of.cache.appendAndAttend(encoder, step), {.what = "attention over a latent cache has no scale"});

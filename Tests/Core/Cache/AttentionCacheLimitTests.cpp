@@ -47,7 +47,7 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
       AttentionOptions options{.window = window};
       options.slopes = REQUIRE(slopes.reshaped(REQUIRE(Shape::make({1}))));
       CommandEncoder encoder(device);
-      REQUIRE(cache.attend(encoder, queries, {.into = into}, options, 0));
+      REQUIRE(cache.attend(encoder, queries, {.output = into}, options, 0));
       REQUIRE(REQUIRE(encoder.commit()).wait());
       return bytesOf(into);
     };
@@ -61,7 +61,8 @@ TEST(AttentionCacheLimit, AttendsUpToTheLastPosition) {
     EXPECT_ERROR(far.append(encoder, {.keys = two, .values = two, .sequences = sequences}), (kTooMany));
     EXPECT_ERROR(
         far.appendAndAttend(
-            encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}, .sequences = {0}}),
+            encoder,
+            {.queries = queries, .keys = token, .values = token, .results = {.output = into}, .sequences = {0}}),
         (kTooMany));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT_EQ(*far.nextPosition(0), kLimit);
@@ -80,7 +81,7 @@ TEST(AttentionCacheLimit, RefusesAttentionToALongerSequence) {
   const AttentionCache far = movedTo(device, cache, kLimit + 1);
   const Tensor into = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 1, 32}))));
   CommandEncoder encoder(device);
-  EXPECT_ERROR(far.attend(encoder, someTokens(device, random, 1, 1, 32), {.into = into}, {}, 0),
+  EXPECT_ERROR(far.attend(encoder, someTokens(device, random, 1, 1, 32), {.output = into}, {}, 0),
                {.op = "AttentionCache.attend",
                 .what = "a sequence has too many positions",
                 .got = "a length of 2147483648",

@@ -28,7 +28,7 @@ Row rowThatSees(const std::shared_ptr<Device>& device, const AttentionCacheDescr
   const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.shape()));
   REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
     if (auto ok = cache.append(encoder, keys, values, uint32_t{0}); !ok) return ok;
-    return cache.attend(encoder, queries, {.into = out}, {.window = 1}, uint32_t{0});
+    return cache.attend(encoder, queries, {.output = out}, {.window = 1}, uint32_t{0});
   }));
   const std::vector<float> rows = floatsOf(out);
   const uint64_t rowSize = kQueryHeads * kAttendedDim;
@@ -102,7 +102,7 @@ TEST(AttentionCacheNonFinite, ScoresOfF16AreFiniteWithAnyScale) {
         const Tensor out =
             REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, kQueryHeads, kAttendedDim}))));
         REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
-          return cache.attend(encoder, constant(query, 1, kQueryHeads), {.into = out}, {.scale = scale}, uint32_t{0});
+          return cache.attend(encoder, constant(query, 1, kQueryHeads), {.output = out}, {.scale = scale}, uint32_t{0});
         }));
         EXPECT(largestDifference(floatsOf(out), std::vector<double>(kQueryHeads * kAttendedDim, 0.5)) < kF32Sums);
       }

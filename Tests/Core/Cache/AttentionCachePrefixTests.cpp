@@ -154,7 +154,7 @@ void expectPrefixed(const std::shared_ptr<Device>& device, const PrefixCase& c, 
   if (!c.options.slopes.empty()) options.slopes = numbers(device, c.options.slopes, perHead);
   if (!c.options.sinks.empty()) options.sinks = numbers(device, c.options.sinks, perHead);
   const auto counts = c.hasAxis ? std::nullopt : std::optional(c.rows);
-  const AttentionResults results{.into = out, .logSumExp = logs};
+  const AttentionResults results{.output = out, .logSumExp = logs};
   REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
     if (appendsItself) {
       return cache.appendAndAttend(encoder, {.queries = q,
@@ -254,7 +254,7 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
                            .keys = tokenTensor(device, tokens.keys),
                            .values = tokenTensor(device, tokens.values),
                            .rotary = rotary,
-                           .results = {.into = out},
+                           .results = {.output = out},
                            .options = {.window = 32},
                            .sequences = sequences,
                            .rowCounts = counts.empty() ? std::nullopt : std::optional(counts),
@@ -293,9 +293,9 @@ TEST(AttentionCachePrefix, RotatesByPositionsAfterThePrefix) {
     const Tensor got = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
     const Tensor expected = REQUIRE(Tensor::zeros(device, DType::f32, query.shape()));
     CacheStep step{
-        .queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.into = expected}, .sequences = {0}};
+        .queries = query, .keys = k, .values = v, .rotary = rotary, .results = {.output = expected}, .sequences = {0}};
     CacheStep after = step;
-    after.results = {.into = got};
+    after.results = {.output = got};
     after.after = {{prompts, 1}};
     RecordedStep recorded = REQUIRE(RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
       if (auto ok = whole.appendAndAttend(encoder, step); !ok) return ok;
@@ -325,7 +325,7 @@ TEST(AttentionCachePrefix, ReadsASharedPromptOnce) {
     REQUIRE(cache.append(encoder, {.keys = source, .values = source, .sequences = all}));
     const uint64_t before = encoder.summary().total.bytesRead;
     REQUIRE(cache.attend(encoder, {.queries = queries,
-                                   .results = {.into = tokens(device, 3, kQueryHeads, kAttendedDim)},
+                                   .results = {.output = tokens(device, 3, kQueryHeads, kAttendedDim)},
                                    .options = options,
                                    .sequences = all,
                                    .after = {{prompt, 0}}}));
@@ -342,7 +342,7 @@ TEST(AttentionCachePrefix, TakesTokensAfterItWasRead) {
   AttentionCache prompt = makeCache(device, attendedDescriptor(8)), cache = makeCache(device, attendedDescriptor(8));
   const Tensor token = tokens(device, 1, kAttendedHeads, kAttendedDim);
   const Tensor queries = tokens(device, 1, kQueryHeads, kAttendedDim);
-  const AttentionResults results{.into = tokens(device, 1, kQueryHeads, kAttendedDim)};
+  const AttentionResults results{.output = tokens(device, 1, kQueryHeads, kAttendedDim)};
   CommandEncoder first(device), second(device), third(device);
   REQUIRE(prompt.append(first, token, token, uint32_t{0}));
   REQUIRE(first.commit());
@@ -380,20 +380,20 @@ TEST(AttentionCachePrefix, RefusesWhatItCannotServe) {
   const Refused refused[] = {
       {{{prompt, 0}}, "attention over a cache does not give partials", {.partials = AttentionPartials{sums, stats}}},
       {{}, "attention over a cache does not give partials", {.partials = AttentionPartials{sums, stats}}},
-      {{{prompt, 1}}, "a prefix holds no tokens", {.into = out}},
-      {{{prompt, 3}}, "the sequence is not in the cache", {.into = out}},
-      {{{cache, 0}}, "a sequence comes twice", {.into = out}},
-      {{{prompt, 0}, {prompt, 0}}, "a sequence comes twice", {.into = out}},
-      {{{other, 0}}, "a prefix is of another model", {.into = out}},
-      {{{sliding, 0}}, "caches have different windows", {.into = out}},
-      {{{prompt, 0}}, "a mask cannot be divided among caches", {.into = out}, {.mask = tokens(device, 1, 1, 9)}},
+      {{{prompt, 1}}, "a prefix holds no tokens", {.output = out}},
+      {{{prompt, 3}}, "the sequence is not in the cache", {.output = out}},
+      {{{cache, 0}}, "a sequence comes twice", {.output = out}},
+      {{{prompt, 0}, {prompt, 0}}, "a sequence comes twice", {.output = out}},
+      {{{other, 0}}, "a prefix is of another model", {.output = out}},
+      {{{sliding, 0}}, "caches have different windows", {.output = out}},
+      {{{prompt, 0}}, "a mask cannot be divided among caches", {.output = out}, {.mask = tokens(device, 1, 1, 9)}},
       {{{prompt, 0}},
        "pinned positions of one cache are not those of the whole sequence",
-       {.into = out},
+       {.output = out},
        {.window = 2, .windowSeesPinned = true}},
-      {{{prompt, 0}}, "operands share memory", {.into = queries}},
-      {{{prompt, 0}}, "a result does not match the queries", {.into = stats}},
-      {std::vector<CachePrefix>(1024, CachePrefix{prompt, 0}), "there are too many prefixes", {.into = out}},
+      {{{prompt, 0}}, "operands share memory", {.output = queries}},
+      {{{prompt, 0}}, "a result does not match the queries", {.output = stats}},
+      {std::vector<CachePrefix>(1024, CachePrefix{prompt, 0}), "there are too many prefixes", {.output = out}},
   };
   for (const auto& [after, what, results, options] : refused) {
     const Context context{std::string(what)};
@@ -427,13 +427,14 @@ TEST(AttentionCachePrefix, RowsAreTokensOfTheConversation) {
                out = tokens(device, 3, kQueryHeads, kAttendedDim);
   CommandEncoder encoder(device);
   const std::vector<uint32_t> all = {0}, rows = {3};
-  EXPECT_ERROR(
-      cache.attend(
-          encoder,
-          {.queries = queries, .results = {.into = out}, .sequences = all, .rowCounts = rows, .after = {{prompt, 0}}}),
-      {.op = "AttentionCache.attend",
-       .what = "a sequence has fewer positions than queries",
-       .got = "3 rows of sequence 0, which has 1 position"});
+  EXPECT_ERROR(cache.attend(encoder, {.queries = queries,
+                                      .results = {.output = out},
+                                      .sequences = all,
+                                      .rowCounts = rows,
+                                      .after = {{prompt, 0}}}),
+               {.op = "AttentionCache.attend",
+                .what = "a sequence has fewer positions than queries",
+                .got = "3 rows of sequence 0, which has 1 position"});
 }
 
 }  // namespace mnk::test

@@ -89,7 +89,7 @@ class AttentionCacheProgram {
       const auto done = cache_.appendAndAttend(encoder, {.queries = view(queries),
                                                          .keys = view(keys),
                                                          .values = view(values),
-                                                         .results = {.into = out},
+                                                         .results = {.output = out},
                                                          .options = attentionOptions(options),
                                                          .sequences = {sequence}});
       EXPECT_EQ(bool(done), isHeld && fits);
@@ -281,9 +281,9 @@ class AttentionCacheProgram {
     }
     const bool isOne = sequences.size() == 1 && random_.below(2) == 0;
     const AttentionOptions attention = attentionOptions(options);
-    const auto attended = isOne ? cache_.attend(encoder, view(queries), {.into = out}, attention, sequences[0])
+    const auto attended = isOne ? cache_.attend(encoder, view(queries), {.output = out}, attention, sequences[0])
                                 : cache_.attend(encoder, {.queries = view(queries),
-                                                          .results = {.into = out},
+                                                          .results = {.output = out},
                                                           .options = attention,
                                                           .sequences = sequences,
                                                           .rowCounts = rowCounts});

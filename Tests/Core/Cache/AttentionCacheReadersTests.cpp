@@ -25,7 +25,7 @@ struct Reader {
       : queries(fixture.someQueries(rows)),
         out(fixture.zeros({rows, kQueryHeads, kAttendedDim})),
         encoder(fixture.device) {
-    REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, options, 0));
+    REQUIRE(fixture.cache.attend(encoder, queries, {.output = out}, options, 0));
   }
   void expectRefused(const std::string& got, const std::string& expected) {
     const auto committed = encoder.commit();
@@ -117,7 +117,7 @@ TEST(AttentionCacheReaders, AreCheckedForEachListedSequence) {
       const Tensor queries = fixture.someQueries(3), out = fixture.zeros({3, kQueryHeads, kAttendedDim});
       CommandEncoder encoder(device);
       REQUIRE(fixture.cache.attend(
-          encoder, {.queries = queries, .results = {.into = out}, .sequences = sequences, .rowCounts = rows}));
+          encoder, {.queries = queries, .results = {.output = out}, .sequences = sequences, .rowCounts = rows}));
       fixture.truncate(2, cut);
       if (cut == 2) {  // no row attends to it
         REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -136,7 +136,7 @@ TEST(AttentionCacheReaders, SeeTokensAppendedBetweenTwoCalls) {
     const std::vector<double> before = fixture.expected(reader.queries, 1, positions(0, 3));
     fixture.appendNow(1);
     const Tensor later = fixture.zeros({1, kQueryHeads, kAttendedDim});
-    REQUIRE(fixture.cache.attend(reader.encoder, reader.queries, {.into = later}, {}, 0));
+    REQUIRE(fixture.cache.attend(reader.encoder, reader.queries, {.output = later}, {}, 0));
     const std::vector<double> after = fixture.expected(reader.queries, 1, positions(0, 4));
     reader.expect(before);
     EXPECT(largestDifference(floatsOf(later), after) < kF32Sums);
@@ -206,7 +206,7 @@ TEST(AttentionCacheReaders, OfTheirEncodersWritesAreNotRefused) {
     const Tensor queries = fixture.someQueries(1), copied = fixture.zeros({1, kQueryHeads, kAttendedDim});
     CommandEncoder encoder(device);
     REQUIRE(fixture.cache.copy(encoder, 0, 1));
-    REQUIRE(fixture.cache.attend(encoder, queries, {.into = copied}, {}, 1));
+    REQUIRE(fixture.cache.attend(encoder, queries, {.output = copied}, {}, 1));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT(largestDifference(floatsOf(copied), fixture.expected(queries, 1, positions(0, 2))) < kF32Sums);
   });
@@ -222,7 +222,7 @@ TEST(AttentionCacheReaders, OfTheirEncodersWritesAreNotRefused) {
   CommandEncoder encoder(device);
   REQUIRE(fixture.cache.copy(encoder, 0, 1));
   fixture.append(encoder, 1, 1);
-  REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, {}, 1));
+  REQUIRE(fixture.cache.attend(encoder, queries, {.output = out}, {}, 1));
   REQUIRE(encoder.commit());
   EXPECT_EQ(*fixture.cache.nextPosition(1), 1u);
 }
@@ -309,7 +309,7 @@ TEST(AttentionCacheThreads, ReadersSeeOneStateDuringRewrites) {
   int right = 0;
   for (int tries = 0; right < 30 && tries < 20000; ++tries) {
     CommandEncoder encoder(device);
-    if (!fixture.cache.attend(encoder, queries, {.into = out}, {}, 0)) continue;  // it was empty
+    if (!fixture.cache.attend(encoder, queries, {.output = out}, {}, 0)) continue;  // it was empty
     const auto committed = encoder.commit();
     if (!committed) {
       EXPECT(committed.error().retryable);

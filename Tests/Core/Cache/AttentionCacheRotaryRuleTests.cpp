@@ -13,7 +13,7 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
                         .keys = tensor(DType::f32, {2, 2, 64}),
                         .values = tensor(DType::f32, {2, 2, 64}),
                         .rotary = RotaryStep{},
-                        .results = {.into = tensor(DType::f32, {2, 4, 64})},
+                        .results = {.output = tensor(DType::f32, {2, 4, 64})},
                         .sequences = {0}};
   CommandEncoder encoder(device);
   const auto refused = [&](auto change, ExpectedError expected) {
@@ -43,9 +43,9 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
         step.rotary->offsets = std::vector<int32_t>{1, 2};
       },
       {.what = "offsets do not match the sequences"});
-  refused([&](auto& step) { step.rotary->positions = RotaryPositions(numbersOver(*step.results.into)); },
+  refused([&](auto& step) { step.rotary->positions = RotaryPositions(numbersOver(*step.results.output)); },
           {.what = "operands share memory", .got = "positions overlapping"});
-  refused([&](auto& step) { step.rotary->offsets = RotaryOffsets(numbersOver(*step.results.into)); },
+  refused([&](auto& step) { step.rotary->offsets = RotaryOffsets(numbersOver(*step.results.output)); },
           {.what = "offsets do not match the sequences"});
   refused([&](auto& step) { step.rotary->positions = RotaryPositions(numbersOver(cache.view().keys)); },
           {.what = "operands share memory", .got = "positions overlapping the cache"});
@@ -63,7 +63,7 @@ TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
       {.what = "values do not have the cache's heads and headDim"});
   refused(
       [&](auto& step) {
-        step.results.into = tensor(DType::f32, {2, 4, 32});
+        step.results.output = tensor(DType::f32, {2, 4, 32});
       },
       {.what = "a result does not match the queries"});
   refused([&](auto& step) { step.queries = tensor(DType::f32, {2, 3, 64}); }, {});

@@ -264,7 +264,7 @@ class RotaryCall {
     CacheStep step = inputs(valueDim);
     step.rotary = RotaryStep{.embedding = case_.rotary, .positions = positions(), .offsets = offsets()};
     const auto before = sources(step);
-    step.results.into = results(valueDim);
+    step.results.output = results(valueDim);
     const Summary summary = REQUIRE(
         CommandEncoder::run(device_, [&](CommandEncoder& encoder) { return fused.appendAndAttend(encoder, step); }));
     const bool isPrefill = case_.isPrefill && device_->profile().family != "host";
@@ -275,7 +275,7 @@ class RotaryCall {
     const Tensor expected = results(valueDim);
     separately(apart, step, expected);
     EXPECT(slotBytesOf(fused) == slotBytesOf(apart));
-    EXPECT(bytesOf(*step.results.into) == bytesOf(expected));
+    EXPECT(bytesOf(*step.results.output) == bytesOf(expected));
   }
 
  private:
@@ -359,7 +359,7 @@ class RotaryCall {
     rotated.rotary.reset();
     rotated.queries = *rotation.rotatedQueries;
     rotated.keys = *rotation.rotatedKeys;
-    rotated.results.into = into;
+    rotated.results.output = into;
     REQUIRE(CommandEncoder::run(device_, [&](CommandEncoder& encoder) -> Result<void> {
       if (auto done = encoder.encode(rotation); !done) return done;
       return cache.appendAndAttend(encoder, rotated);

@@ -53,7 +53,7 @@ class ListStep {
                    .options = list_.options,
                    .sequences = list_.sequences,
                    .rowCounts = list_.rowCounts};
-    step.results = {.into = together.zeros({rows, kQueryHeads, kAttendedDim}),
+    step.results = {.output = together.zeros({rows, kQueryHeads, kAttendedDim}),
                     .logSumExp = together.zeros({rows, kQueryHeads})};
     std::vector<int32_t> positions;
     if (rotates) {
@@ -86,7 +86,7 @@ class ListStep {
           !done)
         return done;
       return apart.cache.attend(encoder, {.queries = queries,
-                                          .results = {.into = out, .logSumExp = logs},
+                                          .results = {.output = out, .logSumExp = logs},
                                           .options = list_.options,
                                           .sequences = list_.sequences,
                                           .rowCounts = counts});
@@ -96,7 +96,7 @@ class ListStep {
     }
     EXPECT(bytesOf(together.cache.view().keys) == bytesOf(apart.cache.view().keys));
     EXPECT(bytesOf(*together.cache.view().values) == bytesOf(*apart.cache.view().values));
-    EXPECT(bytesOf(*step.results.into) == bytesOf(out));
+    EXPECT(bytesOf(*step.results.output) == bytesOf(out));
     EXPECT(bytesOf(*step.results.logSumExp) == bytesOf(logs));
   }
 
@@ -222,7 +222,7 @@ TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
                                                       .keys = shaped(keys),
                                                       .values = shaped(keys),
                                                       .rotary = RotaryStep{},
-                                                      .results = {.into = shaped(out)},
+                                                      .results = {.output = shaped(out)},
                                                       .sequences = sequences,
                                                       .rowCounts = rowCounts});
       }));
@@ -234,7 +234,7 @@ TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
                                                           .keys = REQUIRE(keys.slice(row, 1)),
                                                           .values = REQUIRE(keys.slice(row, 1)),
                                                           .rotary = RotaryStep{},
-                                                          .results = {.into = REQUIRE(expected.slice(row, 1))},
+                                                          .results = {.output = REQUIRE(expected.slice(row, 1))},
                                                           .sequences = {sequences[i]}});
           }));
         }
@@ -253,7 +253,7 @@ TEST(AttentionCacheStepList, RefusesMismatchedLists) {
                         .keys = fixture.zeros({3, kAttendedHeads, kAttendedDim}),
                         .values = fixture.zeros({3, kAttendedHeads, kAttendedDim}),
                         .rotary = RotaryStep{},
-                        .results = {.into = fixture.zeros({3, kQueryHeads, kAttendedDim})},
+                        .results = {.output = fixture.zeros({3, kQueryHeads, kAttendedDim})},
                         .sequences = {0, 1},
                         .rowCounts = {{2, 1}}};
   CommandEncoder encoder(device);

@@ -49,7 +49,7 @@ TEST(AttentionCacheStep, ListsAgreeInCacheStep) {
                                              .sequences = list.sequences,
                                              .rowCounts = list.rowCounts}));
       REQUIRE(fixture.cache.attend(encoder, {.queries = fixture.tensor(queries, {rows, kQueryHeads, kAttendedDim}),
-                                             .results = {.into = out, .logSumExp = logs},
+                                             .results = {.output = out, .logSumExp = logs},
                                              .sequences = list.sequences,
                                              .rowCounts = list.rowCounts}));
       REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -87,7 +87,7 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .got = "3 rows",
                 .expected = "2 rows, or the same number for each of 2 sequences",
                 .fix = "row counts"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.into = out}, .sequences = two}),
+  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.output = out}, .sequences = two}),
                {.op = "AttentionCache.attend", .what = kRows, .got = "3 rows"});
   EXPECT_ERROR(fixture.cache.append(encoder, {.keys = keys, .values = keys, .sequences = two, .rowCounts = twoAndTwo}),
                {.op = "AttentionCache.append",
@@ -101,7 +101,7 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .expected = "2, one for each sequence",
                 .fix = "Pass a row count for each listed sequence"});
   EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries,
-                                              .results = {.into = out},
+                                              .results = {.output = out},
                                               .options = {.isCausal = false},
                                               .sequences = twice,
                                               .rowCounts = oneAndTwo}),
@@ -111,7 +111,7 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .expected = "each sequence once",
                 .fix = "with a row count for all of its rows"});
   EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = fixture.someQueries(4),
-                                              .results = {.into = fixture.zeros({4, kQueryHeads, kAttendedDim})},
+                                              .results = {.output = fixture.zeros({4, kQueryHeads, kAttendedDim})},
                                               .sequences = fourTimes}),
                {.op = "AttentionCache.attend",
                 .what = "a sequence has fewer positions than queries",
@@ -120,7 +120,7 @@ TEST(AttentionCacheStep, RefusesMismatchedLists) {
                 .fix = "Append keys and values"});
   fixture.appendNow(2, 1);
   EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries,
-                                              .results = {.into = out},
+                                              .results = {.output = out},
                                               .options = {.mask = fixture.zeros({1, 16})},
                                               .sequences = two,
                                               .rowCounts = oneAndTwo}),
@@ -160,14 +160,14 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeDivision) {
   const std::vector<uint32_t> first{0}, apart{0, 1, 0}, oneEach{1, 0, 1};
   CommandEncoder encoder(device);
   EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = backwards(queries, kQueryHeads),
-                                              .results = {.into = out},
+                                              .results = {.output = out},
                                               .sequences = apart,
                                               .rowCounts = oneEach}),
                {.op = "AttentionCache.attend", .what = "queries lie outside of their tensor", .fix = "Correct"});
   CacheStep step{.queries = backwards(queries, kQueryHeads),
                  .keys = keys,
                  .values = keys,
-                 .results = {.into = out},
+                 .results = {.output = out},
                  .sequences = {0}};
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "queries lie outside of their tensor"});
@@ -200,9 +200,9 @@ TEST(AttentionCacheStep, HeadMajorTensorsNeedTheirLayout) {
   REQUIRE(fixture.cache.append(encoder, {swapped, KVLayout::headMajor}, {swapped, KVLayout::headMajor}, 0));
   const Tensor queries = fixture.zeros({kQueryHeads, 3, kAttendedDim}),
                out = fixture.zeros({3, kQueryHeads, kAttendedDim});
-  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 0),
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.output = out}, {}, 0),
                {.op = "AttentionCache.attend", .fix = "head-major"});
-  REQUIRE(fixture.cache.attend(encoder, {queries, KVLayout::headMajor}, {.into = out}, {}, 0));
+  REQUIRE(fixture.cache.attend(encoder, {queries, KVLayout::headMajor}, {.output = out}, {}, 0));
 }
 
 TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
@@ -222,7 +222,7 @@ TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
                 encoder, {.queries = fixture.tensor(queries, {tokens, kQueryHeads, kAttendedDim}),
                           .keys = fixture.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
                           .values = fixture.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
-                          .results = {.into = out},
+                          .results = {.output = out},
                           .options = {.window = window},
                           .sequences = {0}}));
             REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -251,7 +251,7 @@ TEST(AttentionCacheStep, CacheStepIsRecordedEntirelyOrNotAtAll) {
   CacheStep step{.queries = queries,
                  .keys = keys,
                  .values = keys,
-                 .results = {.into = out},
+                 .results = {.output = out},
                  .options = {.window = 9},
                  .sequences = {0}};
   CommandEncoder encoder(device);
@@ -322,12 +322,12 @@ TEST(AttentionCacheStep, ResultsOfDividedCallsMayNotOverlap) {
   EXPECT_ERROR(
       fixture.cache.attend(
           encoder,
-          {.queries = rows(0, 3), .results = {.into = rows(2, 3)}, .sequences = sequences, .rowCounts = rowCounts}),
+          {.queries = rows(0, 3), .results = {.output = rows(2, 3)}, .sequences = sequences, .rowCounts = rowCounts}),
       {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
   EXPECT_ERROR(
       fixture.cache.appendAndAttend(
           encoder,
-          {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}, .sequences = {0}}),
+          {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.output = rows(4, 8)}, .sequences = {0}}),
       {.op = "AttentionCache.appendAndAttend",
        .what = "operands share memory",
        .got = "queries overlapping results",
@@ -346,8 +346,8 @@ TEST(AttentionCacheStep, ResultsHaveTheAxesOfTheirRows) {
   CommandEncoder encoder(device);
   const auto attend = [&](std::vector<uint64_t> axes) {
     axes.insert(axes.end(), {kQueryHeads, kAttendedDim});
-    return fixture.cache.attend(encoder,
-                                {.queries = queries, .results = {.into = fixture.zeros(axes)}, .sequences = sequences});
+    return fixture.cache.attend(
+        encoder, {.queries = queries, .results = {.output = fixture.zeros(axes)}, .sequences = sequences});
   };
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{2, 3}, {6}}) REQUIRE(attend(axes));
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{3, 2}, {1, 6}, {6, 1}}) {

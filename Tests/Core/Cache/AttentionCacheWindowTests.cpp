@@ -17,7 +17,7 @@ TEST(AttentionCacheWindow, ALongRollbackIsNamed) {
   EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, {.queries = queries,
                                                        .keys = keys,
                                                        .values = keys,
-                                                       .results = {.into = out},
+                                                       .results = {.output = out},
                                                        .options = {.window = 4},
                                                        .sequences = {0}}),
                {.op = "AttentionCache.appendAndAttend",
@@ -26,7 +26,7 @@ TEST(AttentionCacheWindow, ALongRollbackIsNamed) {
                        "position 15 and holds positions 13 to 14 and the first 1",
                 .expected = "a window of at most 3, or position 16 or later",
                 .fix = "Reset the sequence and append its tokens again"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.window = 4}, 0),
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.output = out}, {.window = 4}, 0),
                {.got = "after a rollback, growth or copy", .fix = "Reset the sequence and store its tokens again"});
 }
 
@@ -42,7 +42,7 @@ TEST(AttentionCacheWindow, ASlidingWindowRefusesALongRollback) {
     const auto step = [&] {
       CommandEncoder encoder(device);
       REQUIRE(fixture.cache.appendAndAttend(
-          encoder, {.queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .sequences = {0}}));
+          encoder, {.queries = queries, .keys = keys, .values = keys, .results = {.output = out}, .sequences = {0}}));
       REQUIRE(REQUIRE(encoder.commit()).wait());
     };
     fixture.appendNow(20, 0);
@@ -75,7 +75,7 @@ TEST(AttentionCacheWindow, ManyChunksAreAWarning) {
     const CacheStep step{.queries = queries,
                          .keys = keys,
                          .values = keys,
-                         .results = {.into = out},
+                         .results = {.output = out},
                          .options = {.window = window},
                          .sequences = {0}};
     const RecordedStep recorded = REQUIRE(RecordedStep::record(

@@ -75,7 +75,7 @@ class Family {
                        .keys = tokens(count, d.kvHeads),
                        .values = tokens(count, d.kvHeads),
                        .sequences = {sequence}};
-        step.results.into = tokens(count, 2 * d.kvHeads);
+        step.results.output = tokens(count, 2 * d.kvHeads);
         if (random_.below(2) == 0) step.rotary = RotaryStep{};
         return run([&](AttentionCache& cache, CommandEncoder& e) { return cache.appendAndAttend(e, step); });
       }

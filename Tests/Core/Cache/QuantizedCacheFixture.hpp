@@ -5,7 +5,7 @@
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 
 namespace mnk::test {
 

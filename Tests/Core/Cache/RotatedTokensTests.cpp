@@ -30,7 +30,7 @@ struct Fixture {
   }
   Body attend(const Tensor& tokens, uint32_t sequence, const AttentionOptions& options = {}) {
     return [=, this](auto& e) {
-      return cache.attend(e, tokens, {.into = REQUIRE(out.slice(0, tokens.shape()[0]))}, options, sequence);
+      return cache.attend(e, tokens, {.output = REQUIRE(out.slice(0, tokens.shape()[0]))}, options, sequence);
     };
   }
   Body rotate(const Tensor& tokens, std::vector<uint32_t> sequences) {
@@ -49,7 +49,7 @@ struct Fixture {
                                        .keys = keys,
                                        .values = keys,
                                        .rotary = rotary,
-                                       .results = {.into = out},
+                                       .results = {.output = out},
                                        .sequences = sequences,
                                        .after = after});
     };
@@ -150,7 +150,7 @@ TEST(RotatedTokens, AllHeadsAreRotated) {
     return [=, &f](auto& e) { return f.cache.append(e, columns(firstHead), columns(firstHead), 0); };
   };
   const auto attendColumns = [&](uint64_t firstHead) -> Body {
-    return [=, &f](auto& e) { return f.cache.attend(e, columns(firstHead), {.into = f.out}, {}, 0); };
+    return [=, &f](auto& e) { return f.cache.attend(e, columns(firstHead), {.output = f.out}, {}, 0); };
   };
   REQUIRE(f.run({rotate(HeadsView(fused)), appendColumns(2), attendColumns(0)}));
   REQUIRE(f.run({rotate(columns(0)), rotate(columns(2)), appendColumns(2), attendColumns(0)}));
@@ -176,7 +176,7 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
   EXPECT_ERROR(
       f.run({f.rotateBoth({0, 1}), f.append(f.keys, {0, 1}),
              [&](auto& e) {
-               return f.cache.attend(e, {.queries = f.queries, .results = {.into = f.out}, .sequences = {1, 0}});
+               return f.cache.attend(e, {.queries = f.queries, .results = {.output = f.out}, .sequences = {1, 0}});
              }}),
       (misplaced("queries", at(2, 0, 1, 1))));
   EXPECT_ERROR(f.run({f.step(RotaryStep{.positions = f.cache.nextPositions({0, 1})}, {1, 0})}),
@@ -211,7 +211,7 @@ TEST(RotatedTokens, TheOrderOfRowsIsThatOfTheRotation) {
   // Queries can attend over both.
   REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), rotateOther,
                  [&](auto& e) { return f.other.append(e, ofOther, ofOther, 0); }, f.attend(f.queries, 0),
-                 [&](auto& e) { return f.other.attend(e, f.queries, {.into = f.out}, {}, 0); }}));
+                 [&](auto& e) { return f.other.attend(e, f.queries, {.output = f.out}, {}, 0); }}));
   REQUIRE(f.run({f.rotateBoth({0}), f.append(f.keys, 0), rotateOther,
                  [&](auto& e) { return f.other.append(e, ofOther, ofOther, 0); }}));
   f.cache.reset();
@@ -236,7 +236,7 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
     return e.encode(MultiRoPE{
         .queries = f.queries, .keys = f.keys, .rotatedQueries = f.out, .positions = f.cache.nextPositions({1})});
   };
-  const Body attendSource = [&](auto& e) { return f.cache.attend(e, f.queries, {.into = f.rows(2)}, {}, 1); };
+  const Body attendSource = [&](auto& e) { return f.cache.attend(e, f.queries, {.output = f.rows(2)}, {}, 1); };
   EXPECT_ERROR(f.run({apart, f.append(f.keys, 1), attendSource}), (kUnrotatedQueries));
   // Rows that all see all tokens have no positions.
   REQUIRE(f.run({f.rotate(f.keys, {1}), f.append(f.keys, 1), f.attend(f.row(f.keys, 0), 1, {.isCausal = false})}));
@@ -260,7 +260,7 @@ TEST(RotatedTokens, QueriesAttendAtTheirPositions) {
     REQUIRE(encoder.encode(MultiRoPE{.queries = last, .keys = parts, .positions = latent.nextPositions()}));
     REQUIRE(latent.append(encoder, parts, latents));
     const auto attended =
-        latent.attend(encoder, f.row(wide, static_cast<uint64_t>(row)), {.into = results}, {.scale = 0.1f});
+        latent.attend(encoder, f.row(wide, static_cast<uint64_t>(row)), {.output = results}, {.scale = 0.1f});
     if (*what == 0) {
       REQUIRE(attended);
     } else {
@@ -351,7 +351,7 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
   const std::vector<CachePrefix> after{{f.other, 0}};
   REQUIRE(f.run({[&](auto& e) { return f.other.append(e, f.keys, f.keys, 0); }}));
   const Body attend = [&](auto& e) {
-    return f.cache.attend(e, {.queries = f.queries, .results = {.into = f.out}, .sequences = {0}, .after = after});
+    return f.cache.attend(e, {.queries = f.queries, .results = {.output = f.out}, .sequences = {0}, .after = after});
   };
   const auto rotate = [&](int32_t offset) -> Body {
     return [=, &f](auto& e) {
@@ -390,7 +390,7 @@ TEST(RotatedTokens, PositionsAfterPrefixesHaveOffsets) {
     return [=, &f](auto& e) {
       const uint64_t count = sequences.size();
       return f.cache.attend(e, {.queries = REQUIRE(f.queries.slice(0, count)),
-                                .results = {.into = REQUIRE(f.out.slice(0, count))},
+                                .results = {.output = REQUIRE(f.out.slice(0, count))},
                                 .sequences = sequences,
                                 .after = after});
     };

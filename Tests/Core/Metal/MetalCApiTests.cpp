@@ -18,7 +18,7 @@ Owned<mnk_device> makeMetal(const MetalFixture& fixture) {
 
 // A write of four numbers from one tensor to another.
 mnk_kv_cache_write copyOf(mnk_tensor* from, mnk_tensor* into) {
-  return {.keys = from, .source_layout = MNK_KV_LAYOUT_HEAD_MAJOR, .into = {.keys = into}};
+  return {.keys = {.tensor = from, .layout = MNK_KV_LAYOUT_HEAD_MAJOR}, .into = {.keys = into}};
 }
 
 constexpr uint64_t kShape[] = {1, 4, 1};

@@ -139,7 +139,9 @@ TEST(MetalInFlight, ACacheIsFineAgainOnceItIsAppendedAgain) {
     const auto append = [&](CommandEncoder& encoder, uint64_t count) {
       return cache.append(encoder, tokens(count), tokens(count), 0);
     };
-    const auto attend = [&](CommandEncoder& encoder) { return cache.attend(encoder, tokens(1), {.into = out}, {}, 0); };
+    const auto attend = [&](CommandEncoder& encoder) {
+      return cache.attend(encoder, tokens(1), {.output = out}, {}, 0);
+    };
     const auto bytes = [&] {
       const Tensor stored = isQuantized ? cache.quantizedView()->keys.codes : cache.view().keys;
       std::vector<std::byte> read(stored.byteCount());
@@ -168,8 +170,8 @@ TEST(MetalInFlight, TheCApiReportsTheSame) {
   const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
   const float numbers[] = {1, 2, 3, 4};
   EXPECT(mnk_tensor_write(from.get(), numbers, sizeof numbers, nullptr));
-  const mnk_kv_cache_write copy{
-      .keys = from.get(), .source_layout = MNK_KV_LAYOUT_HEAD_MAJOR, .into = {.keys = into.get()}};
+  const mnk_kv_cache_write copy{.keys = {.tensor = from.get(), .layout = MNK_KV_LAYOUT_HEAD_MAJOR},
+                                .into = {.keys = into.get()}};
   const AutoreleasePool pool;
   auto* queue = static_cast<MTL::CommandQueue*>(mnk_device_metal_queue(device.get()));
   float read[4] = {};

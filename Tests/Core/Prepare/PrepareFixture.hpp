@@ -24,10 +24,10 @@ inline FlashDecode attentionOver(const AttentionCache& cache, const std::shared_
     return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({1, rows, queryHeads, dim}))));
   };
   FlashDecode op{.queries = tensor(d.latentDim + d.headDim),
-                 .over = cache.view(),
+                 .cache = cache.view(),
                  .sequences = {{0, length}},
-                 .results = {.into = tensor(d.valueHeadDim)}};
-  if (const auto quantized = cache.quantizedView()) op.over = *quantized;
+                 .results = {.output = tensor(d.valueHeadDim)}};
+  if (const auto quantized = cache.quantizedView()) op.cache = *quantized;
   if (d.latentDim != 0) op.options.scale = 0.125f;
   return op;
 }

@@ -17,8 +17,8 @@ TEST(PrepareMemory, TakesMemoryForOneLongPromptAndServesSeveral) {
   const size_t made = timed.device->registry().pipelineCount();
   const Shape shape = REQUIRE(Shape::make({kSequences, kRows, kQueryHeads, kDim}));
   FlashDecode op{.queries = REQUIRE(Tensor::zeros(timed.device, DType::f16, shape)),
-                 .over = cache.view(),
-                 .results = {.into = REQUIRE(Tensor::zeros(timed.device, DType::f16, shape))}};
+                 .cache = cache.view(),
+                 .results = {.output = REQUIRE(Tensor::zeros(timed.device, DType::f16, shape))}};
   for (const uint64_t length : {520, 700, 1024}) {
     op.sequences.clear();
     for (uint64_t sequence = 0; sequence < kSequences; ++sequence) op.sequences.push_back({sequence, length});

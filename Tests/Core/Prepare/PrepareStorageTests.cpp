@@ -219,13 +219,13 @@ TEST(PrepareStorage, StepsThatWerePreparedCompileNothing) {
         REQUIRE(encoder.encode(MultiRoPE{.queries = rotated, .keys = HeadsView(keys), .rotary = rotary}));
         REQUIRE(cache.append(encoder, {.keys = keys, .values = values, .sequences = sequences, .rowCounts = counts}));
         REQUIRE(cache.attend(encoder, {.queries = queries,
-                                       .results = {.into = into},
+                                       .results = {.output = into},
                                        .options = options,
                                        .sequences = sequences,
                                        .rowCounts = counts}));
         CacheStep all{.queries = queries, .keys = keys, .values = values, .options = options};
         if (d.latentDim == 0) all.rotary = RotaryStep{rotary};
-        all.results.into = into, all.sequences = sequences, all.rowCounts = counts;
+        all.results.output = into, all.sequences = sequences, all.rowCounts = counts;
         REQUIRE(cache.appendAndAttend(encoder, all));
         REQUIRE(REQUIRE(encoder.commit()).wait());
       };
@@ -261,8 +261,8 @@ TEST(PrepareStorage, MeasuredChoicesGiveTheSameResults) {
           device, [&](CommandEncoder& encoder) { return cache.append(encoder, keys, values, 0); }, "fill"));
       const auto results = [&] {
         REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
-        std::vector<_Float16> halves(op.results.into->shape().elementCount());
-        REQUIRE(op.results.into->read(std::as_writable_bytes(std::span(halves))));
+        std::vector<_Float16> halves(op.results.output->shape().elementCount());
+        REQUIRE(op.results.output->read(std::as_writable_bytes(std::span(halves))));
         return halves;
       };
       const auto before = results();

@@ -256,7 +256,7 @@ TEST(Prepare, MeasuredChoicesGiveTheSameResults) {
     const FlashDecode op = attentionOver(cache, device, 32, 1024);
     const auto results = [&] {
       REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
-      return bytesOf(*op.results.into);
+      return bytesOf(*op.results.output);
     };
     const auto before = results();
     const PreparationSummary summary =

@@ -145,14 +145,14 @@ struct Layers {
     if (auto done = encoder.encode(rotation); !done) return done;
     if (of.sequences.empty()) {
       if (auto done = layer.cache.append(encoder, layer.keys, layer.values, 1); !done) return done;
-      return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {.scale = 0.5f}, 1);
+      return layer.cache.attend(encoder, layer.queries, {.output = layer.results}, {.scale = 0.5f}, 1);
     }
     if (auto done =
             layer.cache.append(encoder, {.keys = layer.keys, .values = layer.values, .sequences = of.sequences});
         !done)
       return done;
     return layer.cache.attend(
-        encoder, {.queries = layer.queries, .results = {.into = layer.results}, .sequences = of.sequences});
+        encoder, {.queries = layer.queries, .results = {.output = layer.results}, .sequences = of.sequences});
   }
 
   Result<void> encodeFused(Layer& layer, CommandEncoder& encoder, bool isRecorded) {
@@ -160,7 +160,7 @@ struct Layers {
                    .keys = layer.keys,
                    .values = layer.values,
                    .rotary = RotaryStep{},
-                   .results = {.into = layer.results},
+                   .results = {.output = layer.results},
                    .sequences = of.sequences.empty() ? std::vector<uint32_t>{1} : of.sequences,
                    .rowCounts = of.rowCounts};
     if (of.hasPositions) step.rotary->positions = positions(layer, isRecorded);

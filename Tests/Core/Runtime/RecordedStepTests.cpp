@@ -5,8 +5,8 @@
 
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/FakeDevice.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 
 namespace mnk::test {
@@ -128,15 +128,15 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
                return cache.append(e, {.keys = two, .values = two, .sequences = listed, .rowCounts = rows});
              },
              [&](auto& e) {
-               return cache.attend(e,
-                                   {.queries = two, .results = {.into = into}, .sequences = listed, .rowCounts = rows});
+               return cache.attend(
+                   e, {.queries = two, .results = {.output = into}, .sequences = listed, .rowCounts = rows});
              },
-             [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
+             [&](auto& e) { return cache.attend(e, one, {.output = numbers}, {}, 1); },
              [&](auto& e) { return cache.copy(e, 0, 2); },
              [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
              [&](auto& e) {
                return cache.appendAndAttend(
-                   e, {.queries = one, .keys = one, .values = one, .results = {.into = numbers}, .sequences = {0}});
+                   e, {.queries = one, .keys = one, .values = one, .results = {.output = numbers}, .sequences = {0}});
              }}) {
       if (auto done = call(encoder); !done) return done;
     }

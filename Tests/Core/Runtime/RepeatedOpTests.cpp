@@ -85,8 +85,8 @@ void move(MultiRoPE& op, Seeded& random) {
 }
 
 void move(FlashDecode& op, Seeded& random) {
-  const auto* quantized = std::get_if<QuantizedKVCacheView>(&op.over);
-  const KVCacheView cache = quantized ? quantized->codes() : std::get<KVCacheView>(op.over);
+  const auto* quantized = std::get_if<QuantizedKVCacheView>(&op.cache);
+  const KVCacheView cache = quantized ? quantized->codes() : std::get<KVCacheView>(op.cache);
   for (AttendedSequence& attended : op.sequences) {
     if (random.below(4) != 0) {
       attended.length = random.below(cache.capacity() + (cache.wrap == KVWrap::ring ? cache.capacity() : 2));
@@ -157,15 +157,15 @@ TEST(RepeatedOp, ASequenceGrowsThroughKnownPlans) {
     if (storage == Storage::quantized) {
       QuantizedKVCacheView view{.keys = REQUIRE(QuantizedKVPlane::zeros(device, {}, 2, 64, 4096))};
       view.values = REQUIRE(QuantizedKVPlane::zeros(device, {}, 2, 64, 4096));
-      op.over = view;
+      op.cache = view;
     } else if (isLatent) {
-      op.over = KVCacheView{.keys = memory.make(DType::f16, {1, 4096, 576}), .latentDim = 512};
+      op.cache = KVCacheView{.keys = memory.make(DType::f16, {1, 4096, 576}), .latentDim = 512};
       op.options.scale = 1;
     } else {
-      op.over =
+      op.cache =
           KVCacheView{.keys = memory.make(DType::f16, {2, 4096, 64}), .values = memory.make(DType::f16, {2, 4096, 64})};
     }
-    op.results.into = memory.make(DType::f16, {heads, isLatent ? 512u : 64u});
+    op.results.output = memory.make(DType::f16, {heads, isLatent ? 512u : 64u});
     size_t known = 0;
     for (const bool isAgain : {false, true}) {
       for (uint64_t length = 1; length <= 4096; length += length / 16 + 1) {
@@ -189,8 +189,8 @@ TEST(RepeatedOp, RefusesSharedMemoryLikeAFreshPlan) {
   const KVCacheView cache{.keys = memory.make(DType::f16, {8, 16, 64}), .values = memory.make(DType::f16, {8, 16, 64})};
   uint32_t encoded = 0;
   for (const uint64_t into : {8, 9, 8, 0, 1, 2, 8}) {
-    FlashDecode op{.queries = part(1), .over = cache, .sequences = {{.length = 4}}};
-    op.results.into = part(into);
+    FlashDecode op{.queries = part(1), .cache = cache, .sequences = {{.length = 4}}};
+    op.results.output = part(into);
     encoded += expectFresh(op, device);
     MultiRoPE rope{.queries = part(1)};
     rope.rotatedQueries = part(into);
@@ -282,7 +282,7 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
             call.keys = REQUIRE(HeadsView::columns(fused, 4 * 32, 2, 32));
             call.values = REQUIRE(HeadsView::columns(fused, 6 * 32, 2, 32));
           }
-          call.results.into = memories[i].make(DType::f16, {tokens, 4, 32});
+          call.results.output = memories[i].make(DType::f16, {tokens, 4, 32});
           call.options.window = window;
           call.sequences = isListed ? listed : std::vector{sequence};
           if (isListed) call.rowCounts = rowCounts;
@@ -350,7 +350,7 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
                    .keys = memory.make(DType::f16, {16, 2, 32}),
                    .values = memory.make(DType::f16, {16, 2, 32}),
                    .rotary = RotaryStep{},
-                   .results = {.into = memory.make(DType::f16, {16, 4, 32})},
+                   .results = {.output = memory.make(DType::f16, {16, 4, 32})},
                    .sequences = {}};
     for (uint32_t sequence = 0; sequence < 16; ++sequence) call.sequences.push_back(15 - sequence);
     std::vector<size_t> plans;
@@ -378,7 +378,7 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
       return encoded;
     };
     CacheStep other = call;
-    other.results.into = memory.make(DType::f16, {4, 16, 32});
+    other.results.output = memory.make(DType::f16, {4, 16, 32});
     EXPECT_ERROR(encode(other, 1), (misfit));
     // All entries have rows, or one has none.
     const auto withTokens = [&](std::initializer_list<uint64_t> resultAxes) {
@@ -387,7 +387,7 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
       for (HeadsView* view : {&step.queries, &step.keys, &step.values}) {
         view->tensor = REQUIRE(view->tensor.slice(0, 15));
       }
-      step.results.into = memory.make(DType::f16, resultAxes);
+      step.results.output = memory.make(DType::f16, resultAxes);
       return step;
     };
     other = withTokens({15, 1, 4, 32});
@@ -444,8 +444,8 @@ TEST(RepeatedOp, TheDeviceProfileMayChange) {
     return REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make(extents))));
   };
   FlashDecode op{.queries = zeros({16, 1, 64}),
-                 .over = KVCacheView{.keys = zeros({1, 512, 64}), .values = zeros({1, 512, 64})},
-                 .results = {.into = zeros({16, 1, 64})}};
+                 .cache = KVCacheView{.keys = zeros({1, 512, 64}), .values = zeros({1, 512, 64})},
+                 .results = {.output = zeros({16, 1, 64})}};
   op.sequences = {{.length = 100}};
   timed.device->failAt(FakeDevice::Call::makeBuffer);
   REQUIRE(CommandEncoder(timed.device).encode(op));

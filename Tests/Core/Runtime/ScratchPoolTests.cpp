@@ -2,7 +2,7 @@
 
 #include "Harness/EveryDevice.hpp"
 #include "Host/HostTestSupport.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 
 namespace mnk::test {
@@ -16,9 +16,9 @@ Tensor zeros(const std::shared_ptr<Device>& device, const std::vector<uint64_t>&
 // Attention in three splits, whose results need scratch memory.
 FlashDecode inSplits(const std::shared_ptr<Device>& device, uint64_t heads = 1) {
   return {.queries = zeros(device, {heads, 64}),
-          .over = KVCacheView{.keys = zeros(device, {heads, 48, 64}), .values = zeros(device, {heads, 48, 64})},
+          .cache = KVCacheView{.keys = zeros(device, {heads, 48, 64}), .values = zeros(device, {heads, 48, 64})},
           .sequences = {{0, 48}},
-          .results = {.into = zeros(device, {heads, 64})},
+          .results = {.output = zeros(device, {heads, 64})},
           .options = {.splits = 3}};
 }
 

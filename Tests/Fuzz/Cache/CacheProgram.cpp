@@ -61,7 +61,7 @@ Verdict commit(mnk_encoder* encoder, std::string_view refusal = {}) {
 }
 
 void expect(Arena& arena, const ExpectedNumbers& results) {
-  const TensorSpec& into = results.into;
+  const TensorSpec& into = results.output;
   const auto dtype = static_cast<DType>(into.dtype);
   const auto image = arena.image(into);
   for (uint64_t e = 0; e < results.numbers.size(); ++e) {

@@ -17,12 +17,22 @@ MNKAttentionCacheDescriptor* objectFor(const AttentionCacheDescriptor& core);
 MNKHeadsViewStrides* objectFor(const HeadsView::Strides& core);
 MNKHeadsView* objectFor(const HeadsView& core);
 MNKKVCacheView* objectFor(const KVCacheView& core);
-MNKHostOptions* objectFor(const HostOptions& core);
 MNKKVCodec* objectFor(const KVCodec& core);
 MNKQuantizedKVPlane* objectFor(const QuantizedKVPlane& core);
 MNKQuantizedKVCacheView* objectFor(const QuantizedKVCacheView& core);
+id<MNKFlashDecodeCache> objectFor(const FlashDecode::Cache& core);
+MNKFlashDecode* objectFor(const FlashDecode& core);
+MNKMergePartials* objectFor(const MergePartials& core);
+MNKHostOptions* objectFor(const HostOptions& core);
+MNKKVCacheWriteRows* objectFor(const KVCacheWrite::Rows& core);
+MNKKVCacheQuantize* objectFor(const KVCacheQuantize& core);
+MNKKVCacheDequantize* objectFor(const KVCacheDequantize& core);
+MNKHadamard* objectFor(const Hadamard& core);
+MNKKVCacheWrite* objectFor(const KVCacheWrite& core);
 MNKRotaryEmbeddingYaRN* objectFor(const RotaryEmbedding::YaRN& core);
 MNKRotaryEmbedding* objectFor(const RotaryEmbedding& core);
+MNKRotaryStep* objectFor(const RotaryStep& core);
+MNKMultiRoPE* objectFor(const MultiRoPE& core);
 
 }  // namespace mnk::objc_test
 

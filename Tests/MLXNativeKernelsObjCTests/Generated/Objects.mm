@@ -29,7 +29,7 @@ MNKAttentionPartials *objectFor(const AttentionPartials &core) {
 
 MNKAttentionResults *objectFor(const AttentionResults &core) {
   MNKAttentionResults *object = [[MNKAttentionResults alloc] init];
-  object.output = objectOver(core.into);
+  object.output = objectOver(core.output);
   object.partials = core.partials ? objectFor(*core.partials) : nil;
   object.logSumExp = objectOver(core.logSumExp);
   return object;
@@ -120,18 +120,6 @@ MNKKVCacheView *objectFor(const KVCacheView &core) {
   return object;
 }
 
-MNKHostOptions *objectFor(const HostOptions &core) {
-  MNKHostOptions *object = [[MNKHostOptions alloc] init];
-  object.workers = core.workers;
-  object.orderSeed = core.orderSeed;
-  object.checking = static_cast<MNKHostOptionsChecking>(c::write(core.checking));
-  object.allowsSameValue = core.allowsSameValue;
-  object.perturbsResults = core.perturbsResults;
-  object.level = static_cast<MNKHostOptionsLevel>(c::write(core.level));
-  object.compiler = core.compiler.empty() ? nil : stringFrom(core.compiler);
-  return object;
-}
-
 MNKKVCodec *objectFor(const KVCodec &core) {
   MNKKVCodec *object = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(c::write(core.name))
                                                    bits:core.bits];
@@ -159,6 +147,96 @@ MNKQuantizedKVCacheView *objectFor(const QuantizedKVCacheView &core) {
   return object;
 }
 
+id<MNKFlashDecodeCache> objectFor(const FlashDecode::Cache &core) {
+  if (const auto *one = std::get_if<0>(&core)) return objectFor(*one);
+  return objectFor(std::get<1>(core));
+}
+
+MNKFlashDecode *objectFor(const FlashDecode &core) {
+  MNKFlashDecode *object = [[MNKFlashDecode alloc] initWithQueries:objectFor(core.queries)
+                                                             cache:objectFor(core.cache)
+                                                         sequences:objectsFor(core.sequences)
+                                                           results:objectFor(core.results)];
+  object.options = objectFor(core.options);
+  object.scratch = objectOver(core.scratch);
+  return object;
+}
+
+MNKMergePartials *objectFor(const MergePartials &core) {
+  MNKMergePartials *object = [[MNKMergePartials alloc] initWithParts:objectFor(core.parts)
+                                                             results:objectFor(core.results)];
+  object.sinks = objectOver(core.sinks);
+  return object;
+}
+
+MNKHostOptions *objectFor(const HostOptions &core) {
+  MNKHostOptions *object = [[MNKHostOptions alloc] init];
+  object.workers = core.workers;
+  object.orderSeed = core.orderSeed;
+  object.checking = static_cast<MNKHostOptionsChecking>(c::write(core.checking));
+  object.allowsSameValue = core.allowsSameValue;
+  object.perturbsResults = core.perturbsResults;
+  object.level = static_cast<MNKHostOptionsLevel>(c::write(core.level));
+  object.compiler = core.compiler.empty() ? nil : stringFrom(core.compiler);
+  return object;
+}
+
+MNKKVCacheWriteRows *objectFor(const KVCacheWrite::Rows &core) {
+  MNKKVCacheWriteRows *object = [[MNKKVCacheWriteRows alloc] initWithSequences:objectFor(core.sequences)
+                                                                     positions:objectFor(core.positions)];
+  return object;
+}
+
+MNKKVCacheQuantize *objectFor(const KVCacheQuantize &core) {
+  MNKKVCacheQuantize *object = [[MNKKVCacheQuantize alloc] initWithKeys:objectFor(core.keys)
+                                                                 values:core.values ? objectFor(*core.values) : nil
+                                                            destination:objectFor(core.into)
+                                                               position:core.position];
+  object.sourceLayout = static_cast<MNKKVLayout>(c::write(core.sourceLayout));
+  object.sourceOffset = core.sourceOffset;
+  object.tokens = core.tokens ? @(*core.tokens) : nil;
+  object.sourceIsRing = core.sourceIsRing;
+  object.sequence = sequenceFrom(core.sequence);
+  object.rows = core.rows ? objectFor(*core.rows) : nil;
+  object.options = objectFor(core.options);
+  object.counts = objectOver(core.counts);
+  object.probe = objectOver(core.probe);
+  return object;
+}
+
+MNKKVCacheDequantize *objectFor(const KVCacheDequantize &core) {
+  MNKKVCacheDequantize *object = [[MNKKVCacheDequantize alloc] initWithSource:objectFor(core.from)
+                                                                         keys:objectOver(core.keys)
+                                                                       values:objectOver(core.values)
+                                                                     position:core.position];
+  object.sequence = sequenceFrom(core.sequence);
+  object.layout = static_cast<MNKKVLayout>(c::write(core.layout));
+  object.domain = static_cast<MNKKVDomain>(c::write(core.domain));
+  return object;
+}
+
+MNKHadamard *objectFor(const Hadamard &core) {
+  MNKHadamard *object = [[MNKHadamard alloc] initWithSource:(MNKTensor *_Nonnull)objectOver(core.from)
+                                                destination:objectOver(core.into)];
+  object.signs = core.signs ? @(c::write(*core.signs)) : nil;
+  object.inverse = core.isInverse;
+  return object;
+}
+
+MNKKVCacheWrite *objectFor(const KVCacheWrite &core) {
+  MNKKVCacheWrite *object = [[MNKKVCacheWrite alloc] initWithKeys:objectFor(core.keys)
+                                                           values:core.values ? objectFor(*core.values) : nil
+                                                      destination:objectFor(core.into)
+                                                         position:core.position];
+  object.sourceLayout = static_cast<MNKKVLayout>(c::write(core.sourceLayout));
+  object.sourceOffset = core.sourceOffset;
+  object.tokens = core.tokens ? @(*core.tokens) : nil;
+  object.sourceIsRing = core.sourceIsRing;
+  object.sequence = sequenceFrom(core.sequence);
+  object.rows = core.rows ? objectFor(*core.rows) : nil;
+  return object;
+}
+
 MNKRotaryEmbeddingYaRN *objectFor(const RotaryEmbedding::YaRN &core) {
   MNKRotaryEmbeddingYaRN *object = [[MNKRotaryEmbeddingYaRN alloc] initWithOriginalContext:core.originalContext];
   object.extensionFactor = core.extensionFactor;
@@ -181,6 +259,24 @@ MNKRotaryEmbedding *objectFor(const RotaryEmbedding &core) {
   object.frequencyFactors = numbersFrom(core.frequencyFactors);
   object.yarn = core.yarn ? objectFor(*core.yarn) : nil;
   object.inverse = core.isInverse;
+  return object;
+}
+
+MNKRotaryStep *objectFor(const RotaryStep &core) {
+  MNKRotaryStep *object = [[MNKRotaryStep alloc] initWithEmbedding:objectFor(core.embedding)];
+  object.positions = core.positions ? objectFor(*core.positions) : nil;
+  object.offsets = core.offsets ? objectFor(*core.offsets) : nil;
+  return object;
+}
+
+MNKMultiRoPE *objectFor(const MultiRoPE &core) {
+  MNKMultiRoPE *object = [[MNKMultiRoPE alloc] initWithQueries:objectFor(core.queries)
+                                                          keys:core.keys ? objectFor(*core.keys) : nil
+                                                     positions:objectFor(core.positions)
+                                                        rotary:objectFor(core.rotary)];
+  object.rotatedQueries = core.rotatedQueries ? objectFor(*core.rotatedQueries) : nil;
+  object.rotatedKeys = core.rotatedKeys ? objectFor(*core.rotatedKeys) : nil;
+  object.offsets = core.offsets ? objectFor(*core.offsets) : nil;
   return object;
 }
 

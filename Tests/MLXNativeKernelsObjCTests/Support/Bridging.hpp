@@ -26,6 +26,12 @@ NSArray<NSNumber*>* numbersFrom(const Numbers& numbers) {
   return all;
 }
 
+// Of types that the API's description does not write.
+MNKIntegers* objectFor(const RowIndices& numbers);
+MNKIntegers* objectFor(const RotaryOffsets& numbers);
+MNKRotaryPositions* objectFor(const RotaryPositions& positions);
+NSArray<MNKAttendedSequence*>* objectsFor(const std::vector<AttendedSequence>& sequences);
+
 std::shared_ptr<Device> coreOf(MNKDevice* device);
 Tensor coreOf(MNKTensor* tensor);
 

@@ -1,4 +1,4 @@
-#import "Bridging.hpp"
+#import "../Generated/Objects.hpp"
 
 #include "CAPI/Handles.hpp"
 
@@ -24,6 +24,47 @@ MNKAttentionCache *objectOver(const AttentionCache &cache) {
   const mnk_cache handle{cache};
   MNKAttentionCache *object = [MNKAttentionCache cacheWithHandle:&handle error:nil];
   return object;
+}
+
+namespace {
+
+template <typename Number>
+MNKIntegers *integersOf(const std::variant<std::vector<Number>, Tensor> &numbers) {
+  if (const auto *tensor = std::get_if<Tensor>(&numbers)) return [MNKIntegers integersWithTensor:objectOver(*tensor)];
+  return [MNKIntegers integersWithList:numbersFrom(std::get<0>(numbers))];
+}
+
+}  // namespace
+
+MNKIntegers *objectFor(const RowIndices &numbers) {
+  return integersOf(numbers);
+}
+MNKIntegers *objectFor(const RotaryOffsets &numbers) {
+  return integersOf(numbers);
+}
+
+MNKRotaryPositions *objectFor(const RotaryPositions &positions) {
+  if (const auto *first = std::get_if<int64_t>(&positions.source)) {
+    return [MNKRotaryPositions positionsStartingAt:static_cast<NSInteger>(*first)];
+  }
+  if (const auto *tensor = std::get_if<Tensor>(&positions.source)) {
+    return [MNKRotaryPositions positionsWithTensor:objectOver(*tensor)];
+  }
+  const auto &list = std::get<RotaryPositions::List>(positions.source);
+  NSMutableArray<NSArray<NSNumber *> *> *axes = [NSMutableArray array];
+  const size_t count = list.numbers.size() / list.axes;
+  for (uint32_t axis = 0; axis < list.axes; ++axis) {
+    NSMutableArray<NSNumber *> *numbers = [NSMutableArray array];
+    for (size_t i = 0; i < count; ++i) [numbers addObject:@(list.numbers[axis * count + i])];
+    [axes addObject:numbers];
+  }
+  return [MNKRotaryPositions positionsPerAxis:axes];
+}
+
+NSArray<MNKAttendedSequence *> *objectsFor(const std::vector<AttendedSequence> &sequences) {
+  NSMutableArray<MNKAttendedSequence *> *objects = [NSMutableArray array];
+  for (const AttendedSequence &one : sequences) [objects addObject:objectFor(one)];
+  return objects;
 }
 
 NSString *stringFrom(const std::string &text) {

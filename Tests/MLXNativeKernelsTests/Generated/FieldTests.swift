@@ -351,33 +351,6 @@ final class FieldTests: XCTestCase {
         }
     }
 
-    func testKVQuantizeOptions() throws {
-        do {
-            var one = KVQuantizeOptions()
-            one.candidates = .seventeen
-            let c = one.descriptor
-            XCTAssertTrue(c.candidates == 17, "candidates")
-        }
-        do {
-            var one = KVQuantizeOptions()
-            one.keyScale = .leastSquares
-            let c = one.descriptor
-            XCTAssertTrue(c.key_scale == .MNK_KV_SCALE_RULE_LEAST_SQUARES, "keyScale")
-        }
-        do {
-            var one = KVQuantizeOptions()
-            one.valueScale = .unbiased
-            let c = one.descriptor
-            XCTAssertTrue(c.value_scale == .MNK_KV_SCALE_RULE_UNBIASED, "valueScale")
-        }
-        do {
-            var one = KVQuantizeOptions()
-            one.nonFinite = .zero
-            let c = one.descriptor
-            XCTAssertTrue(c.non_finite == .MNK_KV_NON_FINITE_ZERO, "nonFinite")
-        }
-    }
-
     func testQuantizedKVPlane() throws {
         let tensor = try Tensor.zeros(shape: [1], on: .default())
         let other = try Tensor.zeros(shape: [1], on: .default())
@@ -548,6 +521,1294 @@ final class FieldTests: XCTestCase {
             XCTAssertTrue(c.keys.means == tensor.handle.pointer, "latentDim")
             XCTAssertTrue(c.keys.channel_scales == tensor.handle.pointer, "latentDim")
         }
+    }
+
+    func testFlashDecode() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = FlashDecode(
+                HeadsView(tensor),
+                over: .dense(
+                    KVCacheView(
+                        keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16)),
+                sequences: [])
+            one.queries = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.queries.tensor == other.handle.pointer, "queries")
+            XCTAssertTrue(c.cache.dense.keys == tensor.handle.pointer, "queries")
+            XCTAssertTrue(c.cache.dense.values == tensor.handle.pointer, "queries")
+            XCTAssertTrue(c.cache.dense.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "queries")
+            XCTAssertTrue(c.cache.dense.wrap == .MNK_KV_WRAP_RING, "queries")
+            XCTAssertTrue(c.cache.dense.pinned == 15, "queries")
+            XCTAssertTrue(c.cache.dense.latent_dim == 16, "queries")
+        }
+        do {
+            var one = FlashDecode(
+                HeadsView(tensor),
+                over: .dense(
+                    KVCacheView(
+                        keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16)),
+                sequences: [])
+            one.cache = .quantized(
+                QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 73.5), codes: other, scales: other,
+                        means: other, channelScales: other),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 73.5), codes: other, scales: other,
+                        means: other, channelScales: other), layout: .tokenMajor, wrap: .ring, pinned: 75, latentDim: 76
+                ))
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.cache.quantized.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "cache")
+            XCTAssertTrue(c.cache.quantized.keys.codec.bits == 7, "cache")
+            XCTAssertTrue(c.cache.quantized.keys.codec.scale_factor == 73.5, "cache")
+            XCTAssertTrue(c.cache.quantized.keys.codes == other.handle.pointer, "cache")
+            XCTAssertTrue(c.cache.quantized.keys.scales == other.handle.pointer, "cache")
+            XCTAssertTrue(c.cache.quantized.keys.means == other.handle.pointer, "cache")
+            XCTAssertTrue(c.cache.quantized.keys.channel_scales == other.handle.pointer, "cache")
+            XCTAssertTrue(c.cache.quantized.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "cache")
+            XCTAssertTrue(c.cache.quantized.values.codec.bits == 7, "cache")
+            XCTAssertTrue(c.cache.quantized.values.codec.scale_factor == 73.5, "cache")
+            XCTAssertTrue(c.cache.quantized.values.codes == other.handle.pointer, "cache")
+            XCTAssertTrue(c.cache.quantized.values.scales == other.handle.pointer, "cache")
+            XCTAssertTrue(c.cache.quantized.values.means == other.handle.pointer, "cache")
+            XCTAssertTrue(c.cache.quantized.values.channel_scales == other.handle.pointer, "cache")
+            XCTAssertTrue(c.cache.quantized.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "cache")
+            XCTAssertTrue(c.cache.quantized.wrap == .MNK_KV_WRAP_RING, "cache")
+            XCTAssertTrue(c.cache.quantized.pinned == 75, "cache")
+            XCTAssertTrue(c.cache.quantized.latent_dim == 76, "cache")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "cache")
+        }
+        do {
+            var one = FlashDecode(
+                HeadsView(tensor),
+                over: .dense(
+                    KVCacheView(
+                        keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16)),
+                sequences: [])
+            one.sequences = [AttendedSequence(71, length: 72, highest: 73, rows: 74, position: 75)]
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.sequences![0].sequence == 71, "sequences")
+            XCTAssertTrue(c.sequences![0].length == 72, "sequences")
+            XCTAssertTrue(c.sequences![0].highest == 73, "sequences")
+            XCTAssertTrue(c.sequences![0].rows == 74, "sequences")
+            XCTAssertTrue(c.sequences![0].position == 75, "sequences")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "sequences")
+            XCTAssertTrue(c.cache.dense.keys == tensor.handle.pointer, "sequences")
+            XCTAssertTrue(c.cache.dense.values == tensor.handle.pointer, "sequences")
+            XCTAssertTrue(c.cache.dense.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sequences")
+            XCTAssertTrue(c.cache.dense.wrap == .MNK_KV_WRAP_RING, "sequences")
+            XCTAssertTrue(c.cache.dense.pinned == 15, "sequences")
+            XCTAssertTrue(c.cache.dense.latent_dim == 16, "sequences")
+        }
+        do {
+            var one = FlashDecode(
+                HeadsView(tensor),
+                over: .dense(
+                    KVCacheView(
+                        keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16)),
+                sequences: [])
+            one.output = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.results.output == other.handle.pointer, "output")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "output")
+            XCTAssertTrue(c.cache.dense.keys == tensor.handle.pointer, "output")
+            XCTAssertTrue(c.cache.dense.values == tensor.handle.pointer, "output")
+            XCTAssertTrue(c.cache.dense.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "output")
+            XCTAssertTrue(c.cache.dense.wrap == .MNK_KV_WRAP_RING, "output")
+            XCTAssertTrue(c.cache.dense.pinned == 15, "output")
+            XCTAssertTrue(c.cache.dense.latent_dim == 16, "output")
+        }
+        do {
+            var one = FlashDecode(
+                HeadsView(tensor),
+                over: .dense(
+                    KVCacheView(
+                        keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16)),
+                sequences: [])
+            one.partials = AttentionPartials(sums: other, stats: other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.results.partials.sums == other.handle.pointer, "partials")
+            XCTAssertTrue(c.results.partials.stats == other.handle.pointer, "partials")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "partials")
+            XCTAssertTrue(c.cache.dense.keys == tensor.handle.pointer, "partials")
+            XCTAssertTrue(c.cache.dense.values == tensor.handle.pointer, "partials")
+            XCTAssertTrue(c.cache.dense.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "partials")
+            XCTAssertTrue(c.cache.dense.wrap == .MNK_KV_WRAP_RING, "partials")
+            XCTAssertTrue(c.cache.dense.pinned == 15, "partials")
+            XCTAssertTrue(c.cache.dense.latent_dim == 16, "partials")
+        }
+        do {
+            var one = FlashDecode(
+                HeadsView(tensor),
+                over: .dense(
+                    KVCacheView(
+                        keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16)),
+                sequences: [])
+            one.logSumExp = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.results.log_sum_exp == other.handle.pointer, "logSumExp")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "logSumExp")
+            XCTAssertTrue(c.cache.dense.keys == tensor.handle.pointer, "logSumExp")
+            XCTAssertTrue(c.cache.dense.values == tensor.handle.pointer, "logSumExp")
+            XCTAssertTrue(c.cache.dense.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "logSumExp")
+            XCTAssertTrue(c.cache.dense.wrap == .MNK_KV_WRAP_RING, "logSumExp")
+            XCTAssertTrue(c.cache.dense.pinned == 15, "logSumExp")
+            XCTAssertTrue(c.cache.dense.latent_dim == 16, "logSumExp")
+        }
+        do {
+            var one = FlashDecode(
+                HeadsView(tensor),
+                over: .dense(
+                    KVCacheView(
+                        keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16)),
+                sequences: [])
+            one.options = AttentionOptions(
+                scale: 71.5, isCausal: false, window: 73, windowSeesPinned: true, softcap: 75.5, mask: other,
+                slopes: other, sinks: other, splits: .exactly(7), kernel: .matrix, merge: .inKernel)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.options.scale == 71.5, "options")
+            XCTAssertTrue(c.options.is_bidirectional == true, "options")
+            XCTAssertTrue(c.options.window == 73, "options")
+            XCTAssertTrue(c.options.window_sees_pinned == true, "options")
+            XCTAssertTrue(c.options.softcap == 75.5, "options")
+            XCTAssertTrue(c.options.mask == other.handle.pointer, "options")
+            XCTAssertTrue(c.options.slopes == other.handle.pointer, "options")
+            XCTAssertTrue(c.options.sinks == other.handle.pointer, "options")
+            XCTAssertTrue(c.options.splits == 7, "options")
+            XCTAssertTrue(c.options.kernel == .MNK_ATTENTION_OPTIONS_KERNEL_MATRIX, "options")
+            XCTAssertTrue(c.options.merge == .MNK_ATTENTION_OPTIONS_MERGE_IN_KERNEL, "options")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.cache.dense.keys == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.cache.dense.values == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.cache.dense.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "options")
+            XCTAssertTrue(c.cache.dense.wrap == .MNK_KV_WRAP_RING, "options")
+            XCTAssertTrue(c.cache.dense.pinned == 15, "options")
+            XCTAssertTrue(c.cache.dense.latent_dim == 16, "options")
+        }
+        do {
+            var one = FlashDecode(
+                HeadsView(tensor),
+                over: .dense(
+                    KVCacheView(
+                        keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16)),
+                sequences: [])
+            one.scratch = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.scratch == other.handle.pointer, "scratch")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "scratch")
+            XCTAssertTrue(c.cache.dense.keys == tensor.handle.pointer, "scratch")
+            XCTAssertTrue(c.cache.dense.values == tensor.handle.pointer, "scratch")
+            XCTAssertTrue(c.cache.dense.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "scratch")
+            XCTAssertTrue(c.cache.dense.wrap == .MNK_KV_WRAP_RING, "scratch")
+            XCTAssertTrue(c.cache.dense.pinned == 15, "scratch")
+            XCTAssertTrue(c.cache.dense.latent_dim == 16, "scratch")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
+    func testMergePartials() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = MergePartials(AttentionPartials(sums: tensor, stats: tensor))
+            one.parts = AttentionPartials(sums: other, stats: other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.parts.sums == other.handle.pointer, "parts")
+            XCTAssertTrue(c.parts.stats == other.handle.pointer, "parts")
+        }
+        do {
+            var one = MergePartials(AttentionPartials(sums: tensor, stats: tensor))
+            one.sinks = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.sinks == other.handle.pointer, "sinks")
+            XCTAssertTrue(c.parts.sums == tensor.handle.pointer, "sinks")
+            XCTAssertTrue(c.parts.stats == tensor.handle.pointer, "sinks")
+        }
+        do {
+            var one = MergePartials(AttentionPartials(sums: tensor, stats: tensor))
+            one.output = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.results.output == other.handle.pointer, "output")
+            XCTAssertTrue(c.parts.sums == tensor.handle.pointer, "output")
+            XCTAssertTrue(c.parts.stats == tensor.handle.pointer, "output")
+        }
+        do {
+            var one = MergePartials(AttentionPartials(sums: tensor, stats: tensor))
+            one.partials = AttentionPartials(sums: other, stats: other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.results.partials.sums == other.handle.pointer, "partials")
+            XCTAssertTrue(c.results.partials.stats == other.handle.pointer, "partials")
+            XCTAssertTrue(c.parts.sums == tensor.handle.pointer, "partials")
+            XCTAssertTrue(c.parts.stats == tensor.handle.pointer, "partials")
+        }
+        do {
+            var one = MergePartials(AttentionPartials(sums: tensor, stats: tensor))
+            one.logSumExp = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.results.log_sum_exp == other.handle.pointer, "logSumExp")
+            XCTAssertTrue(c.parts.sums == tensor.handle.pointer, "logSumExp")
+            XCTAssertTrue(c.parts.stats == tensor.handle.pointer, "logSumExp")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
+    func testKVCacheWriteRows() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = KVCacheWrite.Rows(sequences: .tensor(tensor), positions: .tensor(tensor))
+            one.sequences = .tensor(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.sequences.tensor == other.handle.pointer, "sequences")
+            XCTAssertTrue(c.positions.tensor == tensor.handle.pointer, "sequences")
+        }
+        do {
+            var one = KVCacheWrite.Rows(sequences: .tensor(tensor), positions: .tensor(tensor))
+            one.positions = .tensor(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.positions.tensor == other.handle.pointer, "positions")
+            XCTAssertTrue(c.sequences.tensor == tensor.handle.pointer, "positions")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
+    func testKVQuantizeOptions() throws {
+        do {
+            var one = KVQuantizeOptions()
+            one.candidates = .seventeen
+            let c = one.descriptor
+            XCTAssertTrue(c.candidates == 17, "candidates")
+        }
+        do {
+            var one = KVQuantizeOptions()
+            one.keyScale = .leastSquares
+            let c = one.descriptor
+            XCTAssertTrue(c.key_scale == .MNK_KV_SCALE_RULE_LEAST_SQUARES, "keyScale")
+        }
+        do {
+            var one = KVQuantizeOptions()
+            one.valueScale = .unbiased
+            let c = one.descriptor
+            XCTAssertTrue(c.value_scale == .MNK_KV_SCALE_RULE_UNBIASED, "valueScale")
+        }
+        do {
+            var one = KVQuantizeOptions()
+            one.nonFinite = .zero
+            let c = one.descriptor
+            XCTAssertTrue(c.non_finite == .MNK_KV_NON_FINITE_ZERO, "nonFinite")
+        }
+    }
+
+    func testKVCacheQuantize() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.keys = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.keys.tensor == other.handle.pointer, "keys")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "keys")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "keys")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "keys")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "keys")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "keys")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "keys")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "keys")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "keys")
+            XCTAssertTrue(c.into.pinned == 15, "keys")
+            XCTAssertTrue(c.into.latent_dim == 16, "keys")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.values = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.values.tensor == other.handle.pointer, "values")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "values")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "values")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "values")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "values")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "values")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "values")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "values")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "values")
+            XCTAssertTrue(c.into.pinned == 15, "values")
+            XCTAssertTrue(c.into.latent_dim == 16, "values")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.sourceLayout = .headMajor
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.source_layout == .MNK_KV_LAYOUT_HEAD_MAJOR, "sourceLayout")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sourceLayout")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "sourceLayout")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "sourceLayout")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sourceLayout")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "sourceLayout")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "sourceLayout")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sourceLayout")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "sourceLayout")
+            XCTAssertTrue(c.into.pinned == 15, "sourceLayout")
+            XCTAssertTrue(c.into.latent_dim == 16, "sourceLayout")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.sourceOffset = 74
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.source_offset == 74, "sourceOffset")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sourceOffset")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "sourceOffset")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "sourceOffset")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sourceOffset")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "sourceOffset")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "sourceOffset")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sourceOffset")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "sourceOffset")
+            XCTAssertTrue(c.into.pinned == 15, "sourceOffset")
+            XCTAssertTrue(c.into.latent_dim == 16, "sourceOffset")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.tokens = 75
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.tokens == 75, "tokens")
+            XCTAssertTrue(c.has_tokens, "tokens")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "tokens")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "tokens")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "tokens")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "tokens")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "tokens")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "tokens")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "tokens")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "tokens")
+            XCTAssertTrue(c.into.pinned == 15, "tokens")
+            XCTAssertTrue(c.into.latent_dim == 16, "tokens")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.sourceIsRing = true
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.source_is_ring == true, "sourceIsRing")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sourceIsRing")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "sourceIsRing")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "sourceIsRing")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sourceIsRing")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "sourceIsRing")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "sourceIsRing")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sourceIsRing")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "sourceIsRing")
+            XCTAssertTrue(c.into.pinned == 15, "sourceIsRing")
+            XCTAssertTrue(c.into.latent_dim == 16, "sourceIsRing")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.destination = QuantizedKVCacheView(
+                keys: QuantizedKVPlane(
+                    codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 73.5), codes: other, scales: other, means: other,
+                    channelScales: other),
+                values: QuantizedKVPlane(
+                    codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 73.5), codes: other, scales: other, means: other,
+                    channelScales: other), layout: .tokenMajor, wrap: .ring, pinned: 75, latentDim: 76)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "destination")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "destination")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 73.5, "destination")
+            XCTAssertTrue(c.into.keys.codes == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.keys.scales == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.keys.means == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.keys.channel_scales == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "destination")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "destination")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 73.5, "destination")
+            XCTAssertTrue(c.into.values.codes == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.values.scales == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.values.means == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.values.channel_scales == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "destination")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "destination")
+            XCTAssertTrue(c.into.pinned == 75, "destination")
+            XCTAssertTrue(c.into.latent_dim == 76, "destination")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "destination")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.sequence = 78
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.sequence == 78, "sequence")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sequence")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "sequence")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "sequence")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sequence")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "sequence")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "sequence")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sequence")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "sequence")
+            XCTAssertTrue(c.into.pinned == 15, "sequence")
+            XCTAssertTrue(c.into.latent_dim == 16, "sequence")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.position = 79
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.position == 79, "position")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "position")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "position")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "position")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "position")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "position")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "position")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "position")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "position")
+            XCTAssertTrue(c.into.pinned == 15, "position")
+            XCTAssertTrue(c.into.latent_dim == 16, "position")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.rows = KVCacheWrite.Rows(sequences: .tensor(other), positions: .tensor(other))
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.rows.sequences.tensor == other.handle.pointer, "rows")
+            XCTAssertTrue(c.rows.positions.tensor == other.handle.pointer, "rows")
+            XCTAssertTrue(c.has_rows, "rows")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "rows")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "rows")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "rows")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "rows")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "rows")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "rows")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "rows")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "rows")
+            XCTAssertTrue(c.into.pinned == 15, "rows")
+            XCTAssertTrue(c.into.latent_dim == 16, "rows")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.options = KVQuantizeOptions(
+                candidates: .seventeen, keyScale: .leastSquares, valueScale: .unbiased, nonFinite: .zero)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.options.candidates == 17, "options")
+            XCTAssertTrue(c.options.key_scale == .MNK_KV_SCALE_RULE_LEAST_SQUARES, "options")
+            XCTAssertTrue(c.options.value_scale == .MNK_KV_SCALE_RULE_UNBIASED, "options")
+            XCTAssertTrue(c.options.non_finite == .MNK_KV_NON_FINITE_ZERO, "options")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "options")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "options")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "options")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "options")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "options")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "options")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "options")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "options")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "options")
+            XCTAssertTrue(c.into.pinned == 15, "options")
+            XCTAssertTrue(c.into.latent_dim == 16, "options")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.counts = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.counts == other.handle.pointer, "counts")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "counts")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "counts")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "counts")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "counts")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "counts")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "counts")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "counts")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "counts")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "counts")
+            XCTAssertTrue(c.into.pinned == 15, "counts")
+            XCTAssertTrue(c.into.latent_dim == 16, "counts")
+        }
+        do {
+            var one = KVCacheQuantize(
+                keys: HeadsView(tensor),
+                into: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 0)
+            one.probe = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.probe == other.handle.pointer, "probe")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "probe")
+            XCTAssertTrue(c.into.keys.codec.bits == 7, "probe")
+            XCTAssertTrue(c.into.keys.codec.scale_factor == 13.5, "probe")
+            XCTAssertTrue(c.into.keys.codes == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.keys.scales == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.keys.means == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.keys.channel_scales == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "probe")
+            XCTAssertTrue(c.into.values.codec.bits == 7, "probe")
+            XCTAssertTrue(c.into.values.codec.scale_factor == 13.5, "probe")
+            XCTAssertTrue(c.into.values.codes == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.values.scales == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.values.means == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.values.channel_scales == tensor.handle.pointer, "probe")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "probe")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "probe")
+            XCTAssertTrue(c.into.pinned == 15, "probe")
+            XCTAssertTrue(c.into.latent_dim == 16, "probe")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
+    func testKVCacheDequantize() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = KVCacheDequantize(
+                keys: tensor,
+                from: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 13)
+            one.source = QuantizedKVCacheView(
+                keys: QuantizedKVPlane(
+                    codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 73.5), codes: other, scales: other, means: other,
+                    channelScales: other),
+                values: QuantizedKVPlane(
+                    codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 73.5), codes: other, scales: other, means: other,
+                    channelScales: other), layout: .tokenMajor, wrap: .ring, pinned: 75, latentDim: 76)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.from.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "source")
+            XCTAssertTrue(c.from.keys.codec.bits == 7, "source")
+            XCTAssertTrue(c.from.keys.codec.scale_factor == 73.5, "source")
+            XCTAssertTrue(c.from.keys.codes == other.handle.pointer, "source")
+            XCTAssertTrue(c.from.keys.scales == other.handle.pointer, "source")
+            XCTAssertTrue(c.from.keys.means == other.handle.pointer, "source")
+            XCTAssertTrue(c.from.keys.channel_scales == other.handle.pointer, "source")
+            XCTAssertTrue(c.from.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "source")
+            XCTAssertTrue(c.from.values.codec.bits == 7, "source")
+            XCTAssertTrue(c.from.values.codec.scale_factor == 73.5, "source")
+            XCTAssertTrue(c.from.values.codes == other.handle.pointer, "source")
+            XCTAssertTrue(c.from.values.scales == other.handle.pointer, "source")
+            XCTAssertTrue(c.from.values.means == other.handle.pointer, "source")
+            XCTAssertTrue(c.from.values.channel_scales == other.handle.pointer, "source")
+            XCTAssertTrue(c.from.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "source")
+            XCTAssertTrue(c.from.wrap == .MNK_KV_WRAP_RING, "source")
+            XCTAssertTrue(c.from.pinned == 75, "source")
+            XCTAssertTrue(c.from.latent_dim == 76, "source")
+            XCTAssertTrue(c.position == 13, "source")
+        }
+        do {
+            var one = KVCacheDequantize(
+                keys: tensor,
+                from: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 13)
+            one.sequence = 72
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.sequence == 72, "sequence")
+            XCTAssertTrue(c.from.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sequence")
+            XCTAssertTrue(c.from.keys.codec.bits == 7, "sequence")
+            XCTAssertTrue(c.from.keys.codec.scale_factor == 13.5, "sequence")
+            XCTAssertTrue(c.from.keys.codes == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.from.keys.scales == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.from.keys.means == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.from.keys.channel_scales == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.from.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "sequence")
+            XCTAssertTrue(c.from.values.codec.bits == 7, "sequence")
+            XCTAssertTrue(c.from.values.codec.scale_factor == 13.5, "sequence")
+            XCTAssertTrue(c.from.values.codes == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.from.values.scales == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.from.values.means == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.from.values.channel_scales == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.from.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sequence")
+            XCTAssertTrue(c.from.wrap == .MNK_KV_WRAP_RING, "sequence")
+            XCTAssertTrue(c.from.pinned == 15, "sequence")
+            XCTAssertTrue(c.from.latent_dim == 16, "sequence")
+            XCTAssertTrue(c.position == 13, "sequence")
+        }
+        do {
+            var one = KVCacheDequantize(
+                keys: tensor,
+                from: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 13)
+            one.position = 73
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.position == 73, "position")
+            XCTAssertTrue(c.from.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "position")
+            XCTAssertTrue(c.from.keys.codec.bits == 7, "position")
+            XCTAssertTrue(c.from.keys.codec.scale_factor == 13.5, "position")
+            XCTAssertTrue(c.from.keys.codes == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.from.keys.scales == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.from.keys.means == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.from.keys.channel_scales == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.from.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "position")
+            XCTAssertTrue(c.from.values.codec.bits == 7, "position")
+            XCTAssertTrue(c.from.values.codec.scale_factor == 13.5, "position")
+            XCTAssertTrue(c.from.values.codes == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.from.values.scales == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.from.values.means == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.from.values.channel_scales == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.from.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "position")
+            XCTAssertTrue(c.from.wrap == .MNK_KV_WRAP_RING, "position")
+            XCTAssertTrue(c.from.pinned == 15, "position")
+            XCTAssertTrue(c.from.latent_dim == 16, "position")
+        }
+        do {
+            var one = KVCacheDequantize(
+                keys: tensor,
+                from: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 13)
+            one.keys = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.keys == other.handle.pointer, "keys")
+            XCTAssertTrue(c.from.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "keys")
+            XCTAssertTrue(c.from.keys.codec.bits == 7, "keys")
+            XCTAssertTrue(c.from.keys.codec.scale_factor == 13.5, "keys")
+            XCTAssertTrue(c.from.keys.codes == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.from.keys.scales == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.from.keys.means == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.from.keys.channel_scales == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.from.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "keys")
+            XCTAssertTrue(c.from.values.codec.bits == 7, "keys")
+            XCTAssertTrue(c.from.values.codec.scale_factor == 13.5, "keys")
+            XCTAssertTrue(c.from.values.codes == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.from.values.scales == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.from.values.means == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.from.values.channel_scales == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.from.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "keys")
+            XCTAssertTrue(c.from.wrap == .MNK_KV_WRAP_RING, "keys")
+            XCTAssertTrue(c.from.pinned == 15, "keys")
+            XCTAssertTrue(c.from.latent_dim == 16, "keys")
+            XCTAssertTrue(c.position == 13, "keys")
+        }
+        do {
+            var one = KVCacheDequantize(
+                keys: tensor,
+                from: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 13)
+            one.values = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.values == other.handle.pointer, "values")
+            XCTAssertTrue(c.from.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "values")
+            XCTAssertTrue(c.from.keys.codec.bits == 7, "values")
+            XCTAssertTrue(c.from.keys.codec.scale_factor == 13.5, "values")
+            XCTAssertTrue(c.from.keys.codes == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.from.keys.scales == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.from.keys.means == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.from.keys.channel_scales == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.from.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "values")
+            XCTAssertTrue(c.from.values.codec.bits == 7, "values")
+            XCTAssertTrue(c.from.values.codec.scale_factor == 13.5, "values")
+            XCTAssertTrue(c.from.values.codes == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.from.values.scales == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.from.values.means == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.from.values.channel_scales == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.from.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "values")
+            XCTAssertTrue(c.from.wrap == .MNK_KV_WRAP_RING, "values")
+            XCTAssertTrue(c.from.pinned == 15, "values")
+            XCTAssertTrue(c.from.latent_dim == 16, "values")
+            XCTAssertTrue(c.position == 13, "values")
+        }
+        do {
+            var one = KVCacheDequantize(
+                keys: tensor,
+                from: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 13)
+            one.layout = .headMajor
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.layout == .MNK_KV_LAYOUT_HEAD_MAJOR, "layout")
+            XCTAssertTrue(c.from.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "layout")
+            XCTAssertTrue(c.from.keys.codec.bits == 7, "layout")
+            XCTAssertTrue(c.from.keys.codec.scale_factor == 13.5, "layout")
+            XCTAssertTrue(c.from.keys.codes == tensor.handle.pointer, "layout")
+            XCTAssertTrue(c.from.keys.scales == tensor.handle.pointer, "layout")
+            XCTAssertTrue(c.from.keys.means == tensor.handle.pointer, "layout")
+            XCTAssertTrue(c.from.keys.channel_scales == tensor.handle.pointer, "layout")
+            XCTAssertTrue(c.from.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "layout")
+            XCTAssertTrue(c.from.values.codec.bits == 7, "layout")
+            XCTAssertTrue(c.from.values.codec.scale_factor == 13.5, "layout")
+            XCTAssertTrue(c.from.values.codes == tensor.handle.pointer, "layout")
+            XCTAssertTrue(c.from.values.scales == tensor.handle.pointer, "layout")
+            XCTAssertTrue(c.from.values.means == tensor.handle.pointer, "layout")
+            XCTAssertTrue(c.from.values.channel_scales == tensor.handle.pointer, "layout")
+            XCTAssertTrue(c.from.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "layout")
+            XCTAssertTrue(c.from.wrap == .MNK_KV_WRAP_RING, "layout")
+            XCTAssertTrue(c.from.pinned == 15, "layout")
+            XCTAssertTrue(c.from.latent_dim == 16, "layout")
+            XCTAssertTrue(c.position == 13, "layout")
+        }
+        do {
+            var one = KVCacheDequantize(
+                keys: tensor,
+                from: QuantizedKVCacheView(
+                    keys: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor),
+                    values: QuantizedKVPlane(
+                        codec: KVCodec(.mlx1Affine4, .bits7, scaleFactor: 13.5), codes: tensor, scales: tensor,
+                        means: tensor, channelScales: tensor), layout: .tokenMajor, wrap: .ring, pinned: 15,
+                    latentDim: 16), at: 13)
+            one.domain = .rotated
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.domain == .MNK_KV_DOMAIN_ROTATED, "domain")
+            XCTAssertTrue(c.from.keys.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "domain")
+            XCTAssertTrue(c.from.keys.codec.bits == 7, "domain")
+            XCTAssertTrue(c.from.keys.codec.scale_factor == 13.5, "domain")
+            XCTAssertTrue(c.from.keys.codes == tensor.handle.pointer, "domain")
+            XCTAssertTrue(c.from.keys.scales == tensor.handle.pointer, "domain")
+            XCTAssertTrue(c.from.keys.means == tensor.handle.pointer, "domain")
+            XCTAssertTrue(c.from.keys.channel_scales == tensor.handle.pointer, "domain")
+            XCTAssertTrue(c.from.values.codec.name == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "domain")
+            XCTAssertTrue(c.from.values.codec.bits == 7, "domain")
+            XCTAssertTrue(c.from.values.codec.scale_factor == 13.5, "domain")
+            XCTAssertTrue(c.from.values.codes == tensor.handle.pointer, "domain")
+            XCTAssertTrue(c.from.values.scales == tensor.handle.pointer, "domain")
+            XCTAssertTrue(c.from.values.means == tensor.handle.pointer, "domain")
+            XCTAssertTrue(c.from.values.channel_scales == tensor.handle.pointer, "domain")
+            XCTAssertTrue(c.from.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "domain")
+            XCTAssertTrue(c.from.wrap == .MNK_KV_WRAP_RING, "domain")
+            XCTAssertTrue(c.from.pinned == 15, "domain")
+            XCTAssertTrue(c.from.latent_dim == 16, "domain")
+            XCTAssertTrue(c.position == 13, "domain")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
+    func testHadamard() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = Hadamard(tensor)
+            one.source = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.from == other.handle.pointer, "source")
+        }
+        do {
+            var one = Hadamard(tensor)
+            one.destination = other
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.into == other.handle.pointer, "destination")
+            XCTAssertTrue(c.from == tensor.handle.pointer, "destination")
+        }
+        do {
+            var one = Hadamard(tensor)
+            one.signs = .mlx1Affine4
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.signs == .MNK_KV_CODEC_NAME_MLX1_AFFINE4, "signs")
+            XCTAssertTrue(c.has_signs, "signs")
+            XCTAssertTrue(c.from == tensor.handle.pointer, "signs")
+        }
+        do {
+            var one = Hadamard(tensor)
+            one.isInverse = true
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.is_inverse == true, "isInverse")
+            XCTAssertTrue(c.from == tensor.handle.pointer, "isInverse")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
+    func testKVCacheWrite() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.keys = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.keys.tensor == other.handle.pointer, "keys")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "keys")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "keys")
+            XCTAssertTrue(c.into.pinned == 15, "keys")
+            XCTAssertTrue(c.into.latent_dim == 16, "keys")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.values = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.values.tensor == other.handle.pointer, "values")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "values")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "values")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "values")
+            XCTAssertTrue(c.into.pinned == 15, "values")
+            XCTAssertTrue(c.into.latent_dim == 16, "values")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.sourceLayout = .headMajor
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.source_layout == .MNK_KV_LAYOUT_HEAD_MAJOR, "sourceLayout")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "sourceLayout")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sourceLayout")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "sourceLayout")
+            XCTAssertTrue(c.into.pinned == 15, "sourceLayout")
+            XCTAssertTrue(c.into.latent_dim == 16, "sourceLayout")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.sourceOffset = 74
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.source_offset == 74, "sourceOffset")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "sourceOffset")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sourceOffset")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "sourceOffset")
+            XCTAssertTrue(c.into.pinned == 15, "sourceOffset")
+            XCTAssertTrue(c.into.latent_dim == 16, "sourceOffset")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.tokens = 75
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.tokens == 75, "tokens")
+            XCTAssertTrue(c.has_tokens, "tokens")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "tokens")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "tokens")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "tokens")
+            XCTAssertTrue(c.into.pinned == 15, "tokens")
+            XCTAssertTrue(c.into.latent_dim == 16, "tokens")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.sourceIsRing = true
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.source_is_ring == true, "sourceIsRing")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "sourceIsRing")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sourceIsRing")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "sourceIsRing")
+            XCTAssertTrue(c.into.pinned == 15, "sourceIsRing")
+            XCTAssertTrue(c.into.latent_dim == 16, "sourceIsRing")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.destination = KVCacheView(
+                keys: other, values: other, layout: .tokenMajor, wrap: .ring, pinned: 75, latentDim: 76)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.into.keys == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.values == other.handle.pointer, "destination")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "destination")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "destination")
+            XCTAssertTrue(c.into.pinned == 75, "destination")
+            XCTAssertTrue(c.into.latent_dim == 76, "destination")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "destination")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.sequence = 78
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.sequence == 78, "sequence")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "sequence")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "sequence")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "sequence")
+            XCTAssertTrue(c.into.pinned == 15, "sequence")
+            XCTAssertTrue(c.into.latent_dim == 16, "sequence")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.position = 79
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.position == 79, "position")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "position")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "position")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "position")
+            XCTAssertTrue(c.into.pinned == 15, "position")
+            XCTAssertTrue(c.into.latent_dim == 16, "position")
+        }
+        do {
+            var one = KVCacheWrite(
+                keys: HeadsView(tensor),
+                into: KVCacheView(
+                    keys: tensor, values: tensor, layout: .tokenMajor, wrap: .ring, pinned: 15, latentDim: 16), at: 0)
+            one.rows = KVCacheWrite.Rows(sequences: .tensor(other), positions: .tensor(other))
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.rows.sequences.tensor == other.handle.pointer, "rows")
+            XCTAssertTrue(c.rows.positions.tensor == other.handle.pointer, "rows")
+            XCTAssertTrue(c.has_rows, "rows")
+            XCTAssertTrue(c.keys.tensor == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.keys == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.values == tensor.handle.pointer, "rows")
+            XCTAssertTrue(c.into.layout == .MNK_KV_LAYOUT_TOKEN_MAJOR, "rows")
+            XCTAssertTrue(c.into.wrap == .MNK_KV_WRAP_RING, "rows")
+            XCTAssertTrue(c.into.pinned == 15, "rows")
+            XCTAssertTrue(c.into.latent_dim == 16, "rows")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
+    func testRotaryStep() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = RotaryStep(RotaryEmbedding(base: 7))
+            one.embedding = RotaryEmbedding(base: 7)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.embedding.base == 7, "embedding")
+        }
+        do {
+            var one = RotaryStep(RotaryEmbedding(base: 7))
+            one.positions = .tensor(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.positions.tensor == other.handle.pointer, "positions")
+            XCTAssertTrue(c.embedding.base == 7, "positions")
+        }
+        do {
+            var one = RotaryStep(RotaryEmbedding(base: 7))
+            one.offsets = .tensor(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.offsets.tensor == other.handle.pointer, "offsets")
+            XCTAssertTrue(c.embedding.base == 7, "offsets")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
+    func testMultiRoPE() throws {
+        let memory = CallMemory()
+        let tensor = try Tensor.zeros(shape: [1], on: .default())
+        let other = try Tensor.zeros(shape: [1], on: .default())
+        do {
+            var one = MultiRoPE(HeadsView(tensor), positions: .tensor(tensor), with: RotaryEmbedding(base: 7))
+            one.queries = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.queries.tensor == other.handle.pointer, "queries")
+            XCTAssertTrue(c.positions.tensor == tensor.handle.pointer, "queries")
+            XCTAssertTrue(c.rotary.base == 7, "queries")
+        }
+        do {
+            var one = MultiRoPE(HeadsView(tensor), positions: .tensor(tensor), with: RotaryEmbedding(base: 7))
+            one.keys = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.keys.tensor == other.handle.pointer, "keys")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.positions.tensor == tensor.handle.pointer, "keys")
+            XCTAssertTrue(c.rotary.base == 7, "keys")
+        }
+        do {
+            var one = MultiRoPE(HeadsView(tensor), positions: .tensor(tensor), with: RotaryEmbedding(base: 7))
+            one.rotatedQueries = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.rotated_queries.tensor == other.handle.pointer, "rotatedQueries")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "rotatedQueries")
+            XCTAssertTrue(c.positions.tensor == tensor.handle.pointer, "rotatedQueries")
+            XCTAssertTrue(c.rotary.base == 7, "rotatedQueries")
+        }
+        do {
+            var one = MultiRoPE(HeadsView(tensor), positions: .tensor(tensor), with: RotaryEmbedding(base: 7))
+            one.rotatedKeys = HeadsView(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.rotated_keys.tensor == other.handle.pointer, "rotatedKeys")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "rotatedKeys")
+            XCTAssertTrue(c.positions.tensor == tensor.handle.pointer, "rotatedKeys")
+            XCTAssertTrue(c.rotary.base == 7, "rotatedKeys")
+        }
+        do {
+            var one = MultiRoPE(HeadsView(tensor), positions: .tensor(tensor), with: RotaryEmbedding(base: 7))
+            one.positions = .tensor(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.positions.tensor == other.handle.pointer, "positions")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "positions")
+            XCTAssertTrue(c.rotary.base == 7, "positions")
+        }
+        do {
+            var one = MultiRoPE(HeadsView(tensor), positions: .tensor(tensor), with: RotaryEmbedding(base: 7))
+            one.offsets = .tensor(other)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.offsets.tensor == other.handle.pointer, "offsets")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "offsets")
+            XCTAssertTrue(c.positions.tensor == tensor.handle.pointer, "offsets")
+            XCTAssertTrue(c.rotary.base == 7, "offsets")
+        }
+        do {
+            var one = MultiRoPE(HeadsView(tensor), positions: .tensor(tensor), with: RotaryEmbedding(base: 7))
+            one.rotary = RotaryEmbedding(base: 7)
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.rotary.base == 7, "rotary")
+            XCTAssertTrue(c.queries.tensor == tensor.handle.pointer, "rotary")
+            XCTAssertTrue(c.positions.tensor == tensor.handle.pointer, "rotary")
+        }
+        withExtendedLifetime(memory) {}
     }
 
     func testRotaryEmbeddingYaRN() throws {

@@ -7,10 +7,6 @@ struct BindingLists {
     var properties: [String: [String]] = [:]
     /// Cases by enum name.
     var cases: [String: [String]] = [:]
-    /// The ops by name.
-    var ops: [String] = []
-    /// Base classes of Objective-C classes.
-    var bases: [String: String] = [:]
 
     /// All public C++ headers.
     static func cxx(_ texts: [String]) -> BindingLists {
@@ -36,7 +32,6 @@ struct BindingLists {
         for text in texts.map(withoutComments) {
             for match in text.matches(of: /@interface (MNK\w+) : (\w+)(?s:(.*?))@end/) {
                 let (name, base) = (String(match.1), match.2)
-                lists.bases[name] = String(base)
                 let found = match.3.matches(of: /@property\(([^)]*)\)[^;]*?(\w+);/)
                 let settable = found.filter { !$0.1.contains("readonly") }
                 // Properties of an immutable class are set by its initializer.
@@ -50,16 +45,6 @@ struct BindingLists {
                 }
             }
         }
-        // Adds inherited properties. A class that others derive from is not an op.
-        let (bases, declared) = (lists.bases, lists.properties)
-        let abstract = Set(bases.values)
-        for (name, first) in bases {
-            for base in sequence(first: first, next: { bases[$0] }) {
-                if base == "MNKOperation", !abstract.contains(name) { lists.ops.append(String(name.dropFirst(3))) }
-                lists.properties[name]? += declared[base] ?? []
-            }
-        }
-        for base in abstract { lists.properties[base] = nil }
         return lists
     }
 
@@ -71,8 +56,6 @@ struct BindingLists {
                 cases[type] = items.compactMap { $0.firstMatch(of: #/[A-Za-z]\w*/#).map { String($0.0) } }
                 continue
             }
-            let name = body.firstMatch(of: /static constexpr std::string_view name = "(\w+)"/)
-            if let name { ops.append(String(name.1)) }
             let flat = withoutBlocks(body)
             properties[type] = flat.split(separator: ";").compactMap { statement in
                 let declaration = statement.split(separator: "=", maxSplits: 1)[0]

@@ -78,10 +78,8 @@ static void testOps(mnk_device* device) {
   CHECK(mnk_tensor_write(tokens, numbers, sizeof numbers, NULL));
 
   // With one head, a cache has the layout of its tokens.
-  const mnk_kv_cache_write write = {.keys = tokens,
-                                    .source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR,
-                                    .into = {.keys = dense, .wrap = MNK_KV_WRAP_RING},
-                                    .position = kTokens};
+  const mnk_kv_cache_write write = {
+      .keys = {.tensor = tokens}, .into = {.keys = dense, .wrap = MNK_KV_WRAP_RING}, .position = kTokens};
   RUN(device, mnk_encoder_kv_cache_write, &write);
   CHECK(isClose(dense, numbers));
   const mnk_quantized_kv_cache_view view = {
@@ -89,7 +87,7 @@ static void testOps(mnk_device* device) {
       .values = {.codec = codec, .codes = valueCodes, .scales = valueScales},
       .wrap = MNK_KV_WRAP_RING,
   };
-  const mnk_kv_cache_quantize store = {.keys = tokens, .values = tokens, .into = view};
+  const mnk_kv_cache_quantize store = {.keys = {.tensor = tokens}, .values = {.tensor = tokens}, .into = view};
   RUN(device, mnk_encoder_kv_cache_quantize, &store);
   const mnk_kv_cache_dequantize load = {
       .from = view, .values = back, .layout = MNK_KV_LAYOUT_TOKEN_MAJOR, .domain = MNK_KV_DOMAIN_ORIGINAL};
@@ -98,7 +96,7 @@ static void testOps(mnk_device* device) {
   mnk_hadamard turn = {.from = back, .has_signs = true, .signs = MNK_KV_CODEC_NAME_TURBO};
   mnk_multi_rope rope = {
       .queries = {.tensor = back},
-      .first_position = 100000,
+      .positions = {.has_first = true, .first = 100000},
       .rotary = {.layout = MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, .base = 10000, .scale = 1},
   };
   RUN(device, mnk_encoder_hadamard, &turn);
@@ -111,35 +109,31 @@ static void testOps(mnk_device* device) {
 
   // Each row attends only to its own token, so the result is that token's value; merging one part gives the same.
   const mnk_attended_sequence sequence = {.sequence = 0, .length = kTokens, .has_position = true, .position = 0};
-  const mnk_attention_options options = {.window = 1};
-  mnk_attention_results results = {.into = out};
   mnk_flash_decode attend = {
-      .queries = tokens,
-      .quantized = &view,
+      .queries = {.tensor = tokens},
+      .cache = {.quantized = view},
       .sequences = &sequence,
       .sequence_count = 1,
-      .results = &results,
-      .options = &options,
+      .results = {.output = out},
+      .options = {.window = 1},
   };
   RUN(device, mnk_encoder_flash_decode, &attend);
   CHECK(isClose(out, numbers));
-  results = (mnk_attention_results){.partials = {.sums = back, .stats = stats}};
+  attend.results = (mnk_attention_results){.partials = {.sums = back, .stats = stats}};
   RUN(device, mnk_encoder_flash_decode, &attend);
   const uint64_t sumsShape[] = {1, kTokens, 1, kDim}, statsShape[] = {1, kTokens, 1, 2};
   mnk_tensor* sums = mnk_tensor_make_reshaped(back, sumsShape, 4, NULL);
   mnk_tensor* parts = mnk_tensor_make_reshaped(stats, statsShape, 4, NULL);
-  results = (mnk_attention_results){.into = out};
-  const mnk_merge_partials merge = {.partials = {.sums = sums, .stats = parts}, .results = &results};
+  const mnk_merge_partials merge = {.parts = {.sums = sums, .stats = parts}, .results = {.output = out}};
   RUN(device, mnk_encoder_merge_partials, &merge);
   CHECK(isClose(out, numbers));
 
   mnk_error* error = NULL;
-  attend.sequence_count = 0;
+  attend.results = (mnk_attention_results){0};
   CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
   CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "FlashDecode");
-  const mnk_attention_options byMatrices = {.kernel = MNK_ATTENTION_OPTIONS_KERNEL_MATRIX};
-  attend.options = &byMatrices;
-  attend.sequence_count = 1;
+  attend.results.output = out;
+  attend.options = (mnk_attention_options){.kernel = MNK_ATTENTION_OPTIONS_KERNEL_MATRIX};
   if (strcmp(mnk_device_kind(device), "host") == 0) {
     error = NULL;
     CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);

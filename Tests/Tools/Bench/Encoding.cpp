@@ -67,7 +67,7 @@ Result<void> encode(Encoded encoded, Arena& arena, CommandEncoder& encoder) {
     case Encoded::attendOverMany:
     case Encoded::attendWithRows:
       return arena.cache.attend(
-          encoder, {.queries = arena.tokens, .results = {.into = arena.results}, .sequences = arena.sequences});
+          encoder, {.queries = arena.tokens, .results = {.output = arena.results}, .sequences = arena.sequences});
   }
   return {};
 }

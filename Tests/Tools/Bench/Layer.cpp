@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MLXNativeKernels/RecordedStep.hpp"
 #include "Ops.hpp"
 #include "Timing.hpp"
@@ -86,12 +86,12 @@ MultiRoPE rotation(const Layer& layer, uint32_t position) {
 Result<void> encodeRepeated(Layer& layer, CommandEncoder& encoder, uint32_t position) {
   if (auto done = encoder.encode(rotation(layer, position)); !done) return done;
   if (auto done = layer.cache.append(encoder, layer.keys, layer.values); !done) return done;
-  return layer.cache.attend(encoder, layer.queries, {.into = layer.results});
+  return layer.cache.attend(encoder, layer.queries, {.output = layer.results});
 }
 
 Result<void> encodeOnce(Layer& layer, CommandEncoder& encoder, uint32_t) {
   CacheStep step{.queries = layer.queries, .keys = layer.keys, .values = layer.values};
-  step.results.into = layer.results;
+  step.results.output = layer.results;
   step.rotary.emplace().embedding.base = 1e6;
   return layer.cache.appendAndAttend(encoder, step);
 }
@@ -99,10 +99,10 @@ Result<void> encodeOnce(Layer& layer, CommandEncoder& encoder, uint32_t) {
 Result<void> encodePlanned(Layer& layer, CommandEncoder& encoder, uint32_t position) {
   if (auto done = encoder.encode(plan(rotation(layer, position))); !done) return done;
   const auto quantized = layer.cache.quantizedView();
-  FlashDecode attention{.queries = layer.queries, .over = layer.cache.view(), .sequences = {{.length = position + 1}}};
-  attention.results.into = layer.results;
+  FlashDecode attention{.queries = layer.queries, .cache = layer.cache.view(), .sequences = {{.length = position + 1}}};
+  attention.results.output = layer.results;
   if (quantized) {
-    attention.over = *quantized;
+    attention.cache = *quantized;
     const KVCacheQuantize op{
         .keys = layer.keys, .values = HeadsView(layer.values), .into = *quantized, .position = position};
     if (auto done = encoder.encode(plan(op)); !done) return done;

@@ -1,5 +1,5 @@
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "Ops.hpp"
 #include "Timing.hpp"
 

@@ -1,6 +1,6 @@
 #include "HostLibrary.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 #include "Ops.hpp"
 #include "Timing.hpp"

@@ -1,5 +1,5 @@
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "Ops.hpp"
 #include "Timing.hpp"
 

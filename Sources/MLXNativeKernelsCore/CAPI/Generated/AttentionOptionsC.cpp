@@ -64,7 +64,7 @@ Result<void> read(AttentionPartials& into, const mnk_attention_partials& from, c
 }
 
 Result<void> read(AttentionResults& into, const mnk_attention_results& from, const Field& field) {
-  into.into = optional(from.into);
+  into.output = optional(from.output);
   if (isFilled(from.partials)) MNK_TRY(read(into.partials.emplace(), from.partials, {&field, "partials"}));
   into.logSumExp = optional(from.log_sum_exp);
   return {};

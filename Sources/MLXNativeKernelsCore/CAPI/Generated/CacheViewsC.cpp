@@ -63,6 +63,10 @@ Result<void> read(HeadsView& into, const mnk_heads_view& from, const Field& fiel
   return {};
 }
 
+bool isFilled(const mnk_kv_cache_view& from) {
+  return from.keys || from.values || from.layout != 0 || from.wrap != 0 || from.pinned != 0 || from.latent_dim != 0;
+}
+
 Result<void> read(KVCacheView& into, const mnk_kv_cache_view& from, const Field& field) {
   if (!from.keys) return nullArgument(Field{&field, "keys"});
   into.keys = from.keys->tensor;

@@ -97,6 +97,11 @@ Result<void> read(QuantizedKVPlane& into, const mnk_quantized_kv_plane& from, co
   return {};
 }
 
+bool isFilled(const mnk_quantized_kv_cache_view& from) {
+  return isFilled(from.keys) || isFilled(from.values) || from.layout != 0 || from.wrap != 0 || from.pinned != 0 ||
+         from.latent_dim != 0;
+}
+
 Result<void> read(QuantizedKVCacheView& into, const mnk_quantized_kv_cache_view& from, const Field& field) {
   MNK_TRY(read(into.keys, from.keys, {&field, "keys"}));
   if (isFilled(from.values)) MNK_TRY(read(into.values.emplace(), from.values, {&field, "values"}));

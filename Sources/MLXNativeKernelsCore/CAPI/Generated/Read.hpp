@@ -1,7 +1,7 @@
 // Generated from Sources/API by generate.py: change the description instead.
 // Reads structs of C into those of C++. Zero, where it stands for a default, leaves a field as it is.
 #pragma once
-#include "CAPI/Fields.hpp"
+#include "CAPI/Indices.hpp"
 
 namespace mnk::c {
 
@@ -31,9 +31,25 @@ Result<void> read(HeadsView& into, const mnk_heads_view& from, const Field& fiel
 // Whether anything is not zero.
 bool isFilled(const mnk_heads_view& from);
 Result<void> read(KVCacheView& into, const mnk_kv_cache_view& from, const Field& field);
+// Whether anything is not zero.
+bool isFilled(const mnk_kv_cache_view& from);
+Result<void> read(FlashDecode::Cache& into, const mnk_flash_decode_cache& from, const Field& field);
+Result<void> read(FlashDecode& into, const mnk_flash_decode& from, const Field& field);
+Result<void> read(MergePartials& into, const mnk_merge_partials& from, const Field& field);
 Result<void> read(HostOptions::Level& into, mnk_host_options_level from);
 Result<void> read(HostOptions::Checking& into, mnk_host_options_checking from);
 Result<void> read(HostOptions& into, const mnk_host_options& from, const Field& field);
+Result<void> read(KVCacheQuantize& into, const mnk_kv_cache_quantize& from, const Field& field);
+Result<void> read(KVCacheDequantize& into, const mnk_kv_cache_dequantize& from, const Field& field);
+Result<void> read(Hadamard& into, const mnk_hadamard& from, const Field& field);
+Result<void> read(KVCacheWrite::Rows& into, const mnk_kv_cache_write_rows& from, const Field& field);
+// Whether anything is not zero.
+bool isFilled(const mnk_kv_cache_write_rows& from);
+Result<void> read(KVCacheWrite& into, const mnk_kv_cache_write& from, const Field& field);
+Result<void> read(RotaryStep& into, const mnk_rotary_step& from, const Field& field);
+// Whether anything is not zero.
+bool isFilled(const mnk_rotary_step& from);
+Result<void> read(MultiRoPE& into, const mnk_multi_rope& from, const Field& field);
 Result<void> read(KVCodec::Name& into, mnk_kv_codec_name from);
 Result<void> read(KVCodec& into, const mnk_kv_codec& from, const Field& field);
 // Whether anything is not zero.
@@ -48,6 +64,8 @@ Result<void> read(QuantizedKVPlane& into, const mnk_quantized_kv_plane& from, co
 // Whether anything is not zero.
 bool isFilled(const mnk_quantized_kv_plane& from);
 Result<void> read(QuantizedKVCacheView& into, const mnk_quantized_kv_cache_view& from, const Field& field);
+// Whether anything is not zero.
+bool isFilled(const mnk_quantized_kv_cache_view& from);
 Result<void> read(RotaryEmbedding::Layout& into, mnk_rotary_embedding_layout from);
 Result<void> read(RotaryEmbedding::Pairing& into, mnk_rotary_embedding_pairing from);
 Result<void> read(RotaryEmbedding::OtherAxis& into, mnk_rotary_embedding_other_axis from);
@@ -55,5 +73,7 @@ Result<void> read(RotaryEmbedding::YaRN& into, const mnk_rotary_embedding_yarn& 
 // Whether anything is not zero.
 bool isFilled(const mnk_rotary_embedding_yarn& from);
 Result<void> read(RotaryEmbedding& into, const mnk_rotary_embedding& from, const Field& field);
+// Whether anything is not zero.
+bool isFilled(const mnk_rotary_embedding& from);
 
 }  // namespace mnk::c

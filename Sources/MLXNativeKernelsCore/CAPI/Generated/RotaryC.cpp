@@ -72,6 +72,13 @@ Result<void> read(RotaryEmbedding::YaRN& into, const mnk_rotary_embedding_yarn& 
   return {};
 }
 
+bool isFilled(const mnk_rotary_embedding& from) {
+  return from.layout != 0 || from.sections[0] != 0 || from.sections[1] != 0 || from.sections[2] != 0 ||
+         from.sections[3] != 0 || from.base != 0 || from.rope_dim != 0 || from.pairing != 0 || from.other_axis != 0 ||
+         from.scale != 0 || from.frequency_factors || from.frequency_factor_count != 0 || from.has_yarn ||
+         isFilled(from.yarn) || from.is_inverse;
+}
+
 Result<void> read(RotaryEmbedding& into, const mnk_rotary_embedding& from, const Field& field) {
   MNK_TRY(read(into.layout, from.layout));
   std::copy(std::begin(from.sections), std::end(from.sections), into.sections.begin());

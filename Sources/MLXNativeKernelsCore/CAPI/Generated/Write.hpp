@@ -1,10 +1,10 @@
 // Generated from Sources/API by generate.py: change the description instead.
 // Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none;
-// lists and strings stay those of the C++ struct.
+// lists of numbers and strings stay those of the C++ struct, and its `keep` holds lists of structs.
 #pragma once
 #include <algorithm>
 
-#include "CAPI/Handles.hpp"
+#include "CAPI/Indices.hpp"
 
 namespace mnk::c {
 
@@ -82,7 +82,7 @@ mnk_attention_partials write(const AttentionPartials& from, Handles&& handleOf) 
 template <typename Handles>
 mnk_attention_results write(const AttentionResults& from, Handles&& handleOf) {
   mnk_attention_results into{};
-  into.into = handleOf(from.into);
+  into.output = handleOf(from.output);
   if (from.partials) into.partials = write(*from.partials, handleOf);
   into.log_sum_exp = handleOf(from.logSumExp);
   return into;
@@ -199,19 +199,6 @@ mnk_kv_cache_view write(const KVCacheView& from, Handles&& handleOf) {
 }
 
 template <typename Handles>
-mnk_host_options write(const HostOptions& from, Handles&&) {
-  mnk_host_options into{};
-  into.workers = from.workers;
-  into.order_seed = from.orderSeed;
-  into.checking = write(from.checking);
-  into.allows_same_value = from.allowsSameValue;
-  into.perturbs_results = from.perturbsResults;
-  into.level = write(from.level);
-  into.compiler = from.compiler.empty() ? nullptr : from.compiler.c_str();
-  return into;
-}
-
-template <typename Handles>
 mnk_kv_codec write(const KVCodec& from, Handles&&) {
   mnk_kv_codec into{};
   into.name = write(from.name);
@@ -244,6 +231,132 @@ mnk_quantized_kv_cache_view write(const QuantizedKVCacheView& from, Handles&& ha
 }
 
 template <typename Handles>
+mnk_flash_decode_cache write(const FlashDecode::Cache& from, Handles&& handleOf) {
+  mnk_flash_decode_cache into{};
+  if (const auto* dense = std::get_if<0>(&from)) into.dense = write(*dense, handleOf);
+  if (const auto* quantized = std::get_if<1>(&from)) into.quantized = write(*quantized, handleOf);
+  return into;
+}
+
+template <typename Handles>
+mnk_flash_decode write(const FlashDecode& from, Handles&& handleOf) {
+  mnk_flash_decode into{};
+  into.queries = write(from.queries, handleOf);
+  into.cache = write(from.cache, handleOf);
+  std::vector<mnk_attended_sequence> sequences;
+  for (const auto& one : from.sequences) sequences.push_back(write(one, handleOf));
+  into.sequence_count = sequences.size();
+  into.sequences = handleOf.keep(std::move(sequences));
+  into.results = write(from.results, handleOf);
+  into.options = write(from.options, handleOf);
+  into.scratch = handleOf(from.scratch);
+  return into;
+}
+
+template <typename Handles>
+mnk_merge_partials write(const MergePartials& from, Handles&& handleOf) {
+  mnk_merge_partials into{};
+  into.parts = write(from.parts, handleOf);
+  into.sinks = handleOf(from.sinks);
+  into.results = write(from.results, handleOf);
+  return into;
+}
+
+template <typename Handles>
+mnk_host_options write(const HostOptions& from, Handles&&) {
+  mnk_host_options into{};
+  into.workers = from.workers;
+  into.order_seed = from.orderSeed;
+  into.checking = write(from.checking);
+  into.allows_same_value = from.allowsSameValue;
+  into.perturbs_results = from.perturbsResults;
+  into.level = write(from.level);
+  into.compiler = from.compiler.empty() ? nullptr : from.compiler.c_str();
+  return into;
+}
+
+template <typename Handles>
+mnk_kv_cache_write_rows write(const KVCacheWrite::Rows& from, Handles&& handleOf) {
+  mnk_kv_cache_write_rows into{};
+  into.sequences = write(from.sequences, handleOf);
+  into.positions = write(from.positions, handleOf);
+  return into;
+}
+
+template <typename Handles>
+mnk_kv_cache_quantize write(const KVCacheQuantize& from, Handles&& handleOf) {
+  mnk_kv_cache_quantize into{};
+  into.keys = write(from.keys, handleOf);
+  if (from.values) into.values = write(*from.values, handleOf);
+  into.source_layout = write(from.sourceLayout);
+  into.source_offset = from.sourceOffset;
+  if (from.tokens) {
+    into.has_tokens = true;
+    into.tokens = *from.tokens;
+  }
+  into.source_is_ring = from.sourceIsRing;
+  into.into = write(from.into, handleOf);
+  into.sequence = from.sequence;
+  into.position = from.position;
+  if (from.rows) {
+    into.has_rows = true;
+    into.rows = write(*from.rows, handleOf);
+  }
+  into.options = write(from.options, handleOf);
+  into.counts = handleOf(from.counts);
+  into.probe = handleOf(from.probe);
+  return into;
+}
+
+template <typename Handles>
+mnk_kv_cache_dequantize write(const KVCacheDequantize& from, Handles&& handleOf) {
+  mnk_kv_cache_dequantize into{};
+  into.from = write(from.from, handleOf);
+  into.sequence = from.sequence;
+  into.position = from.position;
+  into.keys = handleOf(from.keys);
+  into.values = handleOf(from.values);
+  into.layout = write(from.layout);
+  into.domain = write(from.domain);
+  return into;
+}
+
+template <typename Handles>
+mnk_hadamard write(const Hadamard& from, Handles&& handleOf) {
+  mnk_hadamard into{};
+  into.from = handleOf(from.from);
+  into.into = handleOf(from.into);
+  if (from.signs) {
+    into.has_signs = true;
+    into.signs = write(*from.signs);
+  }
+  into.is_inverse = from.isInverse;
+  return into;
+}
+
+template <typename Handles>
+mnk_kv_cache_write write(const KVCacheWrite& from, Handles&& handleOf) {
+  mnk_kv_cache_write into{};
+  into.keys = write(from.keys, handleOf);
+  if (from.values) into.values = write(*from.values, handleOf);
+  into.source_layout = write(from.sourceLayout);
+  into.source_offset = from.sourceOffset;
+  if (from.tokens) {
+    into.has_tokens = true;
+    into.tokens = *from.tokens;
+  }
+  into.source_is_ring = from.sourceIsRing;
+  into.into = write(from.into, handleOf);
+  into.sequence = from.sequence;
+  into.position = from.position;
+  if (from.rows) {
+    into.has_rows = true;
+    into.rows = write(*from.rows, handleOf);
+  }
+  return into;
+}
+
+template <typename Handles>
 mnk_rotary_embedding_yarn write(const RotaryEmbedding::YaRN& from, Handles&&) {
   mnk_rotary_embedding_yarn into{};
   into.original_context = from.originalContext;
@@ -272,6 +385,28 @@ mnk_rotary_embedding write(const RotaryEmbedding& from, Handles&& handleOf) {
     into.yarn = write(*from.yarn, handleOf);
   }
   into.is_inverse = from.isInverse;
+  return into;
+}
+
+template <typename Handles>
+mnk_rotary_step write(const RotaryStep& from, Handles&& handleOf) {
+  mnk_rotary_step into{};
+  into.embedding = write(from.embedding, handleOf);
+  if (from.positions) into.positions = write(*from.positions, handleOf);
+  if (from.offsets) into.offsets = write(*from.offsets, handleOf);
+  return into;
+}
+
+template <typename Handles>
+mnk_multi_rope write(const MultiRoPE& from, Handles&& handleOf) {
+  mnk_multi_rope into{};
+  into.queries = write(from.queries, handleOf);
+  if (from.keys) into.keys = write(*from.keys, handleOf);
+  if (from.rotatedQueries) into.rotated_queries = write(*from.rotatedQueries, handleOf);
+  if (from.rotatedKeys) into.rotated_keys = write(*from.rotatedKeys, handleOf);
+  into.positions = write(from.positions, handleOf);
+  if (from.offsets) into.offsets = write(*from.offsets, handleOf);
+  into.rotary = write(from.rotary, handleOf);
   return into;
 }
 

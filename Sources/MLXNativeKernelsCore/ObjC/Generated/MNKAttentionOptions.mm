@@ -179,7 +179,7 @@ MNKAttentionPartials *objectFrom(const AttentionPartials &core) {
 mnk_attention_results structFrom(Reading &reading, MNKAttentionResults *object, std::string_view) {
   mnk_attention_results into{};
   if (!object) return into;
-  into.into = handleOf(reading, object.output, "output");
+  into.output = handleOf(reading, object.output, "output");
   if (object.partials) {
     into.partials = structFrom(reading, object.partials, "partials");
   }
@@ -196,7 +196,7 @@ AttentionResults read(Reading &reading, MNKAttentionResults *object, std::string
 
 MNKAttentionResults *objectFrom(const AttentionResults &core) {
   MNKAttentionResults *object = [[MNKAttentionResults alloc] init];
-  object.output = tensorFrom(core.into);
+  object.output = tensorFrom(core.output);
   object.partials = core.partials ? objectFrom(*core.partials) : nil;
   object.logSumExp = tensorFrom(core.logSumExp);
   return object;

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Support/Rule.hpp"
 

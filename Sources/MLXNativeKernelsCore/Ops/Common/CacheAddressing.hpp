@@ -8,7 +8,7 @@
 
 #include "Common/CacheAddressTypes.h"
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Runtime/RepeatedOp.hpp"
 
 namespace mnk {

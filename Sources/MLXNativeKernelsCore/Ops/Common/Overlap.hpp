@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 
 namespace mnk {
 

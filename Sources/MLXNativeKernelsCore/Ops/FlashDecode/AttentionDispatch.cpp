@@ -27,12 +27,12 @@ std::vector<FunctionConstant> finishConstants(const AttentionResults& results, c
           {kKVCodecHasValueMeans, hasValueMeans},
           {kKVCodecHasQuantizedValues, hasQuantizedValues},
           {kKVCodecValueDim, hasQuantizedValues ? static_cast<uint32_t>(quantized->values->headDim()) : 0},
-          {kFlashDecodeIntoType, static_cast<uint32_t>(results.into ? results.into->dtype() : DType::f32)},
-          {kFlashDecodeIsVectorizedInto, results.into && isAlignedToFour(*results.into)},
+          {kFlashDecodeIntoType, static_cast<uint32_t>(results.output ? results.output->dtype() : DType::f32)},
+          {kFlashDecodeIsVectorizedInto, results.output && isAlignedToFour(*results.output)},
           {kFlashDecodeHasSinks, hasSinks},
           {kFlashDecodeHasLogSumExp, results.logSumExp.has_value()},
           {kFlashDecodeWritesPartials, results.partials.has_value()},
-          {kFlashDecodeWritesResults, results.into.has_value()},
+          {kFlashDecodeWritesResults, results.output.has_value()},
           {kFlashDecodeWritesSums, results.partials.has_value()}};
 }
 
@@ -63,7 +63,7 @@ void bindResults(Dispatch& dispatch, const AttentionResults& results, uint64_t h
   const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t elements) {
     bindTo(dispatch, index, MemoryPart::of(tensor), regions(elements * byteSize(tensor.dtype())), Access::write);
   };
-  if (results.into) bind(kFlashDecodeInto, *results.into, headDim);
+  if (results.output) bind(kFlashDecodeInto, *results.output, headDim);
   if (results.partials) {
     bind(kFlashDecodeSums, results.partials->sums, headDim);
     bind(kFlashDecodeStats, results.partials->stats, 2);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "FlashDecode/FlashDecodeTypes.h"
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 namespace mnk {
 

@@ -7,13 +7,13 @@
 namespace mnk {
 
 bool hasMemory(const AttentionResults& results) {
-  if (results.into && !*results.into) return false;
+  if (results.output && !*results.output) return false;
   if (results.partials && !(results.partials->sums && results.partials->stats)) return false;
   return !results.logSumExp || *results.logSumExp;
 }
 
 bool hasOneTarget(const AttentionResults& results) {
-  return results.into.has_value() != results.partials.has_value();
+  return results.output.has_value() != results.partials.has_value();
 }
 
 bool isShaped(const Tensor& tensor, const std::vector<uint64_t>& extents) {
@@ -54,7 +54,7 @@ std::optional<MisfitResult> firstMisfit(const AttentionResults& results, const S
   const auto check = [&](std::string_view name, const Tensor& tensor, const Shapes& shapes, bool isAnyFloat = false) {
     if (!first) first = misfit(name, tensor, shapes, isAnyFloat);
   };
-  if (results.into) check("results", *results.into, withLast(rows, headDim), true);
+  if (results.output) check("results", *results.output, withLast(rows, headDim), true);
   if (results.partials) {
     check("sums", results.partials->sums, withLast(rows, headDim));
     check("stats", results.partials->stats, withLast(rows, 2));
@@ -64,7 +64,7 @@ std::optional<MisfitResult> firstMisfit(const AttentionResults& results, const S
 }
 
 void addTargets(std::vector<NamedRange>& targets, const AttentionResults& results) {
-  if (results.into) targets.push_back({"results", results.into->range()});
+  if (results.output) targets.push_back({"results", results.output->range()});
   if (results.partials) {
     targets.push_back({"sums", results.partials->sums.range()});
     targets.push_back({"stats", results.partials->stats.range()});

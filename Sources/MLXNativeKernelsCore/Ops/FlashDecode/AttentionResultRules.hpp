@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/Common/Overlap.hpp"
 #include "Support/Rule.hpp"
 
@@ -15,8 +15,8 @@ bool hasOneTarget(const AttentionResults& results);
 template <typename Op>
 inline constexpr Rule<Op> kResultRules[] = {
     INVALID_IF(!hasOneTarget(op.results), "attention needs exactly one target",
-               op.results.into ? "results and partials" : "neither results nor partials",
-               "a tensor for results, or for partials", "Set exactly one of `into` and `partials`."),
+               op.results.output ? "results and partials" : "neither results nor partials",
+               "a tensor for results, or for partials", "Set exactly one of `output` and `partials`."),
 
     INVALID_IF(!hasMemory(op.results), "a result has no memory", "a tensor without memory", "tensors with memory",
                "Make the tensors that results go to."),

@@ -24,8 +24,8 @@ HeadsView::Strides placesOf(const HeadsView& view, const std::optional<ScratchQu
 }
 
 const Tensor* valuesOf(const FlashDecode& op) {
-  if (const auto* view = std::get_if<QuantizedKVCacheView>(&op.over)) return &view->values->codes;
-  const auto& values = std::get<KVCacheView>(op.over).values;
+  if (const auto* view = std::get_if<QuantizedKVCacheView>(&op.cache)) return &view->values->codes;
+  const auto& values = std::get<KVCacheView>(op.cache).values;
   return values ? &*values : nullptr;
 }
 
@@ -39,12 +39,12 @@ AttentionShape::AttentionShape(const FlashDecode& op, const std::optional<Scratc
       scratch(op.scratch),
       scratchQueries(scratchQueries),
       queries(placesOf(op.queries, scratchQueries)),
-      quantized(std::get_if<QuantizedKVCacheView>(&op.over)),
-      keyPlane(quantized ? &quantized->keys.codes : &std::get<KVCacheView>(op.over).keys),
+      quantized(std::get_if<QuantizedKVCacheView>(&op.cache)),
+      keyPlane(quantized ? &quantized->keys.codes : &std::get<KVCacheView>(op.cache).keys),
       valuePlane(valuesOf(op)),
       slots(std::visit(
-          [&](const auto& view) { return SlotExtents::of(*keyPlane, view.layout, view.wrap, view.pinned); }, op.over)),
-      latentDim(std::visit([](const auto& view) { return view.latentDim; }, op.over)),
+          [&](const auto& view) { return SlotExtents::of(*keyPlane, view.layout, view.wrap, view.pinned); }, op.cache)),
+      latentDim(std::visit([](const auto& view) { return view.latentDim; }, op.cache)),
       isRagged(std::ranges::any_of(op.sequences, [](const auto& each) { return each.rows != 0; })),
       longestRows(isRagged ? std::ranges::max(op.sequences, {}, &AttendedSequence::rows).rows : queries.tokens) {
   if (quantized) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 
 namespace mnk {

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 #include <algorithm>
 #include <cmath>

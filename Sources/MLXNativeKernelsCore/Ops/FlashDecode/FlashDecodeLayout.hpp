@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "FlashDecode/FlashDecodeTypes.h"
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/AttentionShape.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"

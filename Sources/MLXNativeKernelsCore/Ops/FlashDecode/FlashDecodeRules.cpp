@@ -423,10 +423,10 @@ std::span<const Rule<AttentionShape>> attentionPositionRules() {
 
 Result<void> checkAttendedCache(const FlashDecode& op) {
   MNK_TRY(checkRules(queryRules(), op.queries, FlashDecode::name));
-  if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+  if (const auto* dense = std::get_if<KVCacheView>(&op.cache)) {
     return checkRules(attendedCacheRules(), *dense, FlashDecode::name);
   }
-  const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
+  const auto& quantized = std::get<QuantizedKVCacheView>(op.cache);
   MNK_TRY(checkRules(quantizedKVCacheRules(), quantized, FlashDecode::name));
   return checkRules(std::span<const Rule<QuantizedKVCacheView>>(quantized::kRules), quantized, FlashDecode::name);
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 namespace mnk {
 

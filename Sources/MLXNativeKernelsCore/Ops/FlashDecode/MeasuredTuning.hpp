@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 namespace mnk {
 

@@ -12,7 +12,7 @@ namespace mnk {
 namespace {
 
 void describeResults(const AttentionResults& results, OpForm& form) {
-  form.bind(kFlashDecodeInto, results.into, Access::write);
+  form.bind(kFlashDecodeInto, results.output, Access::write);
   form.add(results.partials.has_value());
   if (results.partials) {
     form.bind(kFlashDecodeSums, results.partials->sums, Access::write);
@@ -63,8 +63,8 @@ bool RepeatedAttention::describe(OpForm& form) const {
     if (hasRows) form.add(each.rows);
     form.add(each.position.has_value());
   }
-  form.add(op_.over.index());
-  if (const auto* quantized = std::get_if<QuantizedKVCacheView>(&op_.over)) {
+  form.add(op_.cache.index());
+  if (const auto* quantized = std::get_if<QuantizedKVCacheView>(&op_.cache)) {
     if (!quantized->values) return false;
     describePlane(form, quantized->keys,
                   {kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans, kFlashDecodeChannelScales},
@@ -74,7 +74,7 @@ bool RepeatedAttention::describe(OpForm& form) const {
                   Access::read);
     describeSlots(*quantized, form);
   } else {
-    const auto& dense = std::get<KVCacheView>(op_.over);
+    const auto& dense = std::get<KVCacheView>(op_.cache);
     form.bind(kFlashDecodeKeys, dense.keys, Access::read);
     form.bind(kFlashDecodeValues, dense.values, Access::read);
     if (!dense.values) form.bind(kFlashDecodeValues, dense.keys, Access::read);  // dispatches bind it twice

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/Hadamard.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 
 #include "Hadamard/HadamardTypes.h"
 #include "Ops/Common/VectorLanes.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "MLXNativeKernels/Hadamard.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/KVCacheDequantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 
 #include "KVCacheDequantize/KVCacheDequantizeTypes.h"
 #include "Ops/Common/CacheAddressRules.hpp"

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "MLXNativeKernels/KVCacheDequantize.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 
 #include <cmath>
 

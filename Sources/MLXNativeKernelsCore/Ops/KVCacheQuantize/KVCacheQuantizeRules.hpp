@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {

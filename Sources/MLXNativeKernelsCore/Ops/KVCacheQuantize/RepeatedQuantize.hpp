@@ -1,6 +1,6 @@
 // KVCacheQuantize, repeated at other positions.
 #pragma once
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
 #include "Runtime/RepeatedOp.hpp"

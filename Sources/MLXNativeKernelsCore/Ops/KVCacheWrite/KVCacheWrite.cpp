@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {

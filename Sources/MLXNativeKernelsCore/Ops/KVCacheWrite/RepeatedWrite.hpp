@@ -1,6 +1,6 @@
 // KVCacheWrite, repeated at other positions.
 #pragma once
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Runtime/RepeatedOp.hpp"
 

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/MergePartials.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 #include "Ops/FlashDecode/AttentionDispatch.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
@@ -12,7 +12,7 @@ Result<Plan> plan(const MergePartials& op) {
   return guarded(MergePartials::name, [&]() -> Result<Plan> {
     MNK_TRY(checkRules(mergePartialsRules(), op, MergePartials::name));
     Plan plan{.op = std::string(MergePartials::name), .dispatches = {}};
-    const Shape& shape = op.partials.sums.shape();
+    const Shape& shape = op.parts.sums.shape();
     const uint64_t parts = shape[0];
     const uint64_t headDim = shape[shape.rank() - 1];
     const uint64_t rows = shape.elementCount() / parts / headDim;
@@ -25,8 +25,8 @@ Result<Plan> plan(const MergePartials& op) {
                                           .partStride = rows,
                                           .simdgroups = 8,
                                           .finish = finishOf(heads, heads, headDim, finishChunks(headDim)),
-                                          .sums = MemoryPart::of(op.partials.sums),
-                                          .stats = MemoryPart::of(op.partials.stats),
+                                          .sums = MemoryPart::of(op.parts.sums),
+                                          .stats = MemoryPart::of(op.parts.stats),
                                           .sinks = op.sinks,
                                           .results = op.results}));
     return plan;

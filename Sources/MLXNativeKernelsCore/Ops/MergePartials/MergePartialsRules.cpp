@@ -12,7 +12,7 @@ bool areSums(const Tensor& sums) {
 }
 
 uint64_t partsOf(const MergePartials& op) {
-  return op.partials.sums.shape()[0];
+  return op.parts.sums.shape()[0];
 }
 
 bool canMerge(uint64_t headDim) {
@@ -20,7 +20,7 @@ bool canMerge(uint64_t headDim) {
 }
 
 uint64_t headDimOf(const MergePartials& op) {
-  const Shape& shape = op.partials.sums.shape();
+  const Shape& shape = op.parts.sums.shape();
   return shape[shape.rank() - 1];
 }
 
@@ -39,8 +39,8 @@ std::vector<uint64_t> statExtents(const MergePartials& op) {
 }
 
 std::optional<Overlap> overlapOf(const MergePartials& op) {
-  std::vector<NamedRange> sources{{"the parts' sums", op.partials.sums.range()},
-                                  {"the parts' stats", op.partials.stats.range()}};
+  std::vector<NamedRange> sources{{"the parts' sums", op.parts.sums.range()},
+                                  {"the parts' stats", op.parts.stats.range()}};
   if (op.sinks) sources.push_back({"sinks", op.sinks->range()});
   std::vector<NamedRange> targets;
   addTargets(targets, op.results);
@@ -48,16 +48,16 @@ std::optional<Overlap> overlapOf(const MergePartials& op) {
 }
 
 constexpr Rule<MergePartials> kMergeRules[] = {
-    INVALID_IF(!op.partials.sums || !op.partials.stats, "the partials have no memory",
-               op.partials.sums ? "stats without memory" : "sums without memory", "tensors with memory",
+    INVALID_IF(!op.parts.sums || !op.parts.stats, "the partials have no memory",
+               op.parts.sums ? "stats without memory" : "sums without memory", "tensors with memory",
                "Make the partials with FlashDecode first."),
 
-    INVALID_IF(!areSums(op.partials.sums), "the sums have the wrong dtype or rank", op.partials.sums.text(),
+    INVALID_IF(!areSums(op.parts.sums), "the sums have the wrong dtype or rank", op.parts.sums.text(),
                "f32 [parts, heads, headDim], with axes of rows and sequences after the parts or without",
                "Put an axis of parts before those that FlashDecode writes."),
 
-    INVALID_IF(op.partials.stats.dtype() != DType::f32 || !isShaped(op.partials.stats, statExtents(op)),
-               "the stats do not match the sums", op.partials.stats.text(),
+    INVALID_IF(op.parts.stats.dtype() != DType::f32 || !isShaped(op.parts.stats, statExtents(op)),
+               "the stats do not match the sums", op.parts.stats.text(),
                fmt::format("f32 {}", shapeText(statExtents(op))), "Pass the stats that were written with the sums."),
 
     INVALID_IF(partsOf(op) < 1 || partsOf(op) > MergePartials::kMaxParts, "there is nothing to merge, or too much",
@@ -99,7 +99,7 @@ std::span<const Rule<MergePartials>> mergePartialsRules() {
 }
 
 std::vector<uint64_t> rowAxes(const MergePartials& op) {
-  const Shape& shape = op.partials.sums.shape();
+  const Shape& shape = op.parts.sums.shape();
   std::vector<uint64_t> axes;
   for (uint32_t axis = 1; axis + 1 < shape.rank(); ++axis) axes.push_back(shape[axis]);
   return axes;

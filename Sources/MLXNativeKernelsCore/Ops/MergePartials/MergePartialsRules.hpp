@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "MLXNativeKernels/MergePartials.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 
 #include <algorithm>
 #include <cmath>

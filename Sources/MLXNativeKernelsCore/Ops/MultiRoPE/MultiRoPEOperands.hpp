@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 
 namespace mnk {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {

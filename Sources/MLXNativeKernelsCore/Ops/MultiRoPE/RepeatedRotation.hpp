@@ -1,6 +1,6 @@
 // MultiRoPE, repeated at other positions.
 #pragma once
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Ops/MultiRoPE/RotaryDispatch.hpp"
 #include "Runtime/RepeatedOp.hpp"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 
 namespace mnk {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Ops/MultiRoPE/RotaryFrequencies.hpp"
 #include "Support/Format.hpp"
 

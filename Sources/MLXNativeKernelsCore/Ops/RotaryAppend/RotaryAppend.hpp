@@ -8,9 +8,9 @@
 #include <string_view>
 #include <variant>
 
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 
 namespace mnk {
 

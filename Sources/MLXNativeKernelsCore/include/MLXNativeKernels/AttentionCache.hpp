@@ -14,20 +14,12 @@
 #include <vector>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
 #include "MLXNativeKernels/Generated/CacheStorage.hpp"
-#include "MLXNativeKernels/KVCacheDequantize.hpp"
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 
 namespace mnk {
-
-// How queries and keys of a step are rotated, as MultiRoPE defines it.
-struct RotaryStep {
-  RotaryEmbedding embedding = {};
-  std::optional<RotaryPositions> positions = {};  // of the step's tokens; none: those that they get in the cache
-  std::optional<RotaryOffsets> offsets = {};
-};
 
 struct CacheStep;
 

@@ -1,4 +1,4 @@
-#import <MLXNativeKernels/MNKFlashDecode.h>
+#import <MLXNativeKernels/Generated/MNKAttentionOptions.h>
 
 @class MNKCachePrefix, MNKHeadsView, MNKRotaryStep;
 

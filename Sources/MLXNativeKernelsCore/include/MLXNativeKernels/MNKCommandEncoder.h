@@ -1,10 +1,10 @@
+#import <MLXNativeKernels/Generated/MNKAttentionOptions.h>
+#import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
 #import <MLXNativeKernels/MNKCompletion.h>
-#import <MLXNativeKernels/MNKFlashDecode.h>
-#import <MLXNativeKernels/MNKKVCacheDequantize.h>
-#import <MLXNativeKernels/MNKMultiRoPE.h>
 #import <MLXNativeKernels/MNKOperation.h>
 
-@class MNKAttentionCache, MNKCacheStep, MNKDevice, MNKDispatch, MNKKVQuantizedStorage;
+@class MNKAttentionCache, MNKCacheStep, MNKDevice, MNKDispatch, MNKKVQuantizedStorage, MNKRotaryEmbedding,
+    MNKRotaryPositions;
 
 NS_ASSUME_NONNULL_BEGIN
 

@@ -13,14 +13,15 @@
 #ifndef MNK_H
 #define MNK_H
 
+#include "MLXNativeKernels/Generated/mnk_flash_decode.h"
 #include "MLXNativeKernels/Generated/mnk_host_options.h"
+#include "MLXNativeKernels/Generated/mnk_kv_cache_quantize.h"
+#include "MLXNativeKernels/Generated/mnk_kv_cache_write.h"
+#include "MLXNativeKernels/Generated/mnk_multi_rope.h"
 #include "MLXNativeKernels/mnk_attention_cache.h"
 #include "MLXNativeKernels/mnk_core.h"
-#include "MLXNativeKernels/mnk_flash_decode.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"
 #include "MLXNativeKernels/mnk_kv_codec.h"
-#include "MLXNativeKernels/mnk_kv_quantize.h"
-#include "MLXNativeKernels/mnk_multi_rope.h"
 #include "MLXNativeKernels/mnk_prepare.h"
 #include "MLXNativeKernels/mnk_recorded_step.h"
 

@@ -4,12 +4,10 @@
 #define MNK_ATTENTION_CACHE_H
 
 #include "MLXNativeKernels/Generated/mnk_cache_storage.h"
+#include "MLXNativeKernels/Generated/mnk_multi_rope.h"
 #include "MLXNativeKernels/mnk_core.h"
-#include "MLXNativeKernels/mnk_flash_decode.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"
 #include "MLXNativeKernels/mnk_kv_codec.h"
-#include "MLXNativeKernels/mnk_kv_quantize.h"
-#include "MLXNativeKernels/mnk_multi_rope.h"
 
 MNK_HEADER_BEGIN
 
@@ -46,16 +44,6 @@ bool mnk_cache_get_sequence(const mnk_cache* cache, uint32_t sequence, mnk_seque
 bool mnk_cache_is_suspect(const mnk_cache* cache);  // any sequence
 uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
 
-// How queries and keys of a step are rotated, as in mnk_multi_rope.
-typedef struct mnk_rotary_step {
-  mnk_rotary_embedding embedding;
-  bool has_first_position;       // else, without `positions`, tokens have the positions that they get in the cache
-  int64_t first_position;        // of every sequence, if there are no positions
-  mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
-  mnk_next_positions next;       // instead of both: the next positions of a cache; those that tokens get must be equal
-  mnk_rotary_numbers offsets;    // one for each sequence
-} mnk_rotary_step;
-
 // A sequence of a cache whose tokens come before those of other sequences, such as a prompt that several conversations
 // continue. Both caches must have the same sliding window, or none; otherwise, a call is refused unless its options
 // have a window.
@@ -73,9 +61,10 @@ typedef struct mnk_cache_step {
   const uint32_t* MNK_NULLABLE sequences;   // NULL: the only sequence of the cache
   const uint32_t* MNK_NULLABLE row_counts;  // how many rows each listed sequence has; NULL: the same number for each
   size_t sequence_count;
-  const mnk_attention_results* MNK_NULLABLE results;  // to attend
-  const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
-  const mnk_rotary_step* MNK_NULLABLE rotary;         // only for mnk_encoder_append_and_attend; NULL: none
+  mnk_attention_results results;  // to attend
+  mnk_attention_options options;  // to attend; zeros are the defaults
+  bool has_rotary;
+  mnk_rotary_step rotary;  // only for mnk_encoder_append_and_attend
   // To attend: sequences whose tokens come before those of every listed sequence, the oldest first; up to 1,023.
   // Causality, windows, slopes and, without positions, rotations are those of one sequence with all tokens. No mask.
   const mnk_cache_prefix* MNK_NULLABLE prefixes;  // NULL: none

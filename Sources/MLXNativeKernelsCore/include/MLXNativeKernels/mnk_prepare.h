@@ -4,7 +4,6 @@
 #define MNK_PREPARE_H
 
 #include "MLXNativeKernels/mnk_attention_cache.h"
-#include "MLXNativeKernels/mnk_multi_rope.h"
 
 MNK_HEADER_BEGIN
 
@@ -14,8 +13,9 @@ typedef struct mnk_preparation {
   uint32_t query_heads;  // as steps have them; 0: the number of KV heads
   uint32_t rows;         // tokens of a sequence in one step, at most; 0 is 1; steps of one token are always prepared
   mnk_dtype dtype;       // of steps' queries, results, keys and values: f32, f16 or bf16
-  const mnk_attention_options* MNK_NULLABLE options;  // that steps attend with; NULL: the defaults
-  const mnk_rotary_embedding* MNK_NULLABLE rotary;    // NULL: none
+  mnk_attention_options options;  // that steps attend with; zeros are the defaults
+  bool has_rotary;
+  mnk_rotary_embedding rotary;  // that steps rotate queries and keys with
   mnk_tuning tuning;
   const char* MNK_NULLABLE tuning_file;  // a tuning file, or none yet; NULL or empty: one in the user's caches
 } mnk_preparation;

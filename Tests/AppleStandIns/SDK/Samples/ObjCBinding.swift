@@ -81,5 +81,5 @@ func describe(_ commandBuffer: any MTLCommandBuffer, on device: MNKDevice) throw
     rows.sequences = [0]
     try step.attend(
         rows, over: MNKAttentionCache(device: host, contentsOf: URL(fileURLWithPath: "/kv"), maxBytes: 1 << 30))
-    return try [MNKHadamard(source: tensor, into: nil)].map { try $0.plan(for: nil) }
+    return try [MNKHadamard(source: tensor, destination: nil)].map { try $0.plan(for: nil) }
 }

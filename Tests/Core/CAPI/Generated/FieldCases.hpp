@@ -28,6 +28,58 @@ bool same(const std::vector<T>& a, const std::vector<T>& b) {
   return a == b;
 }
 
+inline bool same(const AttentionOptions& a, const AttentionOptions& b);
+inline bool same(const AttentionPartials& a, const AttentionPartials& b);
+inline bool same(const AttentionResults& a, const AttentionResults& b);
+inline bool same(const AttendedSequence& a, const AttendedSequence& b);
+inline bool same(const SlidingWindow& a, const SlidingWindow& b);
+inline bool same(const KVQuantizeOptions& a, const KVQuantizeOptions& b);
+inline bool same(const KVQuantizedStorage& a, const KVQuantizedStorage& b);
+inline bool same(const AttentionCacheDescriptor& a, const AttentionCacheDescriptor& b);
+inline bool same(const HeadsView::Strides& a, const HeadsView::Strides& b);
+inline bool same(const HeadsView& a, const HeadsView& b);
+inline bool same(const KVCacheView& a, const KVCacheView& b);
+inline bool same(const KVCodec& a, const KVCodec& b);
+inline bool same(const QuantizedKVPlane& a, const QuantizedKVPlane& b);
+inline bool same(const QuantizedKVCacheView& a, const QuantizedKVCacheView& b);
+inline bool same(const FlashDecode& a, const FlashDecode& b);
+inline bool same(const MergePartials& a, const MergePartials& b);
+inline bool same(const HostOptions& a, const HostOptions& b);
+inline bool same(const KVCacheWrite::Rows& a, const KVCacheWrite::Rows& b);
+inline bool same(const KVCacheQuantize& a, const KVCacheQuantize& b);
+inline bool same(const KVCacheDequantize& a, const KVCacheDequantize& b);
+inline bool same(const Hadamard& a, const Hadamard& b);
+inline bool same(const KVCacheWrite& a, const KVCacheWrite& b);
+inline bool same(const RotaryEmbedding::YaRN& a, const RotaryEmbedding::YaRN& b);
+inline bool same(const RotaryEmbedding& a, const RotaryEmbedding& b);
+inline bool same(const RotaryStep& a, const RotaryStep& b);
+inline bool same(const MultiRoPE& a, const MultiRoPE& b);
+
+inline bool same(const RotaryPositions& a, const RotaryPositions& b);
+inline bool same(const RotaryPositions::List& a, const RotaryPositions::List& b) {
+  return a.numbers == b.numbers && a.axes == b.axes;
+}
+inline bool same(const std::shared_ptr<const PositionSource>& a, const std::shared_ptr<const PositionSource>& b) {
+  return a == b;
+}
+template <typename... Ts>
+bool same(const std::variant<Ts...>& a, const std::variant<Ts...>& b) {
+  return a.index() == b.index() &&
+         std::visit([&](const auto& held) { return same(held, std::get<std::remove_cvref_t<decltype(held)>>(b)); }, a);
+}
+inline bool same(const RotaryPositions& a, const RotaryPositions& b) {
+  return same(a.source, b.source);
+}
+inline RowIndices changedRowIndices(const Tensor&, const Tensor& other) {
+  return other;
+}
+inline RotaryOffsets changedRotaryOffsets(const Tensor&, const Tensor&) {
+  return std::vector<int32_t>{3, 5};
+}
+inline RotaryPositions changedRotaryPositions(const Tensor&, const Tensor&) {
+  return {std::vector<int32_t>{1, 2, 3, 4}, 2};
+}
+
 inline bool same(const AttentionOptions& a, const AttentionOptions& b) {
   return same(a.scale, b.scale) && same(a.isCausal, b.isCausal) && same(a.window, b.window) &&
          same(a.windowSeesPinned, b.windowSeesPinned) && same(a.softcap, b.softcap) &&
@@ -40,7 +92,7 @@ inline bool same(const AttentionPartials& a, const AttentionPartials& b) {
   return same(a.sums, b.sums) && same(a.stats, b.stats);
 }
 inline bool same(const AttentionResults& a, const AttentionResults& b) {
-  return a.into.has_value() == b.into.has_value() && (!a.into || same(*a.into, *b.into)) &&
+  return a.output.has_value() == b.output.has_value() && (!a.output || same(*a.output, *b.output)) &&
          a.partials.has_value() == b.partials.has_value() && (!a.partials || same(*a.partials, *b.partials)) &&
          a.logSumExp.has_value() == b.logSumExp.has_value() && (!a.logSumExp || same(*a.logSumExp, *b.logSumExp));
 }
@@ -88,11 +140,6 @@ inline bool same(const KVCacheView& a, const KVCacheView& b) {
          (!a.values || same(*a.values, *b.values)) && same(a.layout, b.layout) && same(a.wrap, b.wrap) &&
          same(a.pinned, b.pinned) && same(a.latentDim, b.latentDim);
 }
-inline bool same(const HostOptions& a, const HostOptions& b) {
-  return same(a.workers, b.workers) && same(a.orderSeed, b.orderSeed) && same(a.checking, b.checking) &&
-         same(a.allowsSameValue, b.allowsSameValue) && same(a.perturbsResults, b.perturbsResults) &&
-         same(a.level, b.level) && same(a.compiler, b.compiler);
-}
 inline bool same(const KVCodec& a, const KVCodec& b) {
   return same(a.name, b.name) && same(a.bits, b.bits) && same(a.scaleFactor, b.scaleFactor);
 }
@@ -107,6 +154,52 @@ inline bool same(const QuantizedKVCacheView& a, const QuantizedKVCacheView& b) {
          (!a.values || same(*a.values, *b.values)) && same(a.layout, b.layout) && same(a.wrap, b.wrap) &&
          same(a.pinned, b.pinned) && same(a.latentDim, b.latentDim);
 }
+inline bool same(const FlashDecode& a, const FlashDecode& b) {
+  return same(a.queries, b.queries) && same(a.cache, b.cache) && same(a.sequences, b.sequences) &&
+         same(a.results, b.results) && same(a.options, b.options) && a.scratch.has_value() == b.scratch.has_value() &&
+         (!a.scratch || same(*a.scratch, *b.scratch));
+}
+inline bool same(const MergePartials& a, const MergePartials& b) {
+  return same(a.parts, b.parts) && a.sinks.has_value() == b.sinks.has_value() &&
+         (!a.sinks || same(*a.sinks, *b.sinks)) && same(a.results, b.results);
+}
+inline bool same(const HostOptions& a, const HostOptions& b) {
+  return same(a.workers, b.workers) && same(a.orderSeed, b.orderSeed) && same(a.checking, b.checking) &&
+         same(a.allowsSameValue, b.allowsSameValue) && same(a.perturbsResults, b.perturbsResults) &&
+         same(a.level, b.level) && same(a.compiler, b.compiler);
+}
+inline bool same(const KVCacheWrite::Rows& a, const KVCacheWrite::Rows& b) {
+  return same(a.sequences, b.sequences) && same(a.positions, b.positions);
+}
+inline bool same(const KVCacheQuantize& a, const KVCacheQuantize& b) {
+  return same(a.keys, b.keys) && a.values.has_value() == b.values.has_value() &&
+         (!a.values || same(*a.values, *b.values)) && same(a.sourceLayout, b.sourceLayout) &&
+         same(a.sourceOffset, b.sourceOffset) && a.tokens.has_value() == b.tokens.has_value() &&
+         (!a.tokens || same(*a.tokens, *b.tokens)) && same(a.sourceIsRing, b.sourceIsRing) && same(a.into, b.into) &&
+         same(a.sequence, b.sequence) && same(a.position, b.position) && a.rows.has_value() == b.rows.has_value() &&
+         (!a.rows || same(*a.rows, *b.rows)) && same(a.options, b.options) &&
+         a.counts.has_value() == b.counts.has_value() && (!a.counts || same(*a.counts, *b.counts)) &&
+         a.probe.has_value() == b.probe.has_value() && (!a.probe || same(*a.probe, *b.probe));
+}
+inline bool same(const KVCacheDequantize& a, const KVCacheDequantize& b) {
+  return same(a.from, b.from) && same(a.sequence, b.sequence) && same(a.position, b.position) &&
+         a.keys.has_value() == b.keys.has_value() && (!a.keys || same(*a.keys, *b.keys)) &&
+         a.values.has_value() == b.values.has_value() && (!a.values || same(*a.values, *b.values)) &&
+         same(a.layout, b.layout) && same(a.domain, b.domain);
+}
+inline bool same(const Hadamard& a, const Hadamard& b) {
+  return same(a.from, b.from) && a.into.has_value() == b.into.has_value() && (!a.into || same(*a.into, *b.into)) &&
+         a.signs.has_value() == b.signs.has_value() && (!a.signs || same(*a.signs, *b.signs)) &&
+         same(a.isInverse, b.isInverse);
+}
+inline bool same(const KVCacheWrite& a, const KVCacheWrite& b) {
+  return same(a.keys, b.keys) && a.values.has_value() == b.values.has_value() &&
+         (!a.values || same(*a.values, *b.values)) && same(a.sourceLayout, b.sourceLayout) &&
+         same(a.sourceOffset, b.sourceOffset) && a.tokens.has_value() == b.tokens.has_value() &&
+         (!a.tokens || same(*a.tokens, *b.tokens)) && same(a.sourceIsRing, b.sourceIsRing) && same(a.into, b.into) &&
+         same(a.sequence, b.sequence) && same(a.position, b.position) && a.rows.has_value() == b.rows.has_value() &&
+         (!a.rows || same(*a.rows, *b.rows));
+}
 inline bool same(const RotaryEmbedding::YaRN& a, const RotaryEmbedding::YaRN& b) {
   return same(a.originalContext, b.originalContext) && same(a.extensionFactor, b.extensionFactor) &&
          same(a.attentionFactor, b.attentionFactor) && same(a.betaFast, b.betaFast) && same(a.betaSlow, b.betaSlow) &&
@@ -119,7 +212,20 @@ inline bool same(const RotaryEmbedding& a, const RotaryEmbedding& b) {
          a.yarn.has_value() == b.yarn.has_value() && (!a.yarn || same(*a.yarn, *b.yarn)) &&
          same(a.isInverse, b.isInverse);
 }
-
+inline bool same(const RotaryStep& a, const RotaryStep& b) {
+  return same(a.embedding, b.embedding) && a.positions.has_value() == b.positions.has_value() &&
+         (!a.positions || same(*a.positions, *b.positions)) && a.offsets.has_value() == b.offsets.has_value() &&
+         (!a.offsets || same(*a.offsets, *b.offsets));
+}
+inline bool same(const MultiRoPE& a, const MultiRoPE& b) {
+  return same(a.queries, b.queries) && a.keys.has_value() == b.keys.has_value() &&
+         (!a.keys || same(*a.keys, *b.keys)) && a.rotatedQueries.has_value() == b.rotatedQueries.has_value() &&
+         (!a.rotatedQueries || same(*a.rotatedQueries, *b.rotatedQueries)) &&
+         a.rotatedKeys.has_value() == b.rotatedKeys.has_value() &&
+         (!a.rotatedKeys || same(*a.rotatedKeys, *b.rotatedKeys)) && same(a.positions, b.positions) &&
+         a.offsets.has_value() == b.offsets.has_value() && (!a.offsets || same(*a.offsets, *b.offsets)) &&
+         same(a.rotary, b.rotary);
+}
 inline AttentionOptions plainAttentionOptions(const Tensor&) {
   AttentionOptions core;
   return core;
@@ -159,7 +265,7 @@ inline AttentionResults plainAttentionResults(const Tensor&) {
 }
 inline AttentionResults changedAttentionResults(const Tensor& tensor, const Tensor& other) {
   AttentionResults core = plainAttentionResults(tensor);
-  core.into = other;
+  core.output = other;
   core.partials = changedAttentionPartials(tensor, other);
   core.logSumExp = other;
   static_cast<void>(other);
@@ -289,22 +395,6 @@ inline KVCacheView changedKVCacheView(const Tensor& tensor, const Tensor& other)
   static_cast<void>(other);
   return core;
 }
-inline HostOptions plainHostOptions(const Tensor&) {
-  HostOptions core;
-  return core;
-}
-inline HostOptions changedHostOptions(const Tensor& tensor, const Tensor& other) {
-  HostOptions core = plainHostOptions(tensor);
-  core.workers = 7;
-  core.orderSeed = 8;
-  core.checking = HostOptions::Checking::full;
-  core.allowsSameValue = true;
-  core.perturbsResults = true;
-  core.level = HostOptions::Level::avx512;
-  core.compiler = "other";
-  static_cast<void>(other);
-  return core;
-}
 inline KVCodec plainKVCodec(const Tensor&) {
   KVCodec core;
   return core;
@@ -348,6 +438,145 @@ inline QuantizedKVCacheView changedQuantizedKVCacheView(const Tensor& tensor, co
   static_cast<void>(other);
   return core;
 }
+inline FlashDecode::Cache plainFlashDecodeCache(const Tensor& tensor) {
+  return plainKVCacheView(tensor);
+}
+inline FlashDecode::Cache changedFlashDecodeCache(const Tensor& tensor, const Tensor& other) {
+  return changedQuantizedKVCacheView(tensor, other);
+}
+inline FlashDecode plainFlashDecode(const Tensor& tensor) {
+  FlashDecode core;
+  core.queries = plainHeadsView(tensor);
+  core.cache = plainFlashDecodeCache(tensor);
+  return core;
+}
+inline FlashDecode changedFlashDecode(const Tensor& tensor, const Tensor& other) {
+  FlashDecode core = plainFlashDecode(tensor);
+  core.queries = changedHeadsView(tensor, other);
+  core.cache = changedFlashDecodeCache(tensor, other);
+  core.sequences = {changedAttendedSequence(tensor, other)};
+  core.results = changedAttentionResults(tensor, other);
+  core.options = changedAttentionOptions(tensor, other);
+  core.scratch = other;
+  static_cast<void>(other);
+  return core;
+}
+inline MergePartials plainMergePartials(const Tensor& tensor) {
+  MergePartials core;
+  core.parts = plainAttentionPartials(tensor);
+  return core;
+}
+inline MergePartials changedMergePartials(const Tensor& tensor, const Tensor& other) {
+  MergePartials core = plainMergePartials(tensor);
+  core.parts = changedAttentionPartials(tensor, other);
+  core.sinks = other;
+  core.results = changedAttentionResults(tensor, other);
+  static_cast<void>(other);
+  return core;
+}
+inline HostOptions plainHostOptions(const Tensor&) {
+  HostOptions core;
+  return core;
+}
+inline HostOptions changedHostOptions(const Tensor& tensor, const Tensor& other) {
+  HostOptions core = plainHostOptions(tensor);
+  core.workers = 7;
+  core.orderSeed = 8;
+  core.checking = HostOptions::Checking::full;
+  core.allowsSameValue = true;
+  core.perturbsResults = true;
+  core.level = HostOptions::Level::avx512;
+  core.compiler = "other";
+  static_cast<void>(other);
+  return core;
+}
+inline KVCacheWrite::Rows plainKVCacheWriteRows(const Tensor&) {
+  KVCacheWrite::Rows core;
+  return core;
+}
+inline KVCacheWrite::Rows changedKVCacheWriteRows(const Tensor& tensor, const Tensor& other) {
+  KVCacheWrite::Rows core = plainKVCacheWriteRows(tensor);
+  core.sequences = changedRowIndices(tensor, other);
+  core.positions = changedRowIndices(tensor, other);
+  static_cast<void>(other);
+  return core;
+}
+inline KVCacheQuantize plainKVCacheQuantize(const Tensor& tensor) {
+  KVCacheQuantize core;
+  core.keys = plainHeadsView(tensor);
+  core.into = plainQuantizedKVCacheView(tensor);
+  return core;
+}
+inline KVCacheQuantize changedKVCacheQuantize(const Tensor& tensor, const Tensor& other) {
+  KVCacheQuantize core = plainKVCacheQuantize(tensor);
+  core.keys = changedHeadsView(tensor, other);
+  core.values = changedHeadsView(tensor, other);
+  core.sourceLayout = KVLayout::headMajor;
+  core.sourceOffset = 10;
+  core.tokens = 11;
+  core.sourceIsRing = true;
+  core.into = changedQuantizedKVCacheView(tensor, other);
+  core.sequence = 14;
+  core.position = 15;
+  core.rows = changedKVCacheWriteRows(tensor, other);
+  core.options = changedKVQuantizeOptions(tensor, other);
+  core.counts = other;
+  core.probe = other;
+  static_cast<void>(other);
+  return core;
+}
+inline KVCacheDequantize plainKVCacheDequantize(const Tensor& tensor) {
+  KVCacheDequantize core;
+  core.from = plainQuantizedKVCacheView(tensor);
+  return core;
+}
+inline KVCacheDequantize changedKVCacheDequantize(const Tensor& tensor, const Tensor& other) {
+  KVCacheDequantize core = plainKVCacheDequantize(tensor);
+  core.from = changedQuantizedKVCacheView(tensor, other);
+  core.sequence = 8;
+  core.position = 9;
+  core.keys = other;
+  core.values = other;
+  core.layout = KVLayout::headMajor;
+  core.domain = KVDomain::rotated;
+  static_cast<void>(other);
+  return core;
+}
+inline Hadamard plainHadamard(const Tensor& tensor) {
+  Hadamard core;
+  core.from = tensor;
+  return core;
+}
+inline Hadamard changedHadamard(const Tensor& tensor, const Tensor& other) {
+  Hadamard core = plainHadamard(tensor);
+  core.from = other;
+  core.into = other;
+  core.signs = KVCodec::Name::mlx1Affine4;
+  core.isInverse = true;
+  static_cast<void>(other);
+  return core;
+}
+inline KVCacheWrite plainKVCacheWrite(const Tensor& tensor) {
+  KVCacheWrite core;
+  core.keys = plainHeadsView(tensor);
+  core.into = plainKVCacheView(tensor);
+  return core;
+}
+inline KVCacheWrite changedKVCacheWrite(const Tensor& tensor, const Tensor& other) {
+  KVCacheWrite core = plainKVCacheWrite(tensor);
+  core.keys = changedHeadsView(tensor, other);
+  core.values = changedHeadsView(tensor, other);
+  core.sourceLayout = KVLayout::headMajor;
+  core.sourceOffset = 10;
+  core.tokens = 11;
+  core.sourceIsRing = true;
+  core.into = changedKVCacheView(tensor, other);
+  core.sequence = 14;
+  core.position = 15;
+  core.rows = changedKVCacheWriteRows(tensor, other);
+  static_cast<void>(other);
+  return core;
+}
 inline RotaryEmbedding::YaRN plainRotaryEmbeddingYaRN(const Tensor&) {
   RotaryEmbedding::YaRN core;
   return core;
@@ -379,6 +608,35 @@ inline RotaryEmbedding changedRotaryEmbedding(const Tensor& tensor, const Tensor
   core.frequencyFactors = {0.5f, 3};
   core.yarn = changedRotaryEmbeddingYaRN(tensor, other);
   core.isInverse = true;
+  static_cast<void>(other);
+  return core;
+}
+inline RotaryStep plainRotaryStep(const Tensor&) {
+  RotaryStep core;
+  return core;
+}
+inline RotaryStep changedRotaryStep(const Tensor& tensor, const Tensor& other) {
+  RotaryStep core = plainRotaryStep(tensor);
+  core.embedding = changedRotaryEmbedding(tensor, other);
+  core.positions = changedRotaryPositions(tensor, other);
+  core.offsets = changedRotaryOffsets(tensor, other);
+  static_cast<void>(other);
+  return core;
+}
+inline MultiRoPE plainMultiRoPE(const Tensor& tensor) {
+  MultiRoPE core;
+  core.queries = plainHeadsView(tensor);
+  return core;
+}
+inline MultiRoPE changedMultiRoPE(const Tensor& tensor, const Tensor& other) {
+  MultiRoPE core = plainMultiRoPE(tensor);
+  core.queries = changedHeadsView(tensor, other);
+  core.keys = changedHeadsView(tensor, other);
+  core.rotatedQueries = changedHeadsView(tensor, other);
+  core.rotatedKeys = changedHeadsView(tensor, other);
+  core.positions = changedRotaryPositions(tensor, other);
+  core.offsets = changedRotaryOffsets(tensor, other);
+  core.rotary = changedRotaryEmbedding(tensor, other);
   static_cast<void>(other);
   return core;
 }
@@ -453,8 +711,8 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
   }
   {
     AttentionResults core = plainAttentionResults(tensor);
-    core.into = other;
-    body("AttentionResults.into", core);
+    core.output = other;
+    body("AttentionResults.output", core);
   }
   {
     AttentionResults core = plainAttentionResults(tensor);
@@ -717,41 +975,6 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
     body("KVCacheView.latentDim", core);
   }
   {
-    HostOptions core = plainHostOptions(tensor);
-    core.workers = 7;
-    body("HostOptions.workers", core);
-  }
-  {
-    HostOptions core = plainHostOptions(tensor);
-    core.orderSeed = 8;
-    body("HostOptions.orderSeed", core);
-  }
-  {
-    HostOptions core = plainHostOptions(tensor);
-    core.checking = HostOptions::Checking::full;
-    body("HostOptions.checking", core);
-  }
-  {
-    HostOptions core = plainHostOptions(tensor);
-    core.allowsSameValue = true;
-    body("HostOptions.allowsSameValue", core);
-  }
-  {
-    HostOptions core = plainHostOptions(tensor);
-    core.perturbsResults = true;
-    body("HostOptions.perturbsResults", core);
-  }
-  {
-    HostOptions core = plainHostOptions(tensor);
-    core.level = HostOptions::Level::avx512;
-    body("HostOptions.level", core);
-  }
-  {
-    HostOptions core = plainHostOptions(tensor);
-    core.compiler = "other";
-    body("HostOptions.compiler", core);
-  }
-  {
     KVCodec core = plainKVCodec(tensor);
     core.name = KVCodec::Name::mlx1Affine4;
     body("KVCodec.name", core);
@@ -820,6 +1043,274 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
     QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
     core.latentDim = 12;
     body("QuantizedKVCacheView.latentDim", core);
+  }
+  {
+    const FlashDecode::Cache core = changedKVCacheView(tensor, other);
+    body("FlashDecode.Cache.dense", core);
+  }
+  {
+    const FlashDecode::Cache core = changedQuantizedKVCacheView(tensor, other);
+    body("FlashDecode.Cache.quantized", core);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.queries = changedHeadsView(tensor, other);
+    body("FlashDecode.queries", core);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.cache = changedFlashDecodeCache(tensor, other);
+    body("FlashDecode.cache", core);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.sequences = {changedAttendedSequence(tensor, other)};
+    body("FlashDecode.sequences", core);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.results = changedAttentionResults(tensor, other);
+    body("FlashDecode.results", core);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.options = changedAttentionOptions(tensor, other);
+    body("FlashDecode.options", core);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.scratch = other;
+    body("FlashDecode.scratch", core);
+  }
+  {
+    MergePartials core = plainMergePartials(tensor);
+    core.parts = changedAttentionPartials(tensor, other);
+    body("MergePartials.parts", core);
+  }
+  {
+    MergePartials core = plainMergePartials(tensor);
+    core.sinks = other;
+    body("MergePartials.sinks", core);
+  }
+  {
+    MergePartials core = plainMergePartials(tensor);
+    core.results = changedAttentionResults(tensor, other);
+    body("MergePartials.results", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.workers = 7;
+    body("HostOptions.workers", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.orderSeed = 8;
+    body("HostOptions.orderSeed", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.checking = HostOptions::Checking::full;
+    body("HostOptions.checking", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.allowsSameValue = true;
+    body("HostOptions.allowsSameValue", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.perturbsResults = true;
+    body("HostOptions.perturbsResults", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.level = HostOptions::Level::avx512;
+    body("HostOptions.level", core);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    core.compiler = "other";
+    body("HostOptions.compiler", core);
+  }
+  {
+    KVCacheWrite::Rows core = plainKVCacheWriteRows(tensor);
+    core.sequences = changedRowIndices(tensor, other);
+    body("KVCacheWrite.Rows.sequences", core);
+  }
+  {
+    KVCacheWrite::Rows core = plainKVCacheWriteRows(tensor);
+    core.positions = changedRowIndices(tensor, other);
+    body("KVCacheWrite.Rows.positions", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.keys = changedHeadsView(tensor, other);
+    body("KVCacheQuantize.keys", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.values = changedHeadsView(tensor, other);
+    body("KVCacheQuantize.values", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.sourceLayout = KVLayout::headMajor;
+    body("KVCacheQuantize.sourceLayout", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.sourceOffset = 10;
+    body("KVCacheQuantize.sourceOffset", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.tokens = 11;
+    body("KVCacheQuantize.tokens", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.sourceIsRing = true;
+    body("KVCacheQuantize.sourceIsRing", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.into = changedQuantizedKVCacheView(tensor, other);
+    body("KVCacheQuantize.into", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.sequence = 14;
+    body("KVCacheQuantize.sequence", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.position = 15;
+    body("KVCacheQuantize.position", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.rows = changedKVCacheWriteRows(tensor, other);
+    body("KVCacheQuantize.rows", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.options = changedKVQuantizeOptions(tensor, other);
+    body("KVCacheQuantize.options", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.counts = other;
+    body("KVCacheQuantize.counts", core);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.probe = other;
+    body("KVCacheQuantize.probe", core);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    core.from = changedQuantizedKVCacheView(tensor, other);
+    body("KVCacheDequantize.from", core);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    core.sequence = 8;
+    body("KVCacheDequantize.sequence", core);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    core.position = 9;
+    body("KVCacheDequantize.position", core);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    core.keys = other;
+    body("KVCacheDequantize.keys", core);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    core.values = other;
+    body("KVCacheDequantize.values", core);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    core.layout = KVLayout::headMajor;
+    body("KVCacheDequantize.layout", core);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    core.domain = KVDomain::rotated;
+    body("KVCacheDequantize.domain", core);
+  }
+  {
+    Hadamard core = plainHadamard(tensor);
+    core.from = other;
+    body("Hadamard.from", core);
+  }
+  {
+    Hadamard core = plainHadamard(tensor);
+    core.into = other;
+    body("Hadamard.into", core);
+  }
+  {
+    Hadamard core = plainHadamard(tensor);
+    core.signs = KVCodec::Name::mlx1Affine4;
+    body("Hadamard.signs", core);
+  }
+  {
+    Hadamard core = plainHadamard(tensor);
+    core.isInverse = true;
+    body("Hadamard.isInverse", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.keys = changedHeadsView(tensor, other);
+    body("KVCacheWrite.keys", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.values = changedHeadsView(tensor, other);
+    body("KVCacheWrite.values", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.sourceLayout = KVLayout::headMajor;
+    body("KVCacheWrite.sourceLayout", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.sourceOffset = 10;
+    body("KVCacheWrite.sourceOffset", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.tokens = 11;
+    body("KVCacheWrite.tokens", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.sourceIsRing = true;
+    body("KVCacheWrite.sourceIsRing", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.into = changedKVCacheView(tensor, other);
+    body("KVCacheWrite.into", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.sequence = 14;
+    body("KVCacheWrite.sequence", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.position = 15;
+    body("KVCacheWrite.position", core);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.rows = changedKVCacheWriteRows(tensor, other);
+    body("KVCacheWrite.rows", core);
   }
   {
     RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
@@ -901,6 +1392,56 @@ void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {
     core.isInverse = true;
     body("RotaryEmbedding.isInverse", core);
   }
+  {
+    RotaryStep core = plainRotaryStep(tensor);
+    core.embedding = changedRotaryEmbedding(tensor, other);
+    body("RotaryStep.embedding", core);
+  }
+  {
+    RotaryStep core = plainRotaryStep(tensor);
+    core.positions = changedRotaryPositions(tensor, other);
+    body("RotaryStep.positions", core);
+  }
+  {
+    RotaryStep core = plainRotaryStep(tensor);
+    core.offsets = changedRotaryOffsets(tensor, other);
+    body("RotaryStep.offsets", core);
+  }
+  {
+    MultiRoPE core = plainMultiRoPE(tensor);
+    core.queries = changedHeadsView(tensor, other);
+    body("MultiRoPE.queries", core);
+  }
+  {
+    MultiRoPE core = plainMultiRoPE(tensor);
+    core.keys = changedHeadsView(tensor, other);
+    body("MultiRoPE.keys", core);
+  }
+  {
+    MultiRoPE core = plainMultiRoPE(tensor);
+    core.rotatedQueries = changedHeadsView(tensor, other);
+    body("MultiRoPE.rotatedQueries", core);
+  }
+  {
+    MultiRoPE core = plainMultiRoPE(tensor);
+    core.rotatedKeys = changedHeadsView(tensor, other);
+    body("MultiRoPE.rotatedKeys", core);
+  }
+  {
+    MultiRoPE core = plainMultiRoPE(tensor);
+    core.positions = changedRotaryPositions(tensor, other);
+    body("MultiRoPE.positions", core);
+  }
+  {
+    MultiRoPE core = plainMultiRoPE(tensor);
+    core.offsets = changedRotaryOffsets(tensor, other);
+    body("MultiRoPE.offsets", core);
+  }
+  {
+    MultiRoPE core = plainMultiRoPE(tensor);
+    core.rotary = changedRotaryEmbedding(tensor, other);
+    body("MultiRoPE.rotary", core);
+  }
 }
 
 // Calls body(name, core, c) for each field that may be zero in C: where zero is its default, or
@@ -976,8 +1517,8 @@ void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {
   {
     const AttentionResults core = plainAttentionResults(tensor);
     mnk_attention_results c = c::write(core, handleOf);
-    c.into = {};
-    body("AttentionResults.into", core, c);
+    c.output = {};
+    body("AttentionResults.output", core, c);
   }
   {
     const AttentionResults core = plainAttentionResults(tensor);
@@ -1232,48 +1773,6 @@ void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {
     body("KVCacheView.latentDim", core, c);
   }
   {
-    const HostOptions core = plainHostOptions(tensor);
-    mnk_host_options c = c::write(core, handleOf);
-    c.workers = {};
-    body("HostOptions.workers", core, c);
-  }
-  {
-    const HostOptions core = plainHostOptions(tensor);
-    mnk_host_options c = c::write(core, handleOf);
-    c.order_seed = {};
-    body("HostOptions.orderSeed", core, c);
-  }
-  {
-    const HostOptions core = plainHostOptions(tensor);
-    mnk_host_options c = c::write(core, handleOf);
-    c.checking = {};
-    body("HostOptions.checking", core, c);
-  }
-  {
-    const HostOptions core = plainHostOptions(tensor);
-    mnk_host_options c = c::write(core, handleOf);
-    c.allows_same_value = {};
-    body("HostOptions.allowsSameValue", core, c);
-  }
-  {
-    const HostOptions core = plainHostOptions(tensor);
-    mnk_host_options c = c::write(core, handleOf);
-    c.perturbs_results = {};
-    body("HostOptions.perturbsResults", core, c);
-  }
-  {
-    const HostOptions core = plainHostOptions(tensor);
-    mnk_host_options c = c::write(core, handleOf);
-    c.level = {};
-    body("HostOptions.level", core, c);
-  }
-  {
-    const HostOptions core = plainHostOptions(tensor);
-    mnk_host_options c = c::write(core, handleOf);
-    c.compiler = {};
-    body("HostOptions.compiler", core, c);
-  }
-  {
     const KVCodec core = plainKVCodec(tensor);
     mnk_kv_codec c = c::write(core, handleOf);
     c.name = {};
@@ -1334,6 +1833,240 @@ void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {
     body("QuantizedKVCacheView.latentDim", core, c);
   }
   {
+    const FlashDecode core = plainFlashDecode(tensor);
+    mnk_flash_decode c = c::write(core, handleOf);
+    c.results = {};
+    body("FlashDecode.results", core, c);
+  }
+  {
+    const FlashDecode core = plainFlashDecode(tensor);
+    mnk_flash_decode c = c::write(core, handleOf);
+    c.options = {};
+    body("FlashDecode.options", core, c);
+  }
+  {
+    const FlashDecode core = plainFlashDecode(tensor);
+    mnk_flash_decode c = c::write(core, handleOf);
+    c.scratch = {};
+    body("FlashDecode.scratch", core, c);
+  }
+  {
+    const MergePartials core = plainMergePartials(tensor);
+    mnk_merge_partials c = c::write(core, handleOf);
+    c.sinks = {};
+    body("MergePartials.sinks", core, c);
+  }
+  {
+    const MergePartials core = plainMergePartials(tensor);
+    mnk_merge_partials c = c::write(core, handleOf);
+    c.results = {};
+    body("MergePartials.results", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.workers = {};
+    body("HostOptions.workers", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.order_seed = {};
+    body("HostOptions.orderSeed", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.checking = {};
+    body("HostOptions.checking", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.allows_same_value = {};
+    body("HostOptions.allowsSameValue", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.perturbs_results = {};
+    body("HostOptions.perturbsResults", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.level = {};
+    body("HostOptions.level", core, c);
+  }
+  {
+    const HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.compiler = {};
+    body("HostOptions.compiler", core, c);
+  }
+  {
+    const KVCacheWrite::Rows core = plainKVCacheWriteRows(tensor);
+    mnk_kv_cache_write_rows c = c::write(core, handleOf);
+    c.sequences = {};
+    body("KVCacheWrite.Rows.sequences", core, c);
+  }
+  {
+    const KVCacheWrite::Rows core = plainKVCacheWriteRows(tensor);
+    mnk_kv_cache_write_rows c = c::write(core, handleOf);
+    c.positions = {};
+    body("KVCacheWrite.Rows.positions", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.values = {};
+    body("KVCacheQuantize.values", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.source_layout = {};
+    body("KVCacheQuantize.sourceLayout", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.source_offset = {};
+    body("KVCacheQuantize.sourceOffset", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.tokens = {};
+    body("KVCacheQuantize.tokens", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.source_is_ring = {};
+    body("KVCacheQuantize.sourceIsRing", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.position = {};
+    body("KVCacheQuantize.position", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.rows = {};
+    body("KVCacheQuantize.rows", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.options = {};
+    body("KVCacheQuantize.options", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.counts = {};
+    body("KVCacheQuantize.counts", core, c);
+  }
+  {
+    const KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.probe = {};
+    body("KVCacheQuantize.probe", core, c);
+  }
+  {
+    const KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    mnk_kv_cache_dequantize c = c::write(core, handleOf);
+    c.position = {};
+    body("KVCacheDequantize.position", core, c);
+  }
+  {
+    const KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    mnk_kv_cache_dequantize c = c::write(core, handleOf);
+    c.keys = {};
+    body("KVCacheDequantize.keys", core, c);
+  }
+  {
+    const KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    mnk_kv_cache_dequantize c = c::write(core, handleOf);
+    c.values = {};
+    body("KVCacheDequantize.values", core, c);
+  }
+  {
+    const KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    mnk_kv_cache_dequantize c = c::write(core, handleOf);
+    c.layout = {};
+    body("KVCacheDequantize.layout", core, c);
+  }
+  {
+    const KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    mnk_kv_cache_dequantize c = c::write(core, handleOf);
+    c.domain = {};
+    body("KVCacheDequantize.domain", core, c);
+  }
+  {
+    const Hadamard core = plainHadamard(tensor);
+    mnk_hadamard c = c::write(core, handleOf);
+    c.into = {};
+    body("Hadamard.into", core, c);
+  }
+  {
+    const Hadamard core = plainHadamard(tensor);
+    mnk_hadamard c = c::write(core, handleOf);
+    c.signs = {};
+    body("Hadamard.signs", core, c);
+  }
+  {
+    const Hadamard core = plainHadamard(tensor);
+    mnk_hadamard c = c::write(core, handleOf);
+    c.is_inverse = {};
+    body("Hadamard.isInverse", core, c);
+  }
+  {
+    const KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.values = {};
+    body("KVCacheWrite.values", core, c);
+  }
+  {
+    const KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.source_layout = {};
+    body("KVCacheWrite.sourceLayout", core, c);
+  }
+  {
+    const KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.source_offset = {};
+    body("KVCacheWrite.sourceOffset", core, c);
+  }
+  {
+    const KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.tokens = {};
+    body("KVCacheWrite.tokens", core, c);
+  }
+  {
+    const KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.source_is_ring = {};
+    body("KVCacheWrite.sourceIsRing", core, c);
+  }
+  {
+    const KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.position = {};
+    body("KVCacheWrite.position", core, c);
+  }
+  {
+    const KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.rows = {};
+    body("KVCacheWrite.rows", core, c);
+  }
+  {
     const RotaryEmbedding::YaRN core = plainRotaryEmbeddingYaRN(tensor);
     mnk_rotary_embedding_yarn c = c::write(core, handleOf);
     c.original_context = {};
@@ -1386,6 +2119,48 @@ void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {
     mnk_rotary_embedding c = c::write(core, handleOf);
     c.is_inverse = {};
     body("RotaryEmbedding.isInverse", core, c);
+  }
+  {
+    const RotaryStep core = plainRotaryStep(tensor);
+    mnk_rotary_step c = c::write(core, handleOf);
+    c.positions = {};
+    body("RotaryStep.positions", core, c);
+  }
+  {
+    const RotaryStep core = plainRotaryStep(tensor);
+    mnk_rotary_step c = c::write(core, handleOf);
+    c.offsets = {};
+    body("RotaryStep.offsets", core, c);
+  }
+  {
+    const MultiRoPE core = plainMultiRoPE(tensor);
+    mnk_multi_rope c = c::write(core, handleOf);
+    c.keys = {};
+    body("MultiRoPE.keys", core, c);
+  }
+  {
+    const MultiRoPE core = plainMultiRoPE(tensor);
+    mnk_multi_rope c = c::write(core, handleOf);
+    c.rotated_queries = {};
+    body("MultiRoPE.rotatedQueries", core, c);
+  }
+  {
+    const MultiRoPE core = plainMultiRoPE(tensor);
+    mnk_multi_rope c = c::write(core, handleOf);
+    c.rotated_keys = {};
+    body("MultiRoPE.rotatedKeys", core, c);
+  }
+  {
+    const MultiRoPE core = plainMultiRoPE(tensor);
+    mnk_multi_rope c = c::write(core, handleOf);
+    c.positions = {};
+    body("MultiRoPE.positions", core, c);
+  }
+  {
+    const MultiRoPE core = plainMultiRoPE(tensor);
+    mnk_multi_rope c = c::write(core, handleOf);
+    c.offsets = {};
+    body("MultiRoPE.offsets", core, c);
   }
 }
 

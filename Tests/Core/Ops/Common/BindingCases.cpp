@@ -165,9 +165,9 @@ void addMerge(List& list) {
   for (const std::string_view kind : {"partials", "into", "logarithms", "sinks"}) {
     list.add(kind, [=](BindingMemory& memory) {
       const auto tensor = [&](std::initializer_list<uint64_t> extents) { return memory.make(DType::f32, extents); };
-      MergePartials op{.partials = {tensor({3, 2, 4, 32}), tensor({3, 2, 4, 2})}};
+      MergePartials op{.parts = {tensor({3, 2, 4, 32}), tensor({3, 2, 4, 2})}};
       if (kind == "partials") op.results.partials = AttentionPartials{tensor({2, 4, 32}), tensor({2, 4, 2})};
-      if (kind != "partials") op.results.into = tensor({2, 4, 32});
+      if (kind != "partials") op.results.output = tensor({2, 4, 32});
       if (kind == "logarithms" || kind == "sinks") op.results.logSumExp = tensor({2, 4});
       if (kind == "sinks") op.sinks = tensor({4});
       return op;

@@ -6,18 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "CAPI/Generated/Ops.hpp"
 #include "Harness/Check.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 
 namespace mnk::test {
-
-// Every op. BindingTests.swift compares this list with the headers.
-using AnyOp =
-    std::variant<KVCacheWrite, KVCacheQuantize, KVCacheDequantize, Hadamard, MultiRoPE, FlashDecode, MergePartials>;
 
 std::vector<std::string_view> opNames();
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/KVCodec.hpp"
 
 namespace mnk::test {

@@ -8,9 +8,9 @@
 #include "KVCacheDequantize/KVCacheDequantizeTypes.h"
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
 #include "KVCacheWrite/KVCacheWriteTypes.h"
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 #include "RotaryAppend/RotaryAppendTypes.h"
 

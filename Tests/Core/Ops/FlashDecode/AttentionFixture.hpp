@@ -99,7 +99,7 @@ class AttentionFixture {
   std::vector<float> attendNow(const Tensor& queries, const AttentionOptions& options = {}, uint32_t sequence = 0) {
     const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.shape()));
     CommandEncoder encoder(device);
-    REQUIRE(cache.attend(encoder, queries, {.into = out}, options, sequence));
+    REQUIRE(cache.attend(encoder, queries, {.output = out}, options, sequence));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     return floatsOf(out);
   }

@@ -12,9 +12,9 @@ using View = KVCacheView;
 
 // Six heads of one token over a cache of four sequences, two heads and five slots.
 Op soundOp() {
-  Op op{.queries = f16(6, 64), .over = View{.keys = f16(4, 2, 5, 64), .values = f16(4, 2, 5, 64)}};
+  Op op{.queries = f16(6, 64), .cache = View{.keys = f16(4, 2, 5, 64), .values = f16(4, 2, 5, 64)}};
   op.sequences = {{3, 4}};
-  op.results.into = f16(6, 64);
+  op.results.output = f16(6, 64);
   return op;
 }
 
@@ -41,11 +41,11 @@ constexpr GoldenText kGolden{
 }  // namespace
 
 TEST(FlashDecodeCacheRules, EachHasItsError) {
-  const View valid = std::get<View>(soundOp().over);
+  const View valid = std::get<View>(soundOp().cache);
   ErrorLines errors;
   expectRules<View>(errors, attendedCacheRules(), Op::name, valid, kBrokenViews, [](const View& view) {
     Op op = soundOp();
-    op.over = view;
+    op.cache = view;
     return plan(op);
   });
   expectGolden(kGolden, errors.lines());
@@ -56,9 +56,9 @@ TEST(FlashDecodeCacheRules, AQuantizedCacheFollowsItsOwnRules) {
     return QuantizedKVPlane{.codec = {.bits = 4}, .codes = u8(4, 2, 5, 32), .scales = f16(4, 2, 5)};
   };
   Op op = soundOp();
-  op.over = QuantizedKVCacheView{.keys = plane(), .values = plane()};
+  op.cache = QuantizedKVCacheView{.keys = plane(), .values = plane()};
   EXPECT(bool(plan(op)));
-  auto& view = std::get<QuantizedKVCacheView>(op.over);
+  auto& view = std::get<QuantizedKVCacheView>(op.cache);
   view.latentDim = 512;
   EXPECT_ERROR(plan(op), {.op = Op::name,
                           .what = "the latent part does not match the cache",

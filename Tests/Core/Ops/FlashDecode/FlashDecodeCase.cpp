@@ -139,12 +139,12 @@ FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTen
   op.queries = makeQueries(attend, makeTensor);
   const auto latentDim = static_cast<uint32_t>(attend.isLatent ? attend.valueHeadDim : 0);
   if (attend.isQuantized()) {
-    op.over = QuantizedKVCacheView{.keys = makePlane(attend, true, makeTensor),
-                                   .values = makePlane(attend, false, makeTensor),
-                                   .layout = attend.layout,
-                                   .wrap = attend.wrap,
-                                   .pinned = attend.pinned,
-                                   .latentDim = latentDim};
+    op.cache = QuantizedKVCacheView{.keys = makePlane(attend, true, makeTensor),
+                                    .values = makePlane(attend, false, makeTensor),
+                                    .layout = attend.layout,
+                                    .wrap = attend.wrap,
+                                    .pinned = attend.pinned,
+                                    .latentDim = latentDim};
   } else {
     const auto plane = [&](const char* name, uint64_t headDim) {
       return makeTensor(name, attend.cache, slotsShape(attend, headDim), attend.cacheShift);
@@ -155,7 +155,7 @@ FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTen
                      .pinned = attend.pinned,
                      .latentDim = latentDim};
     if (!attend.isOneTensor) view.values = plane("values", attend.valueHeadDim);
-    op.over = view;
+    op.cache = view;
   }
   op.sequences = attend.sequences;
   for (AttendedSequence& each : op.sequences) {
@@ -172,7 +172,7 @@ FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTen
         .sums = makeTensor("sums", DType::f32, rowsShape(attend, attend.valueHeadDim), attend.intoShift),
         .stats = makeTensor("stats", DType::f32, rowsShape(attend, 2), 0)};
   } else {
-    op.results.into =
+    op.results.output =
         makeTensor("into", attend.into, rowsShape(attend, attend.valueHeadDim, attend.resultRank), attend.intoShift);
   }
   if (attend.givesLogSumExp) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "Harness/Seeded.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
-#include "MLXNativeKernels/mnk_flash_decode.h"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/mnk_flash_decode.h"
 #include "Ops/FlashDecode/FlashDecodeReference.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 

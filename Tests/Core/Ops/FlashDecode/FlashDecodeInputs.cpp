@@ -91,7 +91,7 @@ struct Use {
 std::vector<Use> usesOf(const FlashDecode& op, const OperandBytes& bytes) {
   const CacheGeometry cache = geometryOf(op);
   const QueryAxes queries = queryAxes(op.queries);
-  const bool isLatent = std::visit([](const auto& view) { return view.latentDim != 0; }, op.over);
+  const bool isLatent = std::visit([](const auto& view) { return view.latentDim != 0; }, op.cache);
   std::vector<Use> uses(cache.sequences * cache.heads * cache.capacity);
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
     const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s]);
@@ -208,11 +208,11 @@ OperandBytes inputsOf(const FlashDecode& op, const FlashDecodeCase& contents, Se
   if (options.sinks) bytes["sinks"] = uniformBytes(random, *options.sinks, -contents.sinkSize, contents.sinkSize);
   std::vector<Use> uses = usesOf(op, bytes);
   if (!hidesUnseen) std::fill(uses.begin(), uses.end(), Use{.isSeen = true, .isWeighed = true});
-  if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+  if (const auto* dense = std::get_if<KVCacheView>(&op.cache)) {
     bytes["keys"] = vectors(random, dense->keys, true, uses);
     if (dense->values) bytes["values"] = vectors(random, *dense->values, false, uses);
   } else {
-    const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
+    const auto& quantized = std::get<QuantizedKVCacheView>(op.cache);
     for (const bool isKeys : {true, false}) {
       const QuantizedKVPlane& plane = isKeys ? quantized.keys : *quantized.values;
       if (plane.isDense())
@@ -241,10 +241,10 @@ std::map<std::string, Tensor> inputTensors(const FlashDecode& op) {
   const auto add = [&](const std::string& name, const std::optional<Tensor>& tensor) {
     if (tensor && *tensor) all[name] = *tensor;
   };
-  if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+  if (const auto* dense = std::get_if<KVCacheView>(&op.cache)) {
     add("keys", dense->keys), add("values", dense->values);
   } else {
-    const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
+    const auto& quantized = std::get<QuantizedKVCacheView>(op.cache);
     for (const bool isKeys : {true, false}) {
       const QuantizedKVPlane& plane = isKeys ? quantized.keys : *quantized.values;
       const std::string name = isKeys ? "key" : "value";

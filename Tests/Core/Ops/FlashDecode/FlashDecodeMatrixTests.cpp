@@ -50,9 +50,9 @@ FlashDecode over(const std::shared_ptr<Device>& device, const QuantizedKVCacheVi
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(i));
   REQUIRE(queries.write(rawBytes(numbers)));
   return {.queries = queries,
-          .over = cache,
+          .cache = cache,
           .sequences = {{0, kKeys}},
-          .results = {.into = tensorOf(device, DType::f32, {2, kDim})},
+          .results = {.output = tensorOf(device, DType::f32, {2, kDim})},
           .options = {.kernel = kernel}};
 }
 
@@ -99,7 +99,7 @@ TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
         const FlashDecode matrix = over(device, cache, AttentionOptions::Kernel::matrix);
         run(device, exact);
         run(device, matrix);
-        const auto expected = numbersOf(*exact.results.into), got = numbersOf(*matrix.results.into);
+        const auto expected = numbersOf(*exact.results.output), got = numbersOf(*matrix.results.output);
         double error = 0, squares = 0;
         for (size_t i = 0; i < got.size(); ++i) {
           error += std::pow(double{got[i]} - expected[i], 2);
@@ -140,7 +140,7 @@ TEST(FlashDecodeMatrix, ComputesTheLevelsThatOthersLookUp) {
           queries[5] = queries[kDim + 40] = 1;
           REQUIRE(op.queries.tensor.write(rawBytes(queries)));
           run(device, op);
-          std::vector<float> numbers = numbersOf(*op.results.into);
+          std::vector<float> numbers = numbersOf(*op.results.output);
           for (const float score : numbersOf(*op.results.logSumExp)) numbers.push_back(score);
           return numbers;
         };
@@ -212,9 +212,9 @@ TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
   const auto isChosen = [&](const std::variant<KVCacheView, QuantizedKVCacheView>& cache, uint64_t heads,
                             std::string family, DType queries = DType::f16) {
     const FlashDecode op{.queries = tensorOf(device, queries, {heads, kDim}),
-                         .over = cache,
+                         .cache = cache,
                          .sequences = {{0, kKeys}},
-                         .results = {.into = tensorOf(device, DType::f32, {heads, kDim})}};
+                         .results = {.output = tensorOf(device, DType::f32, {heads, kDim})}};
     return wantedKernel(AttentionShape(op), {.family = std::move(family)}) == AttentionKernel::matrix;
   };
   EXPECT(!isChosen(quantized, 4, "apple9"));
@@ -237,9 +237,9 @@ TEST(FlashDecodeMatrix, InstancesDependOnTheDeviceAndTheKeys) {
     const KVCacheView cache{.keys = tensorOf(device, DType::f16, {1, keys, headDim}),
                             .values = tensorOf(device, DType::f16, {1, keys, headDim})};
     const FlashDecode op{.queries = tensorOf(device, DType::f16, {heads, headDim}),
-                         .over = cache,
+                         .cache = cache,
                          .sequences = {{0, keys}},
-                         .results = {.into = tensorOf(device, DType::f16, {heads, headDim})},
+                         .results = {.output = tensorOf(device, DType::f16, {heads, headDim})},
                          .options = {.splits = 1}};
     const AttentionShape shape(op);
     return FlashDecodeLayout::of(shape, {.family = std::move(family), .matrixLayout = MatrixLayout::interleaved})
@@ -269,9 +269,9 @@ TEST(FlashDecodeMatrix, HasAllSimdgroupsForAnyRows) {
   for (const uint64_t heads : {1, 4, 8, 16}) {
     const Context context(fmt::format("{} rows", heads));
     const FlashDecode op{.queries = tensorOf(device, DType::f32, {heads, 256}),
-                         .over = cache,
+                         .cache = cache,
                          .sequences = {{0, kMany}},
-                         .results = {.into = tensorOf(device, DType::f32, {heads, 256})},
+                         .results = {.output = tensorOf(device, DType::f32, {heads, 256})},
                          .options = {.splits = 1, .kernel = AttentionOptions::Kernel::matrix}};
     const AttentionShape shape(op);
     for (const auto& [family, simdgroups] : {std::pair{"another", 8u}, {"apple9", 4u}}) {
@@ -293,9 +293,9 @@ TEST(FlashDecodeMatrix, HasLongTilesWhereASimdgroupHasTwo) {
   for (const auto [keys, tile, simdgroups] :
        {std::tuple{uint64_t{1}, 16u, 8u}, {496, 16, 8}, {497, 32, 8}, {2032, 32, 8}, {2033, 32, 12}, {4096, 32, 12}}) {
     const FlashDecode op{.queries = tensorOf(device, DType::f16, {4, 128}),
-                         .over = cache,
+                         .cache = cache,
                          .sequences = {{0, keys}},
-                         .results = {.into = tensorOf(device, DType::f16, {4, 128})},
+                         .results = {.output = tensorOf(device, DType::f16, {4, 128})},
                          .options = {.splits = 1}};
     const AttentionShape shape(op);
     const auto layout = FlashDecodeLayout::of(shape, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
@@ -312,9 +312,9 @@ TEST(FlashDecodeMatrix, HasNoMoreSimdgroupsThanTilesBeyondFour) {
        {std::tuple{uint64_t{1}, 1u, 4u}, {64, 1, 4}, {65, 1, 5}, {96, 1, 6}, {256, 1, 8}, {256, 2, 8}, {256, 3, 6}}) {
     for (const auto kernel : {AttentionOptions::Kernel::vector, AttentionOptions::Kernel::matrix}) {
       const FlashDecode op{.queries = tensorOf(device, DType::f16, {4, kDim}),
-                           .over = cache,
+                           .cache = cache,
                            .sequences = {{0, keys}},
-                           .results = {.into = tensorOf(device, DType::f16, {4, kDim})},
+                           .results = {.output = tensorOf(device, DType::f16, {4, kDim})},
                            .options = {.splits = splits, .kernel = kernel}};
       const AttentionShape shape(op);
       const auto layout =

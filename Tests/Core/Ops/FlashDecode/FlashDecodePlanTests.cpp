@@ -9,8 +9,8 @@
 #include "Harness/DeclaredBytes.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/PlanBuffer.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/Common/TurboSigns.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
@@ -103,11 +103,11 @@ void expectReadsQueries(const Dispatch& dispatch, const FlashDecode& op, const C
 
 void expectReadsCache(const Dispatch& dispatch, const FlashDecode& op, const Case& attend, const RowSpan& rows) {
   const std::vector<uint64_t> seen = vectorsSeen(op, attend, rows);
-  if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+  if (const auto* dense = std::get_if<KVCacheView>(&op.cache)) {
     expectReads("keys", dispatch, dense->keys, attend.headDim * byteSize(attend.cache), seen);
     return expectReads("values", dispatch, *dense->values, attend.valueHeadDim * byteSize(attend.cache), seen);
   }
-  const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
+  const auto& quantized = std::get<QuantizedKVCacheView>(op.cache);
   for (const QuantizedKVPlane* plane : {&quantized.keys, &*quantized.values}) {
     if (plane->isDense()) {
       expectReads("elements", dispatch, plane->codes, plane->headDim() * byteSize(attend.cache), seen);
@@ -127,8 +127,8 @@ void expectReadsCache(const Dispatch& dispatch, const FlashDecode& op, const Cas
 void expectWritesResults(const Dispatch& dispatch, const FlashDecode& op, const Case& attend, const RowSpan& rows) {
   const std::vector<uint64_t> vectors = vectorsOfRows(attend, rows);
   const AttentionResults& results = op.results;
-  if (results.into) {
-    expectWrites("results", dispatch, *results.into, attend.valueHeadDim * byteSize(attend.into), vectors);
+  if (results.output) {
+    expectWrites("results", dispatch, *results.output, attend.valueHeadDim * byteSize(attend.into), vectors);
   }
   if (results.partials) {
     expectWrites("sums", dispatch, results.partials->sums, attend.valueHeadDim * sizeof(float), vectors);
@@ -327,8 +327,8 @@ TEST(FlashDecodePlan, CountsBytes) {
               8 * c.length * (64 + 2 + 48 + 2) + 32 * 256);
   }
   for (uint64_t parts : {1, 2, 1024}) {
-    const MergePartials op{.partials = {.sums = f32(parts, 3, 4, 128), .stats = f32(parts, 3, 4, 2)},
-                           .results = {.into = f16(3, 4, 128)}};
+    const MergePartials op{.parts = {.sums = f32(parts, 3, 4, 128), .stats = f32(parts, 3, 4, 2)},
+                           .results = {.output = f16(3, 4, 128)}};
     const Plan planned = REQUIRE(plan(op));
     EXPECT(planned.op == "MergePartials" && planned.dispatches.size() == 1 && planned.scratchBytes == 0);
     const Dispatch& dispatch = planned.dispatches.at(0);

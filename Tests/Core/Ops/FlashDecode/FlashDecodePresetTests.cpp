@@ -6,8 +6,8 @@
 #include "Harness/EveryDevice.hpp"
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
-#include "MLXNativeKernels/Hadamard.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/FlashDecode/TokenAttention.hpp"
 
 namespace mnk::test {
@@ -113,9 +113,9 @@ FlashDecode callFor(const Preset& p, const Tensor& queries, const Tensor& keys, 
                     uint32_t splits) {
   const bool hasWindow = p.maskType == 2 && p.slidingWindow > 0;
   return {.queries = queries,
-          .over = KVCacheView{.keys = keys, .values = values, .wrap = KVWrap::ring},
+          .cache = KVCacheView{.keys = keys, .values = values, .wrap = KVWrap::ring},
           .sequences = {{0, p.length()}},
-          .results = {.into = out},
+          .results = {.output = out},
           .options = {.scale = static_cast<float>(p.scale),
                       .window = hasWindow ? static_cast<uint32_t>(p.slidingWindow) : 0,
                       .splits = splits}};
@@ -234,9 +234,9 @@ TEST(FlashDecodePreset, QuantizedAttentionRotatesQueriesAndResults) {
                                         .isInverse = false}));
         REQUIRE(cache.dequantize(encoder, readKeys, readValues, 0, 0, KVDomain::rotated));
         REQUIRE(encoder.encode(FlashDecode{.queries = REQUIRE(queries.reshaped(rows)),
-                                           .over = *cache.quantizedView(),
+                                           .cache = *cache.quantizedView(),
                                            .sequences = {{0, 20}},
-                                           .results = {.into = out},
+                                           .results = {.output = out},
                                            .options = {.scale = static_cast<float>(p.scale), .window = 12}}));
         REQUIRE(REQUIRE(encoder.commit()).wait());
 
@@ -275,7 +275,7 @@ TEST(FlashDecodePreset, HybridAttentionRotatesNothing) {
         REQUIRE(cache.append(encoder, someTokens(device, random, 20, 2, headDim), sourceValues));
         REQUIRE(cache.dequantize(encoder, readKeys, readValues, 0, 0, KVDomain::original));
         REQUIRE(cache.dequantize(encoder, std::nullopt, rotated, 0, 0, KVDomain::rotated));
-        REQUIRE(cache.attend(encoder, REQUIRE(queries.reshaped(rows)), {.into = out},
+        REQUIRE(cache.attend(encoder, REQUIRE(queries.reshaped(rows)), {.output = out},
                              {.scale = static_cast<float>(p.scale), .window = 12}));
         REQUIRE(REQUIRE(encoder.commit()).wait());
         EXPECT(floatsOf(rotated) == floatsOf(readValues));

@@ -8,8 +8,7 @@
 #include "Harness/Check.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/KVCacheDequantize.hpp"
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 
 namespace mnk::test {
@@ -40,7 +39,7 @@ QuantizedKVPlane emptyPlane(const std::shared_ptr<Device>& device, const KVCodec
 std::vector<AttendedRow> attendedOver(const FlashDecode& op, const Tensor& keys, const Tensor& values,
                                       KVLayout layout) {
   FlashDecode dense = op;
-  dense.over = KVCacheView{.keys = keys, .values = values, .layout = layout};
+  dense.cache = KVCacheView{.keys = keys, .values = values, .layout = layout};
   return attended(dense,
                   {{"queries", bytesOf(op.queries.tensor)}, {"keys", bytesOf(keys)}, {"values", bytesOf(values)}});
 }
@@ -72,9 +71,9 @@ void expectStoredVectorsAreAttendedTo(const std::shared_ptr<Device>& device, con
     cache.keys.channelScales = constants(device, 1.5f, kHeads, headDim);
     cache.values->means = constants(device, -0.25f, kHeads, valueHeadDim);
   }
-  FlashDecode op{.queries = someTokens(device, random, kRows, kHeads * kGroup, headDim), .over = cache};
+  FlashDecode op{.queries = someTokens(device, random, kRows, kHeads * kGroup, headDim), .cache = cache};
   op.sequences = {{0, kTokens}};
-  op.results.into = zeros({kRows, kHeads * kGroup, valueHeadDim});
+  op.results.output = zeros({kRows, kHeads * kGroup, valueHeadDim});
   const Tensor keys = zeros({kHeads, kTokens, headDim}), values = zeros({kHeads, kTokens, valueHeadDim});
 
   CommandEncoder encoder(device, "stored and attended");
@@ -86,9 +85,9 @@ void expectStoredVectorsAreAttendedTo(const std::shared_ptr<Device>& device, con
 
   // KVCacheDequantize is within 1e-12, in squares, of what codes mean.
   const bool isByMatrix = wantedKernel(AttentionShape(op), device->profile()) == AttentionKernel::matrix;
-  expectRows(DType::f32, bytesOf(*op.results.into), attendedOver(op, keys, values, KVLayout::headMajor), isByMatrix);
+  expectRows(DType::f32, bytesOf(*op.results.output), attendedOver(op, keys, values, KVLayout::headMajor), isByMatrix);
   const auto exact = attendedOver(op, sourceKeys, sourceValues, KVLayout::tokenMajor);
-  const double error = relativeError(floatsOf(*op.results.into), exact);
+  const double error = relativeError(floatsOf(*op.results.output), exact);
   if (!(error <= stored.worst)) fail(__FILE__, __LINE__, fmt::format("codes bring an error of {}", error));
 }
 

@@ -43,12 +43,12 @@ uint64_t codedHeadDim(const QuantizedKVPlane& plane) {
 class Plane {
  public:
   Plane(const FlashDecode& op, const OperandBytes& bytes, bool isKeys) : bytes_(bytes), isKeys_(isKeys) {
-    if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+    if (const auto* dense = std::get_if<KVCacheView>(&op.cache)) {
       isKeys_ = isKeys || !dense->values;
       dense_ = isKeys_ ? &dense->keys : &*dense->values;
       headDim_ = isKeys_ && !isKeys ? dense->latentDim : lastExtent(*dense_);
     } else {
-      const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
+      const auto& quantized = std::get<QuantizedKVCacheView>(op.cache);
       coded_ = isKeys ? &quantized.keys : &*quantized.values;
       if (isFloat(coded_->codes.dtype())) dense_ = &coded_->codes;
       headDim_ = dense_ ? lastExtent(*dense_) : codedHeadDim(*coded_);
@@ -186,7 +186,7 @@ CacheGeometry geometryOf(const FlashDecode& op) {
                              .wrap = view.wrap,
                              .pinned = view.pinned};
       },
-      op.over);
+      op.cache);
 }
 
 std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence& sequence) {

@@ -1,4 +1,4 @@
-// What FlashDecode.hpp and MergePartials.hpp define, from the bytes of operands, in double and in plain loops.
+// What FlashDecode and MergePartials define, from the bytes of operands, in double and in plain loops.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 namespace mnk::test {
 

@@ -14,18 +14,18 @@ using View = KVCacheView;
 // Two sequences of three rows and six heads, over a ring of five slots, two of them pinned, of two heads.
 Op soundAttention() {
   Op op{.queries = f16(2, 3, 6, 64),
-        .over = View{.keys = f16(4, 2, 5, 64), .values = f16(4, 2, 5, 64), .wrap = KVWrap::ring, .pinned = 2}};
+        .cache = View{.keys = f16(4, 2, 5, 64), .values = f16(4, 2, 5, 64), .wrap = KVWrap::ring, .pinned = 2}};
   op.sequences = {{3, 7}, {1, 4}};
-  op.results = {.into = f16(2, 3, 6, 64), .logSumExp = f32(2, 3, 6)};
+  op.results = {.output = f16(2, 3, 6, 64), .logSumExp = f32(2, 3, 6)};
   op.options.slopes = f32(6);
   return op;
 }
 
 View& viewOf(Op& op) {
-  return std::get<View>(op.over);
+  return std::get<View>(op.cache);
 }
 QuantizedKVCacheView& codesOf(Op& op) {
-  return std::get<QuantizedKVCacheView>(op.over);
+  return std::get<QuantizedKVCacheView>(op.cache);
 }
 
 void useCache(Op& op, const Tensor& keys) {
@@ -46,10 +46,10 @@ void useCodes(Op& op) {
   const auto plane = [] {
     return QuantizedKVPlane{.codec = {.bits = 4}, .codes = u8(4, 2, 5, 64), .scales = f16(4, 2, 5)};
   };
-  op.over = QuantizedKVCacheView{.keys = plane(), .values = plane()};
+  op.cache = QuantizedKVCacheView{.keys = plane(), .values = plane()};
   op.sequences = {{3, 5}, {1, 4}};
   op.queries = f16(2, 3, 6, 128);
-  op.results.into = f16(2, 3, 6, 128);
+  op.results.output = f16(2, 3, 6, 128);
 }
 
 // A latent part of 512 in values, and 64 behind it in keys.
@@ -57,7 +57,7 @@ void useLatent(Op& op) {
   viewOf(op).latentDim = 512;
   viewOf(op).values = f16(4, 2, 5, 512);
   op.queries = f16(2, 3, 6, 576);
-  op.results.into = f16(2, 3, 6, 512);
+  op.results.output = f16(2, 3, 6, 512);
   op.options.scale = 0.1f;
 }
 
@@ -65,7 +65,7 @@ void useLatent(Op& op) {
 void useRowsOfTheirOwn(Op& op) {
   op.queries = f16(3, 6, 64);
   op.sequences = {{3, 7, 0, 2}, {1, 4, 0, 1}};
-  op.results = {.into = f16(3, 6, 64)};
+  op.results = {.output = f16(3, 6, 64)};
 }
 
 const Break<Op> kBroken[] = {
@@ -96,10 +96,10 @@ const Break<Op> kBroken[] = {
     [](Op& op) { op.sequences[1].position = k2To31 - 3; },
     [](Op& op) { op.sequences[1].position = INT64_MIN; },
     [](Op& op) { usePartials(op), op.sequences[1].position.reset(); },
-    [](Op& op) { op.results.into.reset(); },
-    [](Op& op) { usePartials(op), op.results.into = f16(2, 3, 6, 64); },
+    [](Op& op) { op.results.output.reset(); },
+    [](Op& op) { usePartials(op), op.results.output = f16(2, 3, 6, 64); },
     [](Op& op) { op.results.logSumExp = Tensor(); },
-    [](Op& op) { op.results.into = f16(2, 3, 6, 32); },
+    [](Op& op) { op.results.output = f16(2, 3, 6, 32); },
     [](Op& op) { usePartials(op), op.results.partials->sums = f16(2, 3, 6, 64); },
     [](Op& op) { usePartials(op), op.results.partials->stats = f32(2, 3, 6); },
     [](Op& op) { op.results.logSumExp = f32(2, 3, 6, 1); },
@@ -124,8 +124,8 @@ const Break<Op> kBroken[] = {
     [](Op& op) { useMatrices(op), op.options.mask = f16(3, 5); },
     [](Op& op) { useMatrices(op), useCache(op, bf16(4, 2, 5, 64)); },
     [](Op& op) { op.scratch = f32(100000); },
-    [](Op& op) { op.results.into = op.queries.tensor; },
-    [](Op& op) { op.results.into = aliased(*viewOf(op).values, f16(2, 3, 6, 64)); },
+    [](Op& op) { op.results.output = op.queries.tensor; },
+    [](Op& op) { op.results.output = aliased(*viewOf(op).values, f16(2, 3, 6, 64)); },
     [](Op& op) { op.scratch = aliased(op.queries.tensor, u8(64)); },
 };
 
@@ -156,7 +156,7 @@ TEST(FlashDecodeRules, SequencesMayHaveRowsOfTheirOwn) {
   EXPECT(bool(plan(op)));
   op.options.window = 2;  // of the two rows of the first sequence; of three it would reach a lost position
   EXPECT(bool(plan(op)));
-  op.results.into = f16(2, 3, 6, 64);
+  op.results.output = f16(2, 3, 6, 64);
   EXPECT_ERROR(plan(op), {.op = Op::name, .expected = "f32, f16 or bf16 [3, 6, 64] or [1, 3, 6, 64]"});
 }
 

@@ -198,7 +198,7 @@ void FlashDecodeRun::expectAttended() const {
   }
   const bool isMatrix = isByMatrix(prepared_->attend);
   const AttentionResults& results = call_.op.results;
-  if (results.into) expectRows(results.into->dtype(), bytesOf("into"), prepared_->expected, isMatrix);
+  if (results.output) expectRows(results.output->dtype(), bytesOf("into"), prepared_->expected, isMatrix);
   if (results.partials) expectPartials(bytesOf("sums"), bytesOf("stats"), prepared_->expected, isMatrix);
   if (results.logSumExp) expectLogSumExp(bytesOf("log sum exp"), prepared_->expected, isMatrix);
 }

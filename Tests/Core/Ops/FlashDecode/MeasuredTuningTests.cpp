@@ -155,9 +155,9 @@ TEST(MeasuredTuning, SplitsStayWithinMemory) {
   };
   const Tensor keys = tensor({2, 1, 16384, 64});
   FlashDecode op{.queries = tensor({2, 8, 32, 64}),
-                 .over = KVCacheView{.keys = keys, .values = keys},
+                 .cache = KVCacheView{.keys = keys, .values = keys},
                  .sequences = {{0, 16384}, {1, 16384}},
-                 .results = {.into = tensor({2, 8, 32, 64})}};
+                 .results = {.output = tensor({2, 8, 32, 64})}};
   const FlashDecodeChoice measured{.simdgroups = 1, .splits = 1024};
   const auto splitsOf = [&] {
     const AttentionShape shape(op);
@@ -165,7 +165,7 @@ TEST(MeasuredTuning, SplitsStayWithinMemory) {
   };
   EXPECT_EQ(splitsOf(), 1024u);
   op.queries = tensor({2, 4096, 32, 64});
-  op.results.into = tensor({2, 4096, 32, 64});
+  op.results.output = tensor({2, 4096, 32, 64});
   EXPECT_EQ(splitsOf(), 3u);
 }
 

@@ -18,10 +18,10 @@ std::vector<double> attended(const TokenAttention& tokens) {
     return planTensor(DType::f32, {isHeadMajor ? kvHeads : length, isHeadMajor ? length : kvHeads, dim});
   };
   FlashDecode op{.queries = planTensor(DType::f32, {rows, heads, headDim}),
-                 .over = KVCacheView{.keys = plane(headDim),
-                                     .values = plane(tokens.valueHeadDim != 0 ? tokens.valueHeadDim : headDim),
-                                     .layout = tokens.layout,
-                                     .pinned = tokens.pinned},
+                 .cache = KVCacheView{.keys = plane(headDim),
+                                      .values = plane(tokens.valueHeadDim != 0 ? tokens.valueHeadDim : headDim),
+                                      .layout = tokens.layout,
+                                      .pinned = tokens.pinned},
                  .sequences = {{0, length}},
                  .options = tokens.options};
   OperandBytes bytes{

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 namespace mnk::test {
 

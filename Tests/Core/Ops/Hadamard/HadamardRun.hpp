@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "Harness/SoftFloat.hpp"
-#include "MLXNativeKernels/Hadamard.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/Common/OperandMemory.hpp"
 
 namespace mnk::test {

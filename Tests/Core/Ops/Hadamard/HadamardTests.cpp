@@ -9,7 +9,7 @@
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/Hadamard.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/Common/KVCodecTables.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/Common/TurboSigns.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "Harness/Seeded.hpp"
-#include "MLXNativeKernels/KVCacheDequantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/Common/OperandMemory.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 
 namespace mnk::test {

@@ -9,8 +9,7 @@
 #include "Harness/PlanBuffer.hpp"
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
 #include "KVCacheQuantizeRun.hpp"
-#include "MLXNativeKernels/Hadamard.hpp"
-#include "MLXNativeKernels/KVCacheDequantize.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 namespace mnk::test {

@@ -11,8 +11,8 @@
 #include "Harness/RawBytes.hpp"
 #include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/KVCacheQuantize.hpp"
 
 namespace mnk::test {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "Harness/Seeded.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 
 namespace mnk::test {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "Harness/Close.hpp"
-#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 
 namespace mnk::test {
 

@@ -9,9 +9,9 @@ namespace {
 
 // Five parts of three rows and four heads.
 MergePartials soundMerge() {
-  return {.partials = {.sums = f32(5, 3, 4, 64), .stats = f32(5, 3, 4, 2)},
+  return {.parts = {.sums = f32(5, 3, 4, 64), .stats = f32(5, 3, 4, 2)},
           .sinks = f32(4),
-          .results = {.into = f16(3, 4, 64)}};
+          .results = {.output = f16(3, 4, 64)}};
 }
 
 void mergeIntoPartials(MergePartials& op) {
@@ -20,38 +20,36 @@ void mergeIntoPartials(MergePartials& op) {
 }
 
 void useParts(MergePartials& op, uint64_t parts) {
-  op.partials = {.sums = f32(parts, 3, 4, 64), .stats = f32(parts, 3, 4, 2)};
+  op.parts = {.sums = f32(parts, 3, 4, 64), .stats = f32(parts, 3, 4, 2)};
 }
 
 void useHeadDim(MergePartials& op, uint64_t headDim) {
-  op.partials.sums = f32(5, 3, 4, headDim);
-  op.results.into = f16(3, 4, headDim);
+  op.parts.sums = f32(5, 3, 4, headDim);
+  op.results.output = f16(3, 4, headDim);
 }
 
 const Break<MergePartials> kBrokenMerges[] = {
-    [](MergePartials& op) { op.partials.sums = {}; },
-    [](MergePartials& op) { op.partials.stats = {}; },
-    [](MergePartials& op) { op.partials.sums = f32(4, 64); },
-    [](MergePartials& op) { op.partials.sums = f16(5, 3, 4, 64); },
-    [](MergePartials& op) { op.partials.stats = f32(4, 3, 4, 2); },
+    [](MergePartials& op) { op.parts.sums = {}; },
+    [](MergePartials& op) { op.parts.stats = {}; },
+    [](MergePartials& op) { op.parts.sums = f32(4, 64); },
+    [](MergePartials& op) { op.parts.sums = f16(5, 3, 4, 64); },
+    [](MergePartials& op) { op.parts.stats = f32(4, 3, 4, 2); },
     [](MergePartials& op) { useParts(op, 0); },
     [](MergePartials& op) { useParts(op, 1025); },
     [](MergePartials& op) { useHeadDim(op, 44); },
     [](MergePartials& op) { useHeadDim(op, 528); },
     [](MergePartials& op) { useHeadDim(op, 0); },
-    [](MergePartials& op) { op.partials.sums = f32(1, k2To31, 4, 64), op.partials.stats = f32(1, k2To31, 4, 2); },
-    [](MergePartials& op) { op.results.into.reset(); },
-    [](MergePartials& op) { mergeIntoPartials(op), op.results.into = f16(3, 4, 64); },
-    [](MergePartials& op) { op.results.into = Tensor(); },
-    [](MergePartials& op) { op.results.into = f16(3, 4, 32); },
+    [](MergePartials& op) { op.parts.sums = f32(1, k2To31, 4, 64), op.parts.stats = f32(1, k2To31, 4, 2); },
+    [](MergePartials& op) { op.results.output.reset(); },
+    [](MergePartials& op) { mergeIntoPartials(op), op.results.output = f16(3, 4, 64); },
+    [](MergePartials& op) { op.results.output = Tensor(); },
+    [](MergePartials& op) { op.results.output = f16(3, 4, 32); },
     [](MergePartials& op) { mergeIntoPartials(op), op.results.partials->stats = f32(5, 3, 4, 2); },
     [](MergePartials& op) { op.results.logSumExp = f16(3, 4); },
     [](MergePartials& op) { op.sinks = f32(3); },
     [](MergePartials& op) { mergeIntoPartials(op), op.sinks = f32(4); },
-    [](MergePartials& op) { op.results.logSumExp = aliased(op.partials.stats, f32(3, 4)); },
-    [](MergePartials& op) {
-      mergeIntoPartials(op), op.results.partials->sums = aliased(op.partials.sums, f32(3, 4, 64));
-    },
+    [](MergePartials& op) { op.results.logSumExp = aliased(op.parts.stats, f32(3, 4)); },
+    [](MergePartials& op) { mergeIntoPartials(op), op.results.partials->sums = aliased(op.parts.sums, f32(3, 4, 64)); },
 };
 
 constexpr GoldenText kMergeErrors{
@@ -69,8 +67,8 @@ TEST(MergePartialsRules, EachHasItsError) {
 }
 
 TEST(MergePartialsRules, NothingToMergeIsNoDispatch) {
-  const MergePartials op{.partials = {.sums = f32(5, 0, 4, 64), .stats = f32(5, 0, 4, 2)},
-                         .results = {.into = f16(0, 4, 64)}};
+  const MergePartials op{.parts = {.sums = f32(5, 0, 4, 64), .stats = f32(5, 0, 4, 2)},
+                         .results = {.output = f16(0, 4, 64)}};
   EXPECT(REQUIRE(plan(op)).dispatches.empty());
 }
 

@@ -8,7 +8,7 @@
 #include "Harness/EveryDevice.hpp"
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/MergePartials.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/FlashDecode/FlashDecodeRun.hpp"
 
 namespace mnk::test {
@@ -120,7 +120,8 @@ void expectShardsMerge(const std::shared_ptr<Device>& device, const ShardsCase& 
   }
   CommandEncoder encoder(device, "shards");
   for (uint64_t s = 0; s < count; ++s) {
-    FlashDecode op{.queries = queries.tensor(), .over = shardOf(device, whole, shards.bounds[s], shards.bounds[s + 1])};
+    FlashDecode op{.queries = queries.tensor(),
+                   .cache = shardOf(device, whole, shards.bounds[s], shards.bounds[s + 1])};
     const auto firstRow = static_cast<int64_t>(shards.bounds.back() - shards.rows);
     op.sequences = {{.length = shards.bounds[s + 1] - shards.bounds[s],
                      .position = firstRow - static_cast<int64_t>(shards.bounds[s])}};
@@ -130,15 +131,15 @@ void expectShardsMerge(const std::shared_ptr<Device>& device, const ShardsCase& 
     if (slopes) op.options.slopes = slopes->tensor();
     REQUIRE(encoder.encode(op));
   }
-  MergePartials merge{.partials = parts.all()};
+  MergePartials merge{.parts = parts.all()};
   if (shards.mergedFirst) {
     // The sum of the first parts takes the place of the last of them.
     const uint64_t last = shards.mergedFirst - 1;
     const PartsMemory some(device, {1, attend.rows, attend.heads()}, attend.valueHeadDim);
     REQUIRE(encoder.encode(
-        MergePartials{.partials = parts.parts(0, shards.mergedFirst), .results = {.partials = some.part(0)}}));
-    REQUIRE(encoder.encode(MergePartials{.partials = some.all(), .results = {.partials = parts.part(last)}}));
-    merge.partials = parts.parts(last, count - last);
+        MergePartials{.parts = parts.parts(0, shards.mergedFirst), .results = {.partials = some.part(0)}}));
+    REQUIRE(encoder.encode(MergePartials{.parts = some.all(), .results = {.partials = parts.part(last)}}));
+    merge.parts = parts.parts(last, count - last);
   }
   std::optional<GuardedTensor> sinks;
   if (shards.hasSinks) {
@@ -146,7 +147,7 @@ void expectShardsMerge(const std::shared_ptr<Device>& device, const ShardsCase& 
     sinks->set(whole.inputs.at("sinks"));
     merge.sinks = sinks->tensor();
   }
-  merge.results = {.into = into.tensor(), .logSumExp = sums.tensor()};
+  merge.results = {.output = into.tensor(), .logSumExp = sums.tensor()};
   REQUIRE(encoder.encode(merge));
   REQUIRE(REQUIRE(encoder.commit()).wait());
 
@@ -197,10 +198,10 @@ void expectMerges(const std::shared_ptr<Device>& device, const MadeUpParts& made
   const GuardedTensor into(device, made.into, PartsMemory::withLast(made.axes, made.headDim), made.intoShift);
   const PartsMemory again(device, made.axes, made.headDim, made.intoShift);
   const GuardedTensor logSumExp(device, DType::f32, shapeOf(made.axes));
-  MergePartials op{.partials = parts.all()};
+  MergePartials op{.parts = parts.all()};
   if (made.hasSinks) op.sinks = ofSinks.tensor();
   if (made.givesPartials) op.results.partials = again.all();
-  if (!made.givesPartials) op.results.into = into.tensor();
+  if (!made.givesPartials) op.results.output = into.tensor();
   op.results.logSumExp = logSumExp.tensor();
   CommandEncoder encoder(device, "merge");
   REQUIRE(encoder.encode(op));
@@ -317,7 +318,7 @@ TEST(MergePartials, UnwrittenPartsAddNothing) {
       REQUIRE(sums.write(std::as_bytes(std::span(sum))));
       REQUIRE(stats.write(std::as_bytes(std::span(stat))));
       REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
-        return encoder.encode(MergePartials{.partials = {.sums = sums, .stats = stats}, .results = {.into = out}});
+        return encoder.encode(MergePartials{.parts = {.sums = sums, .stats = stats}, .results = {.output = out}});
       }));
       std::vector<float> got(kDim);
       REQUIRE(out.read(std::as_writable_bytes(std::span(got))));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "Harness/Seeded.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 
 namespace mnk::test {
 

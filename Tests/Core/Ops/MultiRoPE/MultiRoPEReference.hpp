@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 
 namespace mnk::test {
 

@@ -2,7 +2,7 @@
 #include "Harness/EveryDevice.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Ops/Common/BrokenRule.hpp"
 #include "Ops/MultiRoPE/MultiRoPERules.hpp"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "Harness/Check.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Ops/Common/BrokenRule.hpp"
 #include "Ops/MultiRoPE/RotaryRules.hpp"
 

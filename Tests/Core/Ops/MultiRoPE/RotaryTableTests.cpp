@@ -4,7 +4,7 @@
 #include "Harness/Seeded.hpp"
 #include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 
 namespace mnk::test {

@@ -56,9 +56,9 @@ TEST(RotaryAppendPlan, PlansMatchTheGoldenOnes) {
   denseChunk.firstToken = quantizedChunk.firstToken = 6;
   const Tensor queries = f16(kAppended, kQueryHeads, kDim);
   FlashDecode attend{.queries = queries,
-                     .over = KVCacheView{.keys = f16(kHeads, 8, kDim), .values = f16(kHeads, 8, kDim)},
+                     .cache = KVCacheView{.keys = f16(kHeads, 8, kDim), .values = f16(kHeads, 8, kDim)},
                      .sequences = {{.sequence = 0, .length = 8}},
-                     .results = {.into = f16(kAppended, kQueryHeads, kDim)},
+                     .results = {.output = f16(kAppended, kQueryHeads, kDim)},
                      .options = {.splits = 2, .merge = AttentionOptions::Merge::separate}};
   const uint64_t bytes = rotatedQueryBytes(queries);
   std::vector<std::string> lines{planLine("dense", REQUIRE(plan(denseAppend(rotation())))),

@@ -2,7 +2,7 @@
 #pragma once
 #include "DecodeCase.hpp"
 #include "Harness/Arguments.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 namespace mnk::bench {
 

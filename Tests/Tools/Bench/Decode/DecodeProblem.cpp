@@ -33,14 +33,14 @@ Result<void> makeCache(const std::shared_ptr<Device>& device, const DecodeCase& 
     if (!keys) return std::move(keys).error();
     auto values = makePlane(device, of, of.valueDim());
     if (!values) return std::move(values).error();
-    op.over = QuantizedKVCacheView{.keys = *keys, .values = *values, .latentDim = latentDim};
+    op.cache = QuantizedKVCacheView{.keys = *keys, .values = *values, .latentDim = latentDim};
     return {};
   }
   auto keys = makeFilled(device, DType::f16, {of.kvHeads, of.length, of.headDim}, -1, 1);
   if (!keys) return std::move(keys).error();
   auto values = makeFilled(device, DType::f16, {of.kvHeads, of.length, of.valueDim()}, -1, 1);
   if (!values) return std::move(values).error();
-  op.over = KVCacheView{.keys = *keys, .values = *values, .latentDim = latentDim};
+  op.cache = KVCacheView{.keys = *keys, .values = *values, .latentDim = latentDim};
   return {};
 }
 
@@ -54,7 +54,7 @@ Result<DecodeProblem> DecodeProblem::make(const std::shared_ptr<Device>& device,
   auto into = makeTensor(device, DType::f16, {shape.rows, shape.heads(), shape.valueDim()});
   if (!into) return std::move(into).error();
   for (uint32_t i = 0; i < copies; ++i) {
-    FlashDecode op{.queries = *queries, .sequences = {{.length = shape.length}}, .results = {.into = *into}};
+    FlashDecode op{.queries = *queries, .sequences = {{.length = shape.length}}, .results = {.output = *into}};
     op.options.scale = shape.scale();
     if (auto result = makeCache(device, shape, op); !result) return std::move(result).error();
     problem.ops.push_back(std::move(op));

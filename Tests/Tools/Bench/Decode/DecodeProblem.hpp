@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "DecodeCase.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 
 namespace mnk::bench {
 

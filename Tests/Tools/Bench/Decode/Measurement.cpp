@@ -127,7 +127,7 @@ Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeC
   if (plain) {
     measured.plainSeconds = median(std::move(plainTimes));
     if (!shape.storage.codec) {
-      measured.difference = largestDifference(*problem->ops[0].results.into, plain->output());
+      measured.difference = largestDifference(*problem->ops[0].results.output, plain->output());
     }
   }
   return measured;

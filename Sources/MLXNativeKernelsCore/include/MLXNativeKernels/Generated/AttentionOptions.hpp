@@ -102,7 +102,7 @@ struct AttentionPartials {
 // or `[heads]` for one row of one sequence.
 struct AttentionResults {
   // Receives the results, in any float type, with the values' head dim.
-  std::optional<Tensor> into = {};
+  std::optional<Tensor> output = {};
   // Receives partial results instead, not over an attention cache.
   std::optional<AttentionPartials> partials = {};
   // Receives the logarithm of the sum of `e^score` of each row, including a sink; f32 with the axes of the results

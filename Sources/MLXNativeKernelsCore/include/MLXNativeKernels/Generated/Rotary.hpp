@@ -16,6 +16,24 @@ namespace mnk {
 //     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all others are kept
 //
 // with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as YaRN defines.
+//
+// VISION starts its exponents again in each section: base^(-2q / (headDim / 2)), where q counts from the section's
+// first pair. Sections divide the pairs among up to four axes of positions (time, height, width, and one more):
+//
+//     mrope    s0 pairs of axis 0, then s1 of axis 1, s2 of axis 2, s3 of axis 3, and again from the first
+//     imrope   of the pairs of one round, p mod 3 == a goes to axis a while p < 3 s(a), others to `otherAxis`
+//     vision   s0 pairs of axis 0 (y), s1 of axis 1 (x)
+//
+// A round is as long as the sum of the sections. YaRN is as in ggml:
+//
+//     frequency(p) = (scale (1 - k) + k) * base^(-2p / ropeDim) / frequencyFactors[p]
+//     k = extensionFactor * (1 - clamp((p - low) / max(0.001, high - low), 0, 1))
+//     low = max(0, floor(pair(betaFast))), high = min(ropeDim - 1, ceil(pair(betaSlow))), or both without rounding
+//     pair(turns) = ropeDim ln(originalContext / (2 pi turns)) / (2 ln base)
+//     m = attentionFactor * (1 + 0.1 ln(1 / scale)), or only attentionFactor if extensionFactor is 0
+//
+// Swapped betas, or a configuration's `factor` itself as scale, would silently give other frequencies: both are
+// refused.
 struct RotaryEmbedding {
   // Which elements make a pair, and which axis of positions rotates it. The numbers are those of ggml's rope types,
   // which mlx-native calls modes.

@@ -96,7 +96,7 @@ typedef struct mnk_attention_partials {
 // or `[heads]` for one row of one sequence.
 typedef struct mnk_attention_results {
   // Receives the results, in any float type, with the values' head dim.
-  mnk_tensor* MNK_NULLABLE into;
+  mnk_tensor* MNK_NULLABLE output;
   // Receives partial results instead, not over an attention cache.
   mnk_attention_partials partials;
   // Receives the logarithm of the sum of `e^score` of each row, including a sink; f32 with the axes of the results
