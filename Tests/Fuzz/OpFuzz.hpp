@@ -33,9 +33,10 @@ class FuzzedCall {
 
 // `Fuzz` has the type Op, a constant kTakesAnyBits, which says whether results are known for any bits, and the
 // functions
-//   static Op make(Arena& arena, Seeded& random)                                          a valid op; may throw
-//   DoesNotFit static void fill(const Op& op, Arena& arena, Seeded& random, bool isAlone) static std::vector<Tensor>
-//   outputs(const Op& op) static uint64_t expect(const Op& op, const Arena& arena)
+//   static Op make(Arena& arena, Seeded& random), which makes a valid op and may throw DoesNotFit,
+//   static void fill(const Op& op, Arena& arena, Seeded& random, bool isAlone),
+//   static std::vector<Tensor> outputs(const Op& op) and
+//   static uint64_t expect(const Op& op, const Arena& arena).
 template <typename Fuzz>
 class FuzzedCallOf final : public FuzzedCall {
  public:
@@ -82,6 +83,7 @@ class FuzzedCallOf final : public FuzzedCall {
         OpMutator(arena, random).mutate(op_);
       }
     }
+    makeExpressibleInC(op_);
     isNull_ = mutation_ == Mutation::ofStruct && coin(random, 1, 40);
     return structs_.of(op_);
   }

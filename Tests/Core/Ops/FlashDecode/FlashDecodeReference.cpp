@@ -254,7 +254,8 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
 
   std::vector<AttendedRow> results;
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
-    const uint64_t sequence = op.sequences[s].sequence, ownRows = op.sequences[s].rows;
+    const bool isOnly = op.sequences[s].sequence == kOnlySequence;
+    const uint64_t sequence = isOnly ? 0 : op.sequences[s].sequence, ownRows = op.sequences[s].rows;
     const uint64_t rows = ownRows != 0 ? ownRows : axisRows, first = results.size();
     results.resize(first + rows * heads);
     for (uint64_t r = first; r < results.size(); ++r) results[r].output.assign(values.headDim(), 0);

@@ -34,6 +34,12 @@ bool isFaultOfKind(double got, double expected) {
   return !std::isfinite(got);
 }
 
+// By how much a result may be wrong where a sink leaves it so small that f16 has few digits for it, or none. Weights
+// are f32, and may be zero below its least normal number; values that they multiply are less than 2^14.
+double lostTo(DType into) {
+  return into == DType::f16 ? 0x1.01p-25 : 0x1p-112;
+}
+
 bool isByMatrix(const FlashDecodeCase& attend) {
   if (attend.mayBePrefilled() && attend.queries != DType::f32)
     return (attend.isQuantized() && !attend.isMixed()) || attend.cache == DType::f16;
@@ -109,8 +115,7 @@ void expectRows(DType into, std::span<const std::byte> got, const std::vector<At
                                 expected[row].seesKeys ? "" : " without keys"));
       }
       if (!std::isfinite(output[j])) continue;
-      // A sink may leave results so small that f16 has few digits for them, or none.
-      const bool isRounded = into == DType::f16 && std::abs(x - output[j]) <= 0x1.01p-25;
+      const bool isRounded = std::abs(x - output[j]) <= lostTo(into);
       if (!isRounded) error.wrong += (x - output[j]) * (x - output[j]);
       error.size += output[j] * output[j];
     }

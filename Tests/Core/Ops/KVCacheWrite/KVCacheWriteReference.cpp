@@ -87,12 +87,12 @@ uint64_t sourceElement(const HeadsView& source, KVLayout layout, uint64_t token,
 
 std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32_t> sequences,
                                   std::span<const uint32_t> positions) {
-  const uint64_t length = sourceTokens(op);
+  const uint64_t length = sourceTokens(op), ofAll = op.sequence == kOnlySequence ? 0 : op.sequence;
   const uint64_t count = op.tokens.value_or(op.sourceIsRing ? length : length - op.sourceOffset);
   std::map<Place, uint64_t> tokens;
   for (uint64_t t = 0; t < count; ++t) {
     const uint64_t token = op.sourceIsRing ? (op.sourceOffset % length + t) % length : op.sourceOffset + t;
-    const uint64_t sequence = op.rows ? sequences[t] : op.sequence;
+    const uint64_t sequence = op.rows ? sequences[t] : ofAll;
     const uint64_t position = op.rows ? positions[t] : op.position + t;
     const auto slot = slotOf(op.into, op.into.capacity(), position);
     if (slot && sequence < op.into.sequences()) tokens[{sequence, *slot}] = token;
