@@ -435,7 +435,7 @@ void CacheCursors::Recording::finished(const Result<void>& outcome) noexcept {
   last = std::move(cursors_);
   changes_.clear();
   rotations_.clear();
-  hasRotated_ = false;
+  hasRotated_ = usesRotated_ = false;
   if (last->idle_.size() < last->idle_.capacity()) last->idle_.push_back(shared_from_this());
 }
 

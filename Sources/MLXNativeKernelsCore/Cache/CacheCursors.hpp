@@ -158,9 +158,17 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     change(sequence).keyEmbedding = embedding;
     hasRotated_ = true;
   }
-  std::optional<uint64_t> keyEmbedding(uint32_t sequence) { return change(sequence).keyEmbedding; }
-  // Whether this encoder has rotated tokens of the cache.
-  bool hasRotated() const { return hasRotated_; }
+  // Keys of the call that is being recorded are; none: the call begins. Later calls do not see it unless it is noted.
+  void useEmbedding(uint32_t sequence, std::optional<uint64_t> embedding) {
+    change(sequence).usedEmbedding = embedding;
+    usesRotated_ = embedding.has_value();
+  }
+  std::optional<uint64_t> keyEmbedding(uint32_t sequence) {
+    const Change& change = this->change(sequence);
+    return change.keyEmbedding ? change.keyEmbedding : change.usedEmbedding;
+  }
+  // Whether this encoder has rotated tokens of the cache, or the call that is being recorded uses such tokens.
+  bool hasRotated() const { return hasRotated_ || usesRotated_; }
   // Whether others have changed the sequence since this encoder rotated by its positions, so that the commit is
   // refused.
   bool isOvertaken(uint32_t sequence);
@@ -189,6 +197,7 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     uint64_t rotatedEnd = 0;
     RotationOffsets rotationOffsets;
     std::optional<uint64_t> keyEmbedding = {};
+    std::optional<uint64_t> usedEmbedding = {};
 
     bool isWritten() const { return before != after || isReplaced; }
   };
@@ -207,6 +216,7 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   Recording* next_ = nullptr;
   bool isListed_ = false;
   bool hasRotated_ = false;
+  bool usesRotated_ = false;
 };
 
 Error suspectError(uint32_t sequence, const CacheCursor& cursor);

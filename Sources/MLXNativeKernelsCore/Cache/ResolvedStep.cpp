@@ -304,6 +304,7 @@ Result<void> AttentionCache::State::run(const std::shared_ptr<State>& self, Kind
   MNK_TRY(auto recording, join(self, encoder, sequences));
   Entries entries;
   MNK_TRY(self->resolveEntries(resolved, entries, sequences, *recording));
+  for (const StepEntry& entry : resolved.entries) recording->useEmbedding(entry.sequence, std::nullopt);
   if (!step.after.empty()) {
     MNK_TRY(self->encodeAfterPrefixes(encoder, *recording, resolved));
   } else {
@@ -317,10 +318,11 @@ Result<void> AttentionCache::State::run(const std::shared_ptr<State>& self, Kind
     self->noteReads(resolved, *recording);
     return {};
   }
-  const uint64_t embedding = resolved.rotary ? hashOf(resolved.rotary->embedding) : 0;
+  const auto own = resolved.rotary ? std::optional(hashOf(resolved.rotary->embedding)) : std::nullopt;
   for (const StepEntry& entry : resolved.entries) {
     recording->advanceTo(entry.after.next, entry.sequence);
-    if (resolved.rotary && entry.rows != 0) recording->noteRotated(entry.sequence, embedding);
+    const auto embedding = own ? own : recording->keyEmbedding(entry.sequence);
+    if (embedding && entry.rows != 0) recording->noteRotated(entry.sequence, *embedding);
   }
   if (source) source->recorded(encoder, nullptr);
   const auto* const rotary = resolved.rotary;

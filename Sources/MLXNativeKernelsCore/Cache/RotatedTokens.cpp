@@ -109,7 +109,7 @@ Result<void> checkUse(const UsedRows& uses, const HeadsView& view, bool areKeys)
           return (vector.isSplit && vector.isRotated()) || isMisplaced(vector) || isTurnedOtherwise(vector) ||
                  (uses.recording.hasRotated() && isMissing(rotated, vector, tokenOf(vector), block));
         });
-        if (!wrong && areKeys && embedding) uses.recording.noteRotated(each.sequence, *embedding);
+        if (!wrong && areKeys && embedding) uses.recording.useEmbedding(each.sequence, embedding);
         if (!wrong) return {};
         if (wrong->isSplit && wrong->isRotated()) return split(uses.call, rows);
         if (isTurnedOtherwise(*wrong)) return otherEmbedding(uses.call, rows, each.sequence);

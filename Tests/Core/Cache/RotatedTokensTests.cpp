@@ -446,6 +446,17 @@ TEST(RotatedTokens, QueriesAndKeysHaveOneEmbedding) {
   REQUIRE(f.run({withGiven, withGiven}));
   REQUIRE(f.run({withGiven, f.step(RotaryStep{}, {1})}));
   REQUIRE(f.run({withGiven, [&](auto& e) { return f.cache.copy(e, 1, 0); }, withOther}));
+  // A call that is refused appends nothing.
+  const Tensor rotated = f.rows(2);
+  const Body refused = [&](auto& e) -> Result<void> {
+    EXPECT_ERROR(
+        f.cache.appendAndAttend(
+            e,
+            {.queries = rotated, .keys = rotated, .values = rotated, .results = {.into = f.rows(1)}, .sequences = {0}}),
+        {.what = "a result does not match the queries"});
+    return {};
+  };
+  REQUIRE(f.run({rotate(rotated, given), refused, withOther}));
   // The factor of attention scales vectors and does not turn them.
   REQUIRE(f.run({rotate(f.queries, {.yarn = scaled}), rotate(f.keys, {.yarn = plain}), f.append(f.keys, 0),
                  f.attend(f.queries, 0)}));
