@@ -15,7 +15,7 @@ namespace {
 
 using test::Owned;
 
-constexpr std::string_view kNoDescriptor = "mnk_attention_cache_descriptor is missing";
+constexpr std::string_view kNoDescriptor = "descriptor is missing";
 constexpr std::string_view kNotADType = "the number is not a case of mnk_dtype";
 constexpr std::string_view kNotAWrap = "the number is not a case of mnk_kv_wrap";
 constexpr std::string_view kNotACodec = "the number is not a case of mnk_kv_codec_name";

@@ -73,7 +73,11 @@ std::string mutateStruct(CacheCall& call, Seeded& random) {
       return "the number is not a case of mnk_kv_layout";
     case 4:
       view.heads->tensor.reset();
-      if (view.heads->view.has_strides) return fmt::format("{}.tensor is missing", view.name);
+      if (view.heads->view.has_strides || view.heads->view.layout != MNK_KV_LAYOUT_DEFAULT) {
+        return fmt::format("{}.tensor is missing", view.name);
+      }
+      // Nothing says how many rows there are, so that a list would be too long.
+      if (call.sequences.size() > 1) return {};
       return view.name == "queries" ? "queries have no memory" : "a source has no memory";
     case 5:
       call.hasSequences = false;
@@ -101,14 +105,17 @@ std::string mutateLists(CacheCall& call, const CacheModel& model, Seeded& random
       rows += coin(random, 1, 2) ? 1 : UINT32_MAX;
       return "the rows do not match the listed sequences";
     }
-    default:
-      if (coin(random, 1, 3)) {
+    default: {
+      const uint64_t rows = rowsOf(call.entries());
+      if (rows != 0 && coin(random, 1, 3)) {
         call.sequences.clear();
         return "the step has no sequence";
       }
-      if (call.hasRowCounts) return {};
-      call.sequences.resize(rowsOf(call.entries()) + 2 + random.below(3));
+      // With row counts, some may have no rows; the list is refused before it is read.
+      call.sequenceCount =
+          std::max<uint64_t>(rows, call.sequences.size()) + 1 + random.below(3) + (call.hasRowCounts ? UINT16_MAX : 0);
       return "there are too many sequences";
+    }
   }
 }
 
@@ -119,6 +126,9 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
   const bool isQueries = view.heads == &call.queries, isKeys = view.heads == &call.keys;
   const bool hasStrides = view.heads->view.has_strides;
   mnk_heads_view_strides& strides = view.heads->view.strides;
+  // Rows that see each other may be of any tokens.
+  const bool hasTokens = appends(call) || !call.options.is_bidirectional;
+  const auto isRotated = [&](const RowPlace& place) { return hasTokens && model.rotated().anglesAt(place); };
   switch (random.below(5)) {
     case 4:
       // Distances below zero would lead to vectors that are inside.
@@ -135,12 +145,16 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
     case 1:
       if (!hasStrides) return {};
       strides.head_dim -= 1;
+      if (std::ranges::any_of(rowPlaces(*view.heads), isRotated)) {
+        return fmt::format("{} were rotated with other heads than they are used with", view.name);
+      }
       if (isQueries) return "queries have another head dim than keys";
       return isKeys ? "keys do not have the cache's heads and headDim"
                     : "values do not have the cache's heads and headDim";
     case 2: {
       // More tokens than there can be: of both views, so that they agree.
-      if (call.kind != Kind::append || call.sequences.size() != 1) return {};
+      // Where rows were rotated, what they were rotated for is looked at first.
+      if (call.kind != Kind::append || call.sequences.size() != 1 || !model.rotated().isEmpty()) return {};
       call.hasRowCounts = false;
       const uint64_t tokens = oneOf<uint64_t>(random, {1u << 31, uint64_t{1} << 33, uint64_t{1} << 62});
       const bool isFolded = coin(random, 1, 2);
@@ -221,7 +235,8 @@ HeadsSpec CacheCall::keysInto() const {
 }
 
 std::string CacheCall::text() const {
-  std::string text = fmt::format("\n  {}{}", beginsStep ? "a step: " : "", nameOf(kind));
+  std::string text = fmt::format("\n  {}{}{}", beginsStep ? "a step: " : "",
+                                 refusal.empty() ? "" : fmt::format("[{}] ", refusal), nameOf(kind));
   if (kind == Kind::truncate) return text + fmt::format(" sequence {} at {}", sequence, position);
   if (kind == Kind::copy) return text + fmt::format(" {} to {}", sequence, target);
   if (kind == Kind::runStep) return text + (isEncoded ? " with an encoder" : "");

@@ -23,6 +23,10 @@ constexpr std::string_view kMovedKeys = "keys were rotated for another token";
 constexpr std::string_view kMovedQueries = "queries were rotated for another token";
 constexpr std::string_view kMovedTokens = "tokens were rotated for another token";
 constexpr std::string_view kTwice = "tokens are rotated twice";
+constexpr std::string_view kTurnedKeys = "keys were rotated by another embedding than the step's keys";
+constexpr std::string_view kTurnedQueries = "queries were rotated by another embedding than the step's keys";
+constexpr std::string_view kTwoEmbeddings = "a step rotates tokens of a sequence by two embeddings";
+constexpr std::string_view kListedAgain = "a sequence is listed again in attention that is not causal";
 
 }  // namespace
 
@@ -74,51 +78,54 @@ std::string_view CacheModel::refusalOfFull(const std::vector<StepEntry>& entries
   return {};
 }
 
-// Keys that were rotated are for their tokens, and tokens that were rotated are not left out for others.
-std::string_view CacheModel::refusalOfKeys(const std::vector<StepEntry>& entries,
-                                           const std::vector<RowPlace>& keys) const {
-  return refusalOfUse(entries, keys, kMovedKeys, kOtherKeys);
+// Rows that were rotated are for their tokens, and tokens that were rotated are not left out for others. All of a
+// sequence are turned as its keys are, which `angles` then has.
+std::string_view CacheModel::refusalOfUse(const Tokens& tokens, const std::vector<RowPlace>& places, bool areKeys,
+                                          AnglesOf& angles) const {
+  for (size_t row = 0; row < tokens.size() && hasRotated_; ++row) {
+    if (!tokens[row]) continue;
+    if (rotated_.isMisplaced(places[row], *tokens[row])) return areKeys ? kMovedKeys : kMovedQueries;
+    if (rotated_.isMissing(places[row], *tokens[row])) return areKeys ? kOtherKeys : kOtherQueries;
+    const auto turned = rotated_.anglesAt(places[row]);
+    if (!turned) continue;
+    if (areKeys) angles.try_emplace(tokens[row]->sequence, *turned);
+    const auto ofKeys = angles.find(tokens[row]->sequence);
+    if (ofKeys != angles.end() && ofKeys->second != *turned) return areKeys ? kTurnedKeys : kTurnedQueries;
+  }
+  return {};
 }
 
 // Of a step that appends and attends.
 std::string_view CacheModel::refusalOfRotation(const std::vector<StepEntry>& entries, const StepRows& rows) const {
   if (rows.next && nextPositions(*rows.next) != nextPositions(entries)) return kMovedTokens;
-  if (rows.isRotated) {
-    const auto isRotated = [&](const RowPlace& place) { return rotated_.isRotated(place); };
-    const bool isTwice = std::ranges::any_of(rows.queries, isRotated) || std::ranges::any_of(rows.keys, isRotated);
-    return isTwice ? kTwice : "";
+  const Tokens tokens = nextTokens(entries);
+  AnglesOf angles = angles_;
+  if (!rows.angles) {
+    const std::string_view refusal = refusalOfUse(tokens, rows.keys, true, angles);
+    return refusal.empty() ? refusalOfUse(tokens, rows.queries, false, angles) : refusal;
   }
-  if (const std::string_view refusal = refusalOfKeys(entries, rows.keys); !refusal.empty()) return refusal;
-  return refusalOfUse(entries, rows.queries, kMovedQueries, kOtherQueries);
+  const auto isOtherwise = [&](const auto& token) {
+    return angles.try_emplace(token->sequence, *rows.angles).first->second != *rows.angles;
+  };
+  if (std::ranges::any_of(tokens, isOtherwise)) return kTwoEmbeddings;
+  const auto isRotated = [&](const RowPlace& place) { return rotated_.anglesAt(place).has_value(); };
+  return std::ranges::any_of(rows.queries, isRotated) || std::ranges::any_of(rows.keys, isRotated) ? kTwice : "";
 }
 
-// Rows at the next positions of their sequences.
-std::string_view CacheModel::refusalOfUse(const std::vector<StepEntry>& entries, const std::vector<RowPlace>& places,
-                                          std::string_view moved, std::string_view other) const {
-  const auto tokens = nextTokens(entries);
-  size_t first = 0;
-  for (const auto& [sequence, rows] : entries) {
-    for (size_t row = first; row < first + rows; ++row) {
-      if (rotated_.isMisplaced(places[row], tokens[row])) return moved;
-      if (rotated_.isMissing(places[row], tokens[row], tokens[first])) return other;
-    }
-    first += rows;
-  }
-  return {};
-}
-
-std::vector<RotatedToken> CacheModel::nextTokens(const std::vector<StepEntry>& entries) const {
+Tokens CacheModel::nextTokens(const std::vector<StepEntry>& entries) const {
   const auto positions = nextPositions(entries);
-  std::vector<RotatedToken> tokens;
+  Tokens tokens;
   for (const auto& [sequence, rows] : entries) {
-    for (uint64_t row = 0; row < rows; ++row) tokens.push_back({sequence, positions[tokens.size()]});
+    for (uint64_t row = 0; row < rows; ++row) tokens.push_back(RotatedToken{sequence, positions[tokens.size()]});
   }
   return tokens;
 }
 
 std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entries, const StepRows& rows) const {
   if (const std::string_view refusal = refusalOfOrder(entries); !refusal.empty()) return refusal;
-  if (const std::string_view refusal = refusalOfKeys(entries, rows.keys); !refusal.empty()) return refusal;
+  AnglesOf angles = angles_;
+  const std::string_view refusal = refusalOfUse(nextTokens(entries), rows.keys, true, angles);
+  if (!refusal.empty()) return refusal;
   return refusalOfFull(entries);
 }
 
@@ -132,22 +139,17 @@ bool CacheModel::reachesLost(const Cursor& cursor, uint64_t row, const RowOption
   return false;
 }
 
-// Rows that are not causal have no positions of their own.
-std::string_view CacheModel::refusalOfQueries(const std::vector<StepEntry>& entries,
-                                              const std::vector<uint64_t>& behind,
-                                              const std::vector<RowPlace>& queries) const {
-  uint64_t row = 0;
+// Rows of a sequence that has too few positions have no tokens.
+Tokens CacheModel::tokensOf(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& behind) const {
+  Tokens tokens;
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto [sequence, rows] = entries[i];
     const uint64_t next = cursors_[sequence].next, last = behind[i] + rows;
-    for (uint64_t each = 0; each < rows; ++each, ++row) {
-      if (last > next) continue;  // rows of no tokens, which is refused later
-      const uint64_t position = next - last + each;
-      if (rotated_.isMisplaced(queries[row], {sequence, position})) return kMovedQueries;
-      if (rotated_.isMissing(queries[row], {sequence, position}, {sequence, next - last})) return kOtherQueries;
+    for (uint64_t row = 0; row < rows; ++row) {
+      tokens.push_back(last > next ? Tokens::value_type() : RotatedToken{sequence, next - last + row});
     }
   }
-  return {};
+  return tokens;
 }
 
 std::string_view CacheModel::refusalOfWindows(const std::vector<StepEntry>& entries,
@@ -179,34 +181,30 @@ bool CacheModel::isLost(const StepEntry& entry, uint64_t behind, const RowOption
 }
 
 std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options,
-                                             bool isListed, const StepRows& rows) const {
+                                             const StepRows& rows) const {
   std::map<uint32_t, uint64_t> rowsBehind;
   std::vector<uint64_t> behind(entries.size());
-  bool hasRows = false, isAnyLost = false;
-  std::string_view refusalOfList;
+  bool hasRows = false, isAnyEmpty = false, isAnyLost = false, isListedAgain = false;
   for (size_t i = entries.size(); i-- > 0;) {
     const auto [sequence, count] = entries[i];
     behind[i] = rowsBehind[sequence];
     rowsBehind[sequence] += count;
-    isAnyLost = isAnyLost || isLost(entries[i], behind[i], options);
     if (count == 0) continue;
     hasRows = true;
-    if (!refusalOfList.empty()) continue;
-    if (behind[i] != 0 && options.isBidirectional) {
-      refusalOfList = "a sequence is listed again in attention that is not causal";
-    } else if (cursors_[sequence].next <= behind[i]) {
-      refusalOfList = kTooFew;
-    }
+    isAnyEmpty = isAnyEmpty || cursors_[sequence].next <= behind[i];
+    isAnyLost = isAnyLost || isLost(entries[i], behind[i], options);
+    isListedAgain = isListedAgain || (behind[i] != 0 && options.isBidirectional);
   }
-  if (isListed && !refusalOfList.empty()) return refusalOfList;
-  // Rows of one sequence that are lost are an op before they are rows of tokens.
-  if (!options.isBidirectional && (isListed || !isAnyLost)) {
-    if (const std::string_view refusal = refusalOfQueries(entries, behind, rows.queries); !refusal.empty()) {
-      return refusal;
-    }
+  const bool isList = entries.size() > 1;
+  if (isList && isAnyEmpty) return kTooFew;
+  if (!options.isBidirectional) {  // other rows have no positions of their own
+    AnglesOf angles = angles_;
+    const std::string_view refusal = refusalOfUse(tokensOf(entries, behind), rows.queries, false, angles);
+    if (!refusal.empty()) return refusal;
   }
-  if (cache_.isStorageOnly && (hasRows || !isListed)) return kNoKernelHere;
-  if (!refusalOfList.empty()) return refusalOfList;
+  if (isListedAgain) return kListedAgain;
+  if (cache_.isStorageOnly && (hasRows || !isList)) return kNoKernelHere;
+  if (isAnyEmpty) return kTooFew;
   if (const std::string_view refusal = refusalOfWindows(entries, behind, options); !refusal.empty()) return refusal;
   return isAnyLost ? "rows are of tokens that the ring has overwritten" : "";
 }
@@ -221,16 +219,16 @@ bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOption
 }
 
 std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options,
-                                           const StepRows& rows) const {
-  if (const std::string_view refusal = refusalOfOrder(entries); !refusal.empty()) return refusal;
-  if (rows.isRotated && cache_.latentDim != 0) return "a latent cache cannot rotate";
+                                           bool isListed, const StepRows& rows) const {
+  const bool isLatent = rows.angles && cache_.latentDim != 0;
+  const std::string_view order = refusalOfOrder(entries);
+  if (!order.empty() && !(isListed && isLatent)) return order;  // views come before rows that are listed
+  if (isLatent) return "a latent cache cannot rotate";
   if (const std::string_view refusal = refusalOfRotation(entries, rows); !refusal.empty()) return refusal;
   std::vector<Cursor> cursors = cursors_;
   std::set<uint32_t> listed;
   for (const auto& [sequence, tokens] : entries) {
-    if (tokens != 0 && !listed.insert(sequence).second && options.isBidirectional) {
-      return "a sequence is listed again in attention that is not causal";
-    }
+    if (tokens != 0 && !listed.insert(sequence).second && options.isBidirectional) return kListedAgain;
   }
   if (const std::string_view refusal = refusalOfFull(entries); !refusal.empty()) return refusal;
   for (const auto& [sequence, tokens] : entries) {
@@ -247,7 +245,7 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
       if (cache_.isStorageOnly) return kNoKernelHere;
     }
   }
-  return {};
+  return cache_.isStorageOnly && entries.size() == 1 ? kNoKernelHere : "";  // an op also without rows, unlike in a list
 }
 
 std::string_view CacheModel::refusalOfCut(uint32_t sequence, uint64_t position) const {
@@ -308,6 +306,16 @@ void CacheModel::noteRotation(const std::vector<StepEntry>& entries) {
     uint64_t& end = encoded_[sequence].rotatedEnd;
     if (rows != 0) end = std::max(end, positions[row - 1] + 1);
   }
+  hasRotated_ = true;
+}
+
+void CacheModel::noteKeys(const std::vector<StepEntry>& entries, const StepRows& rows) {
+  const Tokens tokens = nextTokens(entries);
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    const auto turned = rows.angles ? rows.angles : rotated_.anglesAt(rows.keys[row]);
+    if (turned) angles_.try_emplace(tokens[row]->sequence, *turned);
+  }
+  hasRotated_ = hasRotated_ || (rows.angles && !tokens.empty());
 }
 
 std::vector<uint64_t> CacheModel::nextPositions(const std::vector<StepEntry>& entries) const {
@@ -340,6 +348,7 @@ void CacheModel::copy(uint32_t source, uint32_t target) {
   if (source == target) return;
   cursors_[target] = cursors_[source];
   encoded_[target].rotatedEnd = 0;
+  angles_.erase(target);
   encoded_[target].isAppended = true;  // it replaces what attention has read
   encoded_[target].isAttendedFirst = false;
   history_.copy(source, target);

@@ -2,6 +2,7 @@
 // the calls of an open encoder leave to do or forbid.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,7 @@ struct RowOptions {
 // Where the rows of a step lie, and what it rotates them by.
 struct StepRows {
   std::vector<RowPlace> queries, keys;
-  bool isRotated = false;                      // by the step itself
+  std::optional<Angles> angles;                // where the step itself rotates
   std::optional<std::vector<StepEntry>> next;  // by the next positions of these entries
 };
 
@@ -54,10 +55,10 @@ class CacheModel {
 
   // What an error must say; empty where the call is fine.
   std::string_view refusalOfAppend(const std::vector<StepEntry>& entries, const StepRows& rows) const;
-  // `isListed`: the entries are a list, or have row counts.
-  std::string_view refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options, bool isListed,
+  std::string_view refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options,
                                    const StepRows& rows) const;
-  std::string_view refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options,
+  // `isListed`: the entries are a list, or have row counts.
+  std::string_view refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options, bool isListed,
                                  const StepRows& rows) const;
   std::string_view refusalOfCut(uint32_t sequence, uint64_t position) const;
   std::string_view refusalOfCopy(uint32_t source, uint32_t target) const;
@@ -69,12 +70,16 @@ class CacheModel {
   void begin() {
     encoded_.assign(cursors_.size(), {});
     rotated_ = {};
+    angles_.clear();
+    hasRotated_ = false;
   }
   void noteAttend(const std::vector<StepEntry>& entries, const RowOptions& options);
   // Rows are rotated by the next positions of their sequences.
   void noteRotation(const std::vector<StepEntry>& entries);
+  // Keys of these entries are appended, with the rotation of the step, or as they lie in memory.
+  void noteKeys(const std::vector<StepEntry>& entries, const StepRows& rows);
   std::vector<uint64_t> nextPositions(const std::vector<StepEntry>& entries) const;
-  std::vector<RotatedToken> nextTokens(const std::vector<StepEntry>& entries) const;
+  Tokens nextTokens(const std::vector<StepEntry>& entries) const;
   // What rotations of this encoder have written.
   RotatedMemory& rotated() { return rotated_; }
   const RotatedMemory& rotated() const { return rotated_; }
@@ -93,17 +98,16 @@ class CacheModel {
   };
 
   std::string_view refusalOfOrder(const std::vector<StepEntry>& entries) const;
-  std::string_view refusalOfKeys(const std::vector<StepEntry>& entries, const std::vector<RowPlace>& keys) const;
   std::string_view refusalOfRotation(const std::vector<StepEntry>& entries, const StepRows& rows) const;
   std::string_view refusalOfFull(const std::vector<StepEntry>& entries) const;
   // Of attention over entries that as many newer rows of the same sequences follow.
-  std::string_view refusalOfQueries(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& behind,
-                                    const std::vector<RowPlace>& queries) const;
+  Tokens tokensOf(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& behind) const;
   std::string_view refusalOfWindows(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& behind,
                                     const RowOptions& options) const;
   bool isLost(const StepEntry& entry, uint64_t behind, const RowOptions& options) const;
-  std::string_view refusalOfUse(const std::vector<StepEntry>& entries, const std::vector<RowPlace>& places,
-                                std::string_view moved, std::string_view other) const;
+  using AnglesOf = std::map<uint32_t, Angles>;
+  std::string_view refusalOfUse(const Tokens& tokens, const std::vector<RowPlace>& places, bool areKeys,
+                                AnglesOf& angles) const;
   uint64_t oldest(const Cursor& cursor) const;
   bool holds(const Cursor& cursor, uint64_t position) const;
   bool canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const;
@@ -114,6 +118,8 @@ class CacheModel {
   std::vector<Cursor> cursors_;
   std::vector<Encoded> encoded_;
   RotatedMemory rotated_;
+  AnglesOf angles_;          // by sequence: those of rotated keys that the encoder appends
+  bool hasRotated_ = false;  // tokens of the cache, in the open encoder
   test::AttentionHistory history_;
 };
 

@@ -48,7 +48,7 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
   for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
     numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
   }
-  mnk_heads_view view{.layout = MNK_KV_LAYOUT_TOKEN_MAJOR};
+  mnk_heads_view view{.layout = oneOf(random_, {MNK_KV_LAYOUT_TOKEN_MAJOR, MNK_KV_LAYOUT_DEFAULT})};
   TensorSpec spec{.dtype = dtype, .shape = {each, headCount, dim}};
   if (axis != 0) spec.shape.insert(spec.shape.begin(), sequences);
   switch (random_.below(3)) {
@@ -80,7 +80,7 @@ bool Operands::draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::arr
 }
 
 HeadsSpec Operands::drawRows(const HeadsSpec& whole, uint64_t first, uint64_t rows, uint64_t axis) {
-  const bool isTokenMajor = !whole.view.has_strides && whole.view.layout == MNK_KV_LAYOUT_TOKEN_MAJOR;
+  const bool isTokenMajor = !whole.view.has_strides && whole.view.layout != MNK_KV_LAYOUT_HEAD_MAJOR;
   if (isTokenMajor && coin(random_, 1, 2)) return {partOf(*whole.tensor, first, rows, axis), whole.view};
   mnk_heads_view_strides places = *placesOf(whole);
   places.sequences = std::max<uint64_t>(axis, 1), places.tokens = rows / places.sequences;

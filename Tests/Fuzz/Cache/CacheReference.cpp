@@ -7,6 +7,17 @@ namespace mnk::fuzz {
 
 using Kind = CacheCallKind;
 
+namespace {
+
+StepRows rowsOf(const CacheCall& call) {
+  StepRows rows{.queries = rowPlaces(call.queries), .keys = rowPlaces(call.keys)};
+  if (call.rotation) rows.angles = call.rotation->angles();
+  if (call.rotation && call.rotation->next) rows.next = call.rotation->next->entries;
+  return rows;
+}
+
+}  // namespace
+
 CacheReference::CacheReference(const CacheNumbers& cache, uint64_t queryHeads)
     : queryHeads_(queryHeads),
       model_(cache, queryHeads),
@@ -36,14 +47,11 @@ std::string_view CacheReference::refusalOf(const DrawnCall& drawn) const {
   if (!call.hasSequences) {
     if (const std::string_view refusal = model_.refusalOfName(MNK_ONLY_SEQUENCE); !refusal.empty()) return refusal;
   }
-  const uint64_t most = rowsOf(entries) + (call.hasRowCounts ? model_.cache().sequences : 0);
-  if (entries.size() > std::max<uint64_t>({most, drawn.axis, 1})) return "there are too many sequences";
-  StepRows rows{rowPlaces(call.queries), rowPlaces(call.keys), call.rotation.has_value(), {}};
-  if (call.rotation && call.rotation->next) rows.next = call.rotation->next->entries;
+  const StepRows rows = rowsOf(call);
   if (call.kind == Kind::append) return model_.refusalOfAppend(entries, rows);
+  if (call.kind == Kind::attend) return model_.refusalOfAttend(entries, drawn.options, rows);
   const bool isListed = entries.size() != 1 || call.hasRowCounts;
-  if (call.kind == Kind::attend) return model_.refusalOfAttend(entries, drawn.options, isListed, rows);
-  return model_.refusalOfBoth(entries, drawn.options, rows);
+  return model_.refusalOfBoth(entries, drawn.options, isListed, rows);
 }
 
 // The position of each row, by which it is rotated.
@@ -82,8 +90,7 @@ void CacheReference::store(const CacheCall& call, Floats& keys) {
 }
 
 // Rows of a rotation as they lie in memory, for calls that follow it.
-void CacheReference::expectRotated(const HeadsSpec& into, const Floats& numbers, const std::optional<NextSpec>& next,
-                                   bool isInverse) {
+void CacheReference::expectRotated(const HeadsSpec& into, const Floats& numbers, const CacheRotation& rotation) {
   const auto places = rowPlaces(into);
   const mnk_heads_view_strides view = *placesOf(into);
   auto number = numbers.begin();
@@ -94,8 +101,8 @@ void CacheReference::expectRotated(const HeadsSpec& into, const Floats& numbers,
       written_.push_back({vector, {number, number + static_cast<ptrdiff_t>(view.head_dim)}, 2e-5});
     }
   }
-  if (next)
-    model_.rotated().write(places, numbers, model_.nextTokens(next->entries), isInverse);
+  if (rotation.next)
+    model_.rotated().write(places, numbers, model_.nextTokens(rotation.next->entries), rotation.angles());
   else
     model_.rotated().write(places, numbers);
 }
@@ -110,16 +117,18 @@ void CacheReference::apply(const DrawnCall& drawn) {
   Floats keys = drawn.takesKeys ? model_.rotated().read(rowPlaces(call.keys)) : drawn.keys;
   if (call.rotation) rotate(drawn, queries, keys);
   if (call.kind == Kind::rotate) {
-    const auto& [next, isInverse] = std::pair(call.rotation->next, call.rotation->embedding.is_inverse);
     for (const HeadsSpec* from : {&call.queries, &call.keys}) {
-      if (next && !call.isInPlace) model_.rotated().leave(rowPlaces(*from));
+      if (call.rotation->next && !call.isInPlace) model_.rotated().leave(rowPlaces(*from));
     }
-    expectRotated(call.queriesInto(), queries, next, isInverse);
-    expectRotated(call.keysInto(), keys, next, isInverse);
+    expectRotated(call.queriesInto(), queries, *call.rotation);
+    expectRotated(call.keysInto(), keys, *call.rotation);
     return;
   }
   if (call.rotation || drawn.takesQueries || drawn.takesKeys) store(call, keys);
-  if (call.kind == Kind::attend) model_.noteAttend(entries, options);
+  if (call.kind == Kind::attend)
+    model_.noteAttend(entries, options);
+  else
+    model_.noteKeys(entries, rowsOf(call));
   const CacheNumbers& cache = model_.cache();
   const uint64_t keyLength = cache.kvHeads * cache.headDim, valueLength = cache.kvHeads * cache.valueHeadDim;
   const uint64_t rowLength = queryHeads_ * cache.queryDim();

@@ -43,7 +43,7 @@ class CacheReference {
   std::vector<int64_t> turnsOf(const DrawnCall& drawn);
   void rotate(const DrawnCall& drawn, Floats& queries, Floats& keys);
   void store(const CacheCall& call, Floats& keys);
-  void expectRotated(const HeadsSpec& into, const Floats& numbers, const std::optional<NextSpec>& next, bool isInverse);
+  void expectRotated(const HeadsSpec& into, const Floats& numbers, const CacheRotation& rotation);
 
   uint64_t queryHeads_;
   CacheModel model_;

@@ -28,6 +28,7 @@ struct CacheRotation {
   std::optional<TensorSpec> positionsIn;  // which holds them in place of a list
   std::vector<int32_t> offsets;           // of all entries
 
+  Angles angles() const { return {embedding.layout, embedding.base, embedding.rope_dim, embedding.is_inverse}; }
   bool hasNumbers() const { return first || (!positions.empty() && !positionsIn); }
   // The position by which each row of these entries is rotated. In the cache, rows have the other ones.
   std::vector<int64_t> turns(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& inCache) const;

@@ -27,17 +27,17 @@ void RotatedMemory::leave(const std::vector<RowPlace>& places) {
   for (const RowPlace& place : places) {
     Row& row = rows_[place];
     row.token.reset();
-    row.isKnown = true, row.isWritten = false;
+    row.isWritten = false;
   }
 }
 
-void RotatedMemory::write(const std::vector<RowPlace>& places, const std::vector<float>& numbers,
-                          const std::vector<RotatedToken>& tokens, bool isInverse) {
+void RotatedMemory::write(const std::vector<RowPlace>& places, const std::vector<float>& numbers, const Tokens& tokens,
+                          const Angles& angles) {
   set(places, numbers);
   leave(places);
-  for (size_t i = 0; i < places.size() && !isInverse; ++i) {
+  for (size_t i = 0; i < places.size() && !angles.isInverse; ++i) {
     rows_[places[i]].token = tokens[i];
-    tokens_.insert(tokens[i]);
+    rows_[places[i]].angles = angles;
   }
 }
 
@@ -61,17 +61,17 @@ RotatedMemory::Row RotatedMemory::at(const RowPlace& place) const {
 }
 
 bool RotatedMemory::isMisplaced(const RowPlace& place, const RotatedToken& use) const {
-  return isRotated(place) && at(place).token != use;
+  return anglesAt(place) && at(place).token != use;
 }
 
-bool RotatedMemory::isMissing(const RowPlace& place, const RotatedToken& use, const RotatedToken& first) const {
+bool RotatedMemory::isMissing(const RowPlace& place, const RotatedToken& use) const {
   const Row row = at(place);
-  return (tokens_.contains(use) || tokens_.contains(first)) && (row.token == use ? row.isWritten : !row.isWritten);
+  return row.token == use ? row.isWritten : !row.isWritten;
 }
 
-bool RotatedMemory::isRotated(const RowPlace& place) const {
+std::optional<Angles> RotatedMemory::anglesAt(const RowPlace& place) const {
   const Row row = at(place);
-  return row.token && !row.isWritten;
+  return row.token && !row.isWritten ? std::optional(row.angles) : std::nullopt;
 }
 
 }  // namespace mnk::fuzz

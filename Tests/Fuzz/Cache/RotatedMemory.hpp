@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "HeadsViews.hpp"
@@ -26,7 +25,20 @@ struct RotatedToken {
   uint32_t sequence = 0;
   uint64_t position = 0;
 
-  auto operator<=>(const RotatedToken&) const = default;
+  bool operator==(const RotatedToken&) const = default;
+};
+
+// The token of each row; none for rows of no token.
+using Tokens = std::vector<std::optional<RotatedToken>>;
+
+// What turns a row, besides its position.
+struct Angles {
+  mnk_rotary_embedding_layout layout{};
+  double base = 0;
+  uint64_t ropeDim = 0;
+  bool isInverse = false;
+
+  bool operator==(const Angles&) const = default;
 };
 
 class RotatedMemory {
@@ -35,8 +47,8 @@ class RotatedMemory {
   // Rows that positions of the cache leave as they were, because the results go elsewhere.
   void leave(const std::vector<RowPlace>& places);
   // Rows that were rotated for these tokens, or back.
-  void write(const std::vector<RowPlace>& places, const std::vector<float>& numbers,
-             const std::vector<RotatedToken>& tokens, bool isInverse);
+  void write(const std::vector<RowPlace>& places, const std::vector<float>& numbers, const Tokens& tokens,
+             const Angles& angles);
   // Rows that were rotated by numbers, from others.
   void write(const std::vector<RowPlace>& places, const std::vector<float>& numbers);
   // The numbers of rows that were written.
@@ -44,22 +56,22 @@ class RotatedMemory {
 
   // What has overwritten a row since its rotation may have prepared it for any other token, but not for the same one.
   bool isMisplaced(const RowPlace& place, const RotatedToken& use) const;
-  // `first` is the token of the first row of the entry.
-  bool isMissing(const RowPlace& place, const RotatedToken& use, const RotatedToken& first) const;
-  bool isRotated(const RowPlace& place) const;
+  // Whether nothing has prepared a row for this token.
+  bool isMissing(const RowPlace& place, const RotatedToken& use) const;
+  // Of a row that was rotated for a token, and not written since.
+  std::optional<Angles> anglesAt(const RowPlace& place) const;
 
  private:
   struct Row {
     std::vector<float> numbers;
     std::optional<RotatedToken> token;
-    bool isKnown = false;    // of a rotation by positions of the cache
+    Angles angles;
     bool isWritten = false;  // since, or at all
   };
   void set(const std::vector<RowPlace>& places, const std::vector<float>& numbers);
   Row at(const RowPlace& place) const;
 
   std::map<RowPlace, Row> rows_;
-  std::set<RotatedToken> tokens_;  // for which rows were rotated
 };
 
 }  // namespace mnk::fuzz
