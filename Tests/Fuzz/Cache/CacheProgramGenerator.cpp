@@ -150,6 +150,7 @@ class Generator {
     DrawnCall drawn;
     CacheCall& call = drawn.call;
     call.kind = paysOwed ? (draw < 6 ? Kind::append : Kind::appendAndAttend) : kKinds[draw / 3];
+    if (owed_ && !paysOwed && coin(random_, 1, 2)) call.kind = Kind::rotate;
     const CacheNumbers& cache = model().cache();
     const auto& cursors = model().cursors();
     const bool isEmpty =
@@ -262,7 +263,11 @@ class Generator {
     }
     if (!hasQueries) return true;
     if (drawn.takesQueries) {
-      call.queries = operands_.drawRows(rotation->queriesInto(), part->first, rows, axis);
+      // Sometimes those of another rotation, which may be of the same tokens by another embedding.
+      const DrawnCall& other = rotations_[random_.below(rotations_.size())];
+      const bool takesOther = part->first + rows <= rowsOf(other.entries) && coin(random_, 1, 3);
+      const HeadsSpec whole = takesOther ? other.call.queriesInto() : rotation->queriesInto();
+      call.queries = operands_.drawRows(whole, part->first, rows, axis);
       return true;
     }
     const uint64_t queryDim = call.kind == Kind::rotate ? cache.headDim : cache.queryDim();
@@ -299,6 +304,12 @@ class Generator {
       call.hasRowCounts = !isEven(part->entries) || coin(random_, 1, 2);
       list(call, part->entries);
       return part->entries;
+    }
+    if (call.kind == Kind::rotate && !rotations_.empty() && coin(random_, 1, 2)) {  // the same tokens once more
+      const Entries& again = rotations_.back().entries;
+      call.hasRowCounts = !isEven(again) || coin(random_, 1, 2);
+      list(call, again);
+      return again;
     }
     Entries entries{{anySequence(), random_.below(5)}};
     if (call.kind == Kind::attend && coin(random_, 9, 10)) {  // to what is there, if it is
