@@ -18,9 +18,10 @@ def fuzz(target: str, fault: str = "") -> Run:
 
 
 def prove_fuzz_fault(fault: Fault) -> Outcome:
-    """The closing line counts failures; without it, the program did not get that far."""
+    """The closing line counts failures; without it, the program did not get that far, or crashed as the entry says."""
     result = fuzz(fault.fuzz, fault.name)
-    found = result.timed_out or re.search(r"seed \d+: [1-9]\d* failures?", result.output)
+    ended = result.timed_out or (result.crashed and fault.crash)
+    found = ended or re.search(r"seed \d+: [1-9]\d* failures?", result.output)
     why = "" if found else f"the fuzzer finds nothing in {fault.fuzz}:\n{tail(result.output, 4)}"
     note = "noticed after the limit" if result.timed_out else f"noticed by {fault.fuzz}"
     return Outcome(f"fuzz {fault.name}", why, note, result.seconds)
