@@ -116,8 +116,7 @@ class FarWriteCase final : public Case {
                                   mnk_tensor_release);
     if (!keys || !cache) return checkResult(caught, false, "");
     mnk_kv_cache_write write{};
-    write.keys = keys.get();
-    write.source_layout = MNK_KV_LAYOUT_TOKEN_MAJOR;
+    write.keys.tensor = keys.get();
     write.into.keys = cache.get();
     write.into.layout = isHeadMajor_ ? MNK_KV_LAYOUT_HEAD_MAJOR : MNK_KV_LAYOUT_TOKEN_MAJOR;
     write.into.wrap = isRing_ ? MNK_KV_WRAP_RING : MNK_KV_WRAP_LINEAR;
@@ -126,8 +125,8 @@ class FarWriteCase final : public Case {
     write.position = position_;
     write.has_rows = hasRows_;
     if (hasRows_) {
-      write.sequences = {rowSequences_.data(), rowSequences_.size(), nullptr};
-      write.positions = {rowPositions_.data(), rowPositions_.size(), nullptr};
+      write.rows.sequences = {rowSequences_.data(), rowSequences_.size(), nullptr};
+      write.rows.positions = {rowPositions_.data(), rowPositions_.size(), nullptr};
     }
 
     const Owned<mnk_encoder> encoder(mnk_encoder_make(device, "far", nullptr), mnk_encoder_release);

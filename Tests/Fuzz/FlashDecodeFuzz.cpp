@@ -237,30 +237,20 @@ struct FlashDecodeFuzz {
 }  // namespace
 
 Target flashDecodeTarget() {
-  return {.name = "FlashDecode",
-          .share = 760,
-          .refusals = refusalsOf({"there is too little scratch memory",
-                                  "mnk_flash_decode is missing",
-                                  "queries is missing",
-                                  "queries_view.tensor is missing",
-                                  "attention needs one cache",
-                                  "dense.keys is missing",
-                                  "quantized.keys.codes is missing",
-                                  "quantized.keys.scales is missing",
-                                  "quantized.values.codes is missing",
-                                  "quantized.values.scales is missing",
-                                  "the number is not a case of mnk_kv_layout",
-                                  "the number is not a case of mnk_kv_wrap",
-                                  "the number is not a case of mnk_kv_codec_name",
-                                  "sequences is missing",
-                                  "there are too many sequences",
-                                  "results is missing",
-                                  "results.partials.sums is missing",
-                                  "results.partials.stats is missing",
-                                  "the number is not a case of mnk_attention_options_kernel",
-                                  "the number is not a case of mnk_attention_options_merge"},
-                                 attendedCacheRules(), quantizedKVCacheRules(), queryRules(), attentionRules()),
-          .make = makeOpCase<FlashDecodeFuzz>};
+  return {
+      .name = "FlashDecode",
+      .share = 760,
+      .refusals = refusalsOf(
+          {"there is too little scratch memory", "op is missing", "queries.tensor is missing", "cache is missing",
+           "there are several values for cache", "cache.dense.keys is missing", "cache.quantized.keys.codes is missing",
+           "cache.quantized.keys.scales is missing", "cache.quantized.values.codes is missing",
+           "cache.quantized.values.scales is missing", "the number is not a case of mnk_kv_layout",
+           "the number is not a case of mnk_kv_wrap", "the number is not a case of mnk_kv_codec_name",
+           "sequences is missing", "there are too many sequences", "results.partials.sums is missing",
+           "results.partials.stats is missing", "the number is not a case of mnk_attention_options_kernel",
+           "the number is not a case of mnk_attention_options_merge"},
+          attendedCacheRules(), quantizedKVCacheRules(), queryRules(), attentionRules()),
+      .make = makeOpCase<FlashDecodeFuzz>};
 }
 
 }  // namespace mnk::fuzz

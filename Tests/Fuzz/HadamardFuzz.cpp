@@ -53,8 +53,8 @@ struct HadamardFuzz {
 }  // namespace
 
 Target hadamardTarget() {
-  auto refusals = refusalsOf(
-      {"mnk_hadamard is missing", "from is missing", "the number is not a case of mnk_kv_codec_name"}, hadamardRules());
+  auto refusals = refusalsOf({"op is missing", "from is missing", "the number is not a case of mnk_kv_codec_name"},
+                             hadamardRules());
   std::erase(refusals, "there are too many vectors");  // which have more memory than there is
   return {.name = "Hadamard", .share = 40, .refusals = std::move(refusals), .make = makeOpCase<HadamardFuzz>};
 }

@@ -117,31 +117,31 @@ struct KVCacheDequantizeFuzz {
 }  // namespace
 
 Target kvCacheQuantizeTarget() {
-  return {.name = "KVCacheQuantize",
-          .share = 190,
-          .refusals = within(refusalsOf(
-              {"mnk_kv_cache_quantize is missing", "keys is missing", "into.keys.codes is missing",
-               "into.keys.scales is missing", "into.values.codes is missing", "into.values.scales is missing",
-               "the number is not a case of mnk_kv_layout", "the number is not a case of mnk_kv_wrap",
-               "the number is not a case of mnk_kv_codec_name", "the number is not a case of mnk_kv_scale_rule",
-               "the number is not a case of mnk_kv_non_finite", "the list of rows is missing",
-               "there are too many rows", "keys_view.tensor is missing", "values_view.tensor is missing"},
-              cacheSourceRules(), quantizedKVCacheRules(), cacheLayoutRules(), kvCacheQuantizeRules(),
-              cacheAddressRules(), kvCacheQuantizeOverlapRules())),
-          .make = makeOpCase<KVCacheQuantizeFuzz>};
+  return {
+      .name = "KVCacheQuantize",
+      .share = 190,
+      .refusals = within(refusalsOf(
+          {"op is missing", "keys.tensor is missing", "into.keys.codes is missing", "into.keys.scales is missing",
+           "into.values.codes is missing", "into.values.scales is missing", "the number is not a case of mnk_kv_layout",
+           "the number is not a case of mnk_kv_wrap", "the number is not a case of mnk_kv_codec_name",
+           "the number is not a case of mnk_kv_scale_rule", "the number is not a case of mnk_kv_non_finite",
+           "rows.sequences.list is missing", "rows.positions.list is missing", "there are too many rows.sequences",
+           "there are too many rows.positions", "values.tensor is missing"},
+          cacheSourceRules(), quantizedKVCacheRules(), cacheLayoutRules(), kvCacheQuantizeRules(), cacheAddressRules(),
+          kvCacheQuantizeOverlapRules())),
+      .make = makeOpCase<KVCacheQuantizeFuzz>};
 }
 
 Target kvCacheDequantizeTarget() {
-  return {
-      .name = "KVCacheDequantize",
-      .share = 120,
-      .refusals = within(refusalsOf(
-          {"an extent is too large for the kernel", "mnk_kv_cache_dequantize is missing", "from.keys.codes is missing",
-           "from.keys.scales is missing", "from.values.codes is missing", "from.values.scales is missing",
-           "the number is not a case of mnk_kv_layout", "the number is not a case of mnk_kv_wrap",
-           "the number is not a case of mnk_kv_codec_name", "the number is not a case of mnk_kv_domain"},
-          quantizedKVCacheRules(), kvCacheDequantizeRules())),
-      .make = makeOpCase<KVCacheDequantizeFuzz>};
+  return {.name = "KVCacheDequantize",
+          .share = 120,
+          .refusals = within(refusalsOf(
+              {"an extent is too large for the kernel", "op is missing", "from.keys.codes is missing",
+               "from.keys.scales is missing", "from.values.codes is missing", "from.values.scales is missing",
+               "the number is not a case of mnk_kv_layout", "the number is not a case of mnk_kv_wrap",
+               "the number is not a case of mnk_kv_codec_name", "the number is not a case of mnk_kv_domain"},
+              quantizedKVCacheRules(), kvCacheDequantizeRules())),
+          .make = makeOpCase<KVCacheDequantizeFuzz>};
 }
 
 }  // namespace mnk::fuzz

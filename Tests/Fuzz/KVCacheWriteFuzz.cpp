@@ -86,15 +86,15 @@ bool areRead(const std::optional<KVCacheWrite::Rows>& rows) {
 }
 
 Target kvCacheWriteTarget() {
-  return {
-      .name = "KVCacheWrite",
-      .share = 690,
-      .refusals = refusalsOf({"mnk_kv_cache_write is missing", "keys is missing", "into.keys is missing",
-                              "the number is not a case of mnk_kv_layout", "the number is not a case of mnk_kv_wrap",
-                              "the list of rows is missing", "there are too many rows", "keys_view.tensor is missing",
-                              "values_view.tensor is missing"},
-                             kvCacheWriteRules()),
-      .make = makeOpCase<KVCacheWriteFuzz>};
+  return {.name = "KVCacheWrite",
+          .share = 690,
+          .refusals = refusalsOf(
+              {"op is missing", "keys.tensor is missing", "into.keys is missing",
+               "the number is not a case of mnk_kv_layout", "the number is not a case of mnk_kv_wrap",
+               "rows.sequences.list is missing", "rows.positions.list is missing", "there are too many rows.sequences",
+               "there are too many rows.positions", "values.tensor is missing"},
+              kvCacheWriteRules()),
+          .make = makeOpCase<KVCacheWriteFuzz>};
 }
 
 }  // namespace mnk::fuzz

@@ -84,14 +84,15 @@ struct MultiRoPEFuzz {
 }  // namespace
 
 Target multiRoPETarget() {
-  auto refusals =
-      refusalsOf({"mnk_multi_rope is missing", "queries.tensor is missing", "the number is not a case of mnk_kv_layout",
-                  "positions is missing", "there are too many positions", "next.cache is missing", "offsets is missing",
-                  "there are too many offsets", "the number is not a case of mnk_rotary_embedding_layout",
-                  "the number is not a case of mnk_rotary_embedding_pairing",
-                  "the number is not a case of mnk_rotary_embedding_other_axis", "frequency_factors is missing",
-                  "there are too many frequency factors"},
-                 multiRoPERules(), rotaryRules());
+  auto refusals = refusalsOf({"op is missing", "queries.tensor is missing", "the number is not a case of mnk_kv_layout",
+                              "positions.list is missing", "there are too many positions", "positions.cache is missing",
+                              "positions.sequences is missing", "there are several values for positions",
+                              "there are several values for offsets", "offsets.list is missing",
+                              "there are too many offsets", "the number is not a case of mnk_rotary_embedding_layout",
+                              "the number is not a case of mnk_rotary_embedding_pairing",
+                              "the number is not a case of mnk_rotary_embedding_other_axis",
+                              "frequency_factors is missing", "there are too many frequency factors"},
+                             multiRoPERules(), rotaryRules());
   // The C API refuses these before an op exists.
   for (const auto what : {"the list of positions is too long", "the list of offsets is too long"}) {
     std::erase(refusals, what);

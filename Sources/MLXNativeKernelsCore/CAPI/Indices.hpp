@@ -12,13 +12,20 @@ bool isFilled(const mnk_rotary_positions& from);
 Result<void> read(RotaryOffsets& into, const mnk_rotary_offsets& from, const Field& field);
 bool isFilled(const mnk_rotary_offsets& from);
 
+// C tells an empty list from none by the pointer.
+template <typename Number>
+const Number* listOf(const std::vector<Number>& numbers) {
+  static constexpr Number kNothing = 0;
+  return numbers.empty() ? &kNothing : numbers.data();
+}
+
 template <typename Struct, typename Number, typename Handles>
 Struct writeNumbers(const std::variant<std::vector<Number>, Tensor>& from, Handles&& handleOf) {
   Struct into{};
   if (const auto* tensor = std::get_if<Tensor>(&from)) {
     into.tensor = handleOf(*tensor);
   } else {
-    into.list = std::get<0>(from).data();
+    into.list = listOf(std::get<0>(from));
     into.list_count = std::get<0>(from).size();
   }
   return into;
@@ -38,7 +45,7 @@ mnk_rotary_positions write(const RotaryPositions& from, Handles&& handleOf) {
   if (const auto* first = std::get_if<int64_t>(&from.source)) into.has_first = true, into.first = *first;
   if (const auto* tensor = std::get_if<Tensor>(&from.source)) into.tensor = handleOf(*tensor);
   if (const auto* list = std::get_if<RotaryPositions::List>(&from.source)) {
-    into.list = list->numbers.data(), into.list_count = list->numbers.size(), into.list_axes = list->axes;
+    into.list = listOf(list->numbers), into.list_count = list->numbers.size(), into.list_axes = list->axes;
   }
   return into;
 }

@@ -263,7 +263,8 @@ bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
   const CacheCall before = call;
   if (call.rotation) {
     if (call.rotation->next && (call.kind == Kind::rotate || coin(random, 1, 2))) {
-      call.refusal = mutateNext(*call.rotation, model, random);
+      const bool isOp = call.kind == Kind::rotate;
+      call.refusal = mutateNext(*call.rotation, isOp ? "positions" : "rotary.positions", model, random);
       if (call.refusal.empty()) call = before;
       return !call.refusal.empty();
     }
@@ -296,20 +297,20 @@ CacheStep::CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena
     view.tensor = heads.tensor ? arena.make(*heads.tensor, random) : nullptr;
     return view;
   };
-  if (call.into) results_.into = arena.make(*call.into, random);
-  options_ = call.options;
+  mnk_rotary_step rotary{};
   if (call.rotation) {
     const CacheRotation& rotation = *call.rotation;
-    const auto listed = [](const std::vector<int32_t>& list) -> mnk_rotary_numbers {
-      return {.list = list.empty() ? nullptr : list.data(), .list_count = list.size()};
-    };
-    rotary_ = {.embedding = rotation.embedding,
-               .has_first_position = rotation.first.has_value(),
-               .first_position = rotation.first.value_or(0),
-               .positions = listed(rotation.positions),
-               .offsets = listed(rotation.offsets)};
-    if (rotation.positionsIn) rotary_.positions = {.tensor = arena.make(*rotation.positionsIn, random)};
-    if (rotation.next) rotary_.next = rotation.next->of(cache);
+    rotary.embedding = rotation.embedding;
+    rotary.positions.has_first = rotation.first.has_value();
+    rotary.positions.first = rotation.first.value_or(0);
+    if (rotation.positionsIn) {
+      rotary.positions.tensor = arena.make(*rotation.positionsIn, random);
+    } else if (!rotation.positions.empty()) {
+      rotary.positions.list = rotation.positions.data();
+      rotary.positions.list_count = rotation.positions.size();
+    }
+    if (rotation.next) rotation.next->fill(rotary.positions, cache);
+    if (!rotation.offsets.empty()) rotary.offsets = {rotation.offsets.data(), rotation.offsets.size(), nullptr};
   }
   static constexpr uint32_t kNone = 0;
   const uint32_t* list = call.sequences.empty() ? &kNone : call.sequences.data();
@@ -319,20 +320,19 @@ CacheStep::CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena
            .sequences = call.hasSequences ? list : nullptr,
            .row_counts = call.hasRowCounts ? call.rowCounts.data() : nullptr,
            .sequence_count = call.sequenceCount.value_or(call.hasSequences ? call.sequences.size() : 0),
-           .results = call.hasResults ? &results_ : nullptr,
-           .options = call.hasOptions ? &options_ : nullptr,
-           .rotary = call.rotation ? &rotary_ : nullptr};
+           .has_rotary = call.rotation.has_value(),
+           .rotary = rotary};
+  if (call.hasResults && call.into) step_.results.output = arena.make(*call.into, random);
+  if (call.hasOptions) step_.options = call.options;
   if (call.kind != Kind::rotate) return;
   const auto rotated = [&](const HeadsSpec& heads) { return call.isInPlace ? mnk_heads_view{} : made(heads); };
   rope_ = {.queries = step_.queries,
            .keys = step_.keys,
            .rotated_queries = rotated(call.queriesInto()),
            .rotated_keys = rotated(call.keysInto()),
-           .first_position = rotary_.first_position,
-           .positions = rotary_.positions,
-           .next = rotary_.next,
-           .offsets = rotary_.offsets,
-           .rotary = rotary_.embedding};
+           .positions = rotary.positions,
+           .offsets = rotary.offsets,
+           .rotary = rotary.embedding};
 }
 
 }  // namespace mnk::fuzz

@@ -74,9 +74,6 @@ class CacheStep {
 
  private:
   const CacheCall& call_;
-  mnk_attention_results results_{};
-  mnk_attention_options options_{};
-  mnk_rotary_step rotary_{};
   mnk_cache_step step_{};
   mnk_multi_rope rope_{};
 };

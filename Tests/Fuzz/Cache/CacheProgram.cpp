@@ -61,7 +61,7 @@ Verdict commit(mnk_encoder* encoder, std::string_view refusal = {}) {
 }
 
 void expect(Arena& arena, const ExpectedNumbers& results) {
-  const TensorSpec& into = results.output;
+  const TensorSpec& into = results.into;
   const auto dtype = static_cast<DType>(into.dtype);
   const auto image = arena.image(into);
   for (uint64_t e = 0; e < results.numbers.size(); ++e) {
@@ -241,11 +241,16 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "keys were rotated with other heads than they are used with",
           "queries were rotated with other heads than they are used with",
           "rotary positions stay as recorded, while the cache advances with every run",
-          "next.cache is missing",
-          "next.sequences is missing",
-          "positions are given twice",
+          "positions.cache is missing",
+          "positions.sequences is missing",
+          "there are several values for positions",
+          "rotary.positions.cache is missing",
+          "rotary.positions.sequences is missing",
+          "there are several values for rotary.positions",
+          "there are too many rotary.positions.sequences",
           "the rows do not match the listed sequences",
           "there are too many sequences",
+          "there are too many positions.sequences",
           "the step has no sequence",
           "the sequence is full",
           "the write runs past the end of a linear cache",

@@ -11,11 +11,11 @@
 
 namespace mnk::fuzz {
 
-mnk_next_positions NextSpec::of(const mnk_cache* cache) const {
-  return {.cache = hasCache ? cache : nullptr,
-          .sequences = hasSequences ? sequences.data() : nullptr,
-          .row_counts = hasRowCounts ? rowCounts.data() : nullptr,
-          .sequence_count = sequenceCount.value_or(hasSequences ? sequences.size() : 0)};
+void NextSpec::fill(mnk_rotary_positions& positions, const mnk_cache* cache) const {
+  positions.cache = hasCache ? cache : nullptr;
+  positions.sequences = hasSequences ? sequences.data() : nullptr;
+  positions.row_counts = hasRowCounts ? rowCounts.data() : nullptr;
+  positions.sequence_count = sequenceCount.value_or(hasSequences ? sequences.size() : 0);
 }
 
 std::vector<int64_t> CacheRotation::turns(const std::vector<StepEntry>& entries,
@@ -148,21 +148,22 @@ std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random) {
   }
 }
 
-std::string mutateNext(CacheRotation& rotation, const CacheModel& model, test::Seeded& random) {
+std::string mutateNext(CacheRotation& rotation, std::string_view positions, const CacheModel& model,
+                       test::Seeded& random) {
   NextSpec& next = *rotation.next;
   const auto sequences = static_cast<uint32_t>(model.cursors().size());
   switch (random.below(7)) {
     case 0:
       if (!next.hasSequences && !next.hasRowCounts) return {};
       next.hasCache = false;
-      return "next.cache is missing";
+      return fmt::format("{}.cache is missing", positions);
     case 1:
       next.hasSequences = false;
       next.sequenceCount = 1 + random.below(3);
-      return "next.sequences is missing";
+      return fmt::format("{}.sequences is missing", positions);
     case 2:
       rotation.first = 1 + static_cast<int64_t>(random.below(9));
-      return "positions are given twice";
+      return fmt::format("there are several values for {}", positions);
     case 3:
       if (!next.hasSequences) return {};
       next.sequences[random.below(next.sequences.size())] = oneOf(random, {sequences, sequences + 1, 1u << 31});
@@ -179,7 +180,7 @@ std::string mutateNext(CacheRotation& rotation, const CacheModel& model, test::S
     default:
       if (!next.hasSequences) return {};
       next.sequenceCount = oneOf<size_t>(random, {1028, SIZE_MAX, size_t{1} << 40});
-      return "there are too many sequences";
+      return fmt::format("there are too many {}.sequences", positions);
   }
 }
 

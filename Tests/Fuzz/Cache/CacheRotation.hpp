@@ -17,7 +17,7 @@ struct NextSpec {
   std::optional<size_t> sequenceCount;  // in place of the list's own
   std::vector<StepEntry> entries;
 
-  mnk_next_positions of(const mnk_cache* cache) const;
+  void fill(mnk_rotary_positions& positions, const mnk_cache* cache) const;
 };
 
 struct CacheRotation {
@@ -47,7 +47,9 @@ NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool
 // Breaks one thing, and returns what the error must say of it.
 std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random);
 // The same of next positions; empty where there is nothing of the kind that was drawn.
-std::string mutateNext(CacheRotation& rotation, const CacheModel& model, test::Seeded& random);
+// `positions` is what an error calls them.
+std::string mutateNext(CacheRotation& rotation, std::string_view positions, const CacheModel& model,
+                       test::Seeded& random);
 
 float rounded(float number, mnk_dtype dtype);
 

@@ -3,6 +3,7 @@
 #ifndef MNK_ATTENTION_CACHE_H
 #define MNK_ATTENTION_CACHE_H
 
+#include "MLXNativeKernels/Generated/mnk_attention_options.h"
 #include "MLXNativeKernels/Generated/mnk_cache_storage.h"
 #include "MLXNativeKernels/Generated/mnk_multi_rope.h"
 #include "MLXNativeKernels/mnk_core.h"
