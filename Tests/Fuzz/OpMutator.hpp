@@ -57,9 +57,6 @@ void makeExpressibleInC(Op& op) {
       if (field.sequences == 0) throw Arena::DoesNotFit{};
     } else if constexpr (std::is_same_v<Field, RotaryPositions::List>) {
       if (field.axes == 0) field.axes = 1;
-    } else if constexpr (std::is_same_v<Field, std::optional<RotaryOffsets>>) {
-      const auto* list = field ? std::get_if<std::vector<int32_t>>(&*field) : nullptr;
-      if (list && list->empty()) field.reset();
     }
   });
 }

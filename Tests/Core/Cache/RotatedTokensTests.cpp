@@ -449,11 +449,12 @@ TEST(RotatedTokens, QueriesAndKeysHaveOneEmbedding) {
   // A call that is refused appends nothing.
   const Tensor rotated = f.rows(2);
   const Body refused = [&](auto& e) -> Result<void> {
-    EXPECT_ERROR(
-        f.cache.appendAndAttend(
-            e,
-            {.queries = rotated, .keys = rotated, .values = rotated, .results = {.into = f.rows(1)}, .sequences = {0}}),
-        {.what = "a result does not match the queries"});
+    EXPECT_ERROR(f.cache.appendAndAttend(e, {.queries = rotated,
+                                             .keys = rotated,
+                                             .values = rotated,
+                                             .results = {.output = f.rows(1)},
+                                             .sequences = {0}}),
+                 {.what = "a result does not match the queries"});
     return {};
   };
   REQUIRE(f.run({rotate(rotated, given), refused, withOther}));
