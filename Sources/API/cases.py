@@ -193,6 +193,8 @@ def swift_value(field, base):
     if field.is_list and field.is_struct:
         value, conditions = swift_value(dataclasses.replace(field, keys={**field.keys, "type": field.base}), base)
         return f"[{value}]", [one.replace(at, f"{at}![0]") for one in conditions]
+    if field.base == "text":
+        return '"name"', [f'{at}.map {{ String(cString: $0) }} == "name"']
     if field.is_foreign:
         name = "other" if isOther else "tensor"
         return f".tensor({name})", [f"{at}.tensor == {name}.handle.pointer"]
@@ -241,7 +243,7 @@ def swift_cases(api):
     text += "/// Each field of each struct reaches its field of C, and no other.\n"
     text += "final class FieldTests: XCTestCase {\n"
     for one in structs(api, "swift"):
-        if isinstance(one, Union) or not one.keys["swift"].get("descriptor", True):
+        if isinstance(one, Union):
             continue
         fields = one.fields_in("swift")
         needed = {field: swift_value(field, PLAIN) for field in fields

@@ -91,7 +91,8 @@ def pointer(field):
 def needs_memory(one):
     """Whether its struct of C points to lists, which live as long as the call."""
     return not one.fields or any(
-        field.is_list or field.is_struct and needs_memory(field.type) for field in one.fields_in("c"))
+        field.is_list or field.base == "text" or field.is_struct and needs_memory(field.type)
+        for field in one.fields_in("c"))
 
 
 def passed(one, owner="owner"):
@@ -109,7 +110,7 @@ def argument(field):
     if field.is_list and field.is_struct:
         return (f"try memory.keep({name}.map {{ (one) throws(KernelError) in try one.descriptor"
                 + passed(field.type, quoted("")) + " })")
-    if field.is_list:
+    if field.is_list or field.base == "text":
         return f"memory.keep({name})"
     if field.is_enum and field.optional:
         return f"({name} ?? .{next(iter(field.type.cases))}).code"
@@ -205,9 +206,8 @@ def struct(one):
     text += "\n"
     if "init" in one.keys["swift"]:
         text += initializer(one, fields)
-    text += op_functions(one) if one.op is not None else ""
-    if one.keys["swift"].get("descriptor", True):
-        text += descriptor(one)
+    text += f'\nstatic var name: String {{ "{one.name}" }}\n' + op_functions(one) if one.op is not None else ""
+    text += descriptor(one)
     if one.keys["swift"].get("from_c"):
         text += from_c(one)
     return text + "}\n\n" + (op_extension(one) if one.op is not None else "")

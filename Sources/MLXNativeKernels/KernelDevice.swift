@@ -56,16 +56,10 @@ public final class KernelDevice: Sendable {
     /// - Throws: ``KernelError`` with the code `unsupported` if the program has not registered the device, or if the
     ///   processor or the program lacks the instruction set that the options name.
     public static func host(_ options: HostOptions = HostOptions()) throws(KernelError) -> KernelDevice {
-        let workers = try UInt32(options.workers, "workers", op: "KernelDevice")
-        return try KernelDevice { error in
-            withOptionalCString(options.compiler) { compiler in
-                var descriptor = mnk_host_options(
-                    workers: workers, order_seed: options.orderSeed,
-                    checking: options.checking.code, allows_same_value: options.allowsSameValue,
-                    perturbs_results: options.perturbsResults, level: options.level.code, compiler: compiler)
-                return mnk_device_make_host(&descriptor, error)
-            }
-        }
+        let memory = CallMemory()
+        defer { withExtendedLifetime(memory) {} }
+        var given = try options.descriptor(op: "KernelDevice", in: memory)
+        return try KernelDevice { mnk_device_make_host(&given, $0) }
     }
 
     /// What it runs on.

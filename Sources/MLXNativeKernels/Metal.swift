@@ -19,15 +19,13 @@
             _ device: any MTLDevice, queue: (any MTLCommandQueue)? = nil, libraryPath: String? = nil,
             describesDispatches: Bool = false, usesEmbeddedText: Bool = false
         ) throws(KernelError) {
-            try self.init { error in
-                withOptionalCString(libraryPath) { path in
-                    var options = mnk_metal_options(
-                        device: borrowed(device),
-                        queue: queue.map { borrowed($0) }, library_path: path,
-                        describes_dispatches: describesDispatches, uses_embedded_text: usesEmbeddedText)
-                    return mnk_device_make_metal(&options, error)
-                }
-            }
+            let memory = CallMemory()
+            defer { withExtendedLifetime(memory) {} }
+            var options = mnk_metal_options(
+                device: borrowed(device),
+                queue: queue.map { borrowed($0) }, library_path: memory.keep(libraryPath),
+                describes_dispatches: describesDispatches, uses_embedded_text: usesEmbeddedText)
+            try self.init { mnk_device_make_metal(&options, $0) }
         }
 
         /// The GPU; nil for a device of another kind.

@@ -67,6 +67,8 @@ public struct FlashDecode: Sendable, Op {
     /// provides it.
     public var scratch: Tensor? = nil
 
+    static var name: String { "FlashDecode" }
+
     /// Checks every rule and returns what would run on a device, or on an unknown GPU, without running it.
     ///
     /// To encode the plan, pass the device that will run it.
@@ -125,6 +127,8 @@ public struct MergePartials: Sendable, Op {
     /// Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32` with the axes of the
     /// results without the last. Negative infinity if there is nothing to sum.
     public var logSumExp: Tensor? = nil
+
+    static var name: String { "MergePartials" }
 
     /// Checks every rule and returns what would run, without running it.
     ///

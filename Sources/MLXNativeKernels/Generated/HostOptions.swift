@@ -92,4 +92,15 @@ public struct HostOptions: Sendable, Hashable {
         self.level = level
         self.compiler = compiler
     }
+
+    func descriptor(of owner: String = "", op: String, in memory: CallMemory) throws(KernelError) -> mnk_host_options {
+        mnk_host_options(
+            workers: try UInt32(workers, "workers", of: owner, op: op),
+            order_seed: orderSeed,
+            checking: checking.code,
+            allows_same_value: allowsSameValue,
+            perturbs_results: perturbsResults,
+            level: level.code,
+            compiler: memory.keep(compiler))
+    }
 }

@@ -54,6 +54,8 @@ public struct KVCacheQuantize: Sendable, Op {
     /// are compared with boundaries.
     public var probe: Tensor? = nil
 
+    static var name: String { "KVCacheQuantize" }
+
     /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
@@ -125,6 +127,8 @@ public struct KVCacheDequantize: Sendable, Op {
     public var layout: KVLayout = .tokenMajor
     /// The domain of what is read.
     public var domain: KVDomain = .original
+
+    static var name: String { "KVCacheDequantize" }
 
     /// Checks every rule and returns what would run, without running it.
     ///
@@ -199,6 +203,8 @@ public struct Hadamard: Sendable, Op {
         self.signs = signs
         self.isInverse = isInverse
     }
+
+    static var name: String { "Hadamard" }
 
     /// Checks every rule and returns what would run, without running it.
     ///

@@ -68,6 +68,8 @@ public struct KVCacheWrite: Sendable, Op {
     /// A place for each source token, which replaces ``sequence`` and ``position``.
     public var rows: Rows? = nil
 
+    static var name: String { "KVCacheWrite" }
+
     /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.

@@ -84,6 +84,8 @@ public struct MultiRoPE: Sendable, Op {
         self.rotary = rotary
     }
 
+    static var name: String { "MultiRoPE" }
+
     /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.

@@ -38,6 +38,9 @@ final class CallMemory {
 protocol Op: Sendable {
     associatedtype Descriptor
 
+    /// What errors call it.
+    static var name: String { get }
+
     func descriptor(of owner: String, op: String, in memory: CallMemory) throws(KernelError) -> Descriptor
 }
 
@@ -48,7 +51,7 @@ extension Op {
     ) throws(KernelError) -> Value {
         let memory = CallMemory()
         defer { withExtendedLifetime((self, memory)) {} }
-        let given = try descriptor(of: "", op: "\(Self.self)", in: memory)
+        let given = try descriptor(of: "", op: Self.name, in: memory)
         return try withUnsafePointer(to: given) { (pointer) throws(KernelError) in try body(pointer) }
     }
 }

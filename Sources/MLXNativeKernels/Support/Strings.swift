@@ -2,12 +2,6 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// The string as a C string, or null if there is none.
-func withOptionalCString<Value>(_ string: String?, _ body: (UnsafePointer<CChar>?) -> Value) -> Value {
-    guard let string else { return body(nil) }
-    return string.withCString { body($0) }
-}
-
 extension String {
     /// A string that the C API returns to its caller; empty if it could not be made.
     init(releasing text: UnsafeMutablePointer<CChar>?) {

@@ -756,6 +756,53 @@ final class FieldTests: XCTestCase {
         withExtendedLifetime(memory) {}
     }
 
+    func testHostOptions() throws {
+        let memory = CallMemory()
+        do {
+            var one = HostOptions()
+            one.workers = 71
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.workers == 71, "workers")
+        }
+        do {
+            var one = HostOptions()
+            one.orderSeed = 72
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.order_seed == 72, "orderSeed")
+        }
+        do {
+            var one = HostOptions()
+            one.checking = .full
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.checking == .MNK_HOST_OPTIONS_CHECKING_FULL, "checking")
+        }
+        do {
+            var one = HostOptions()
+            one.allowsSameValue = true
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.allows_same_value == true, "allowsSameValue")
+        }
+        do {
+            var one = HostOptions()
+            one.perturbsResults = true
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.perturbs_results == true, "perturbsResults")
+        }
+        do {
+            var one = HostOptions()
+            one.level = .avx512
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.level == .MNK_HOST_OPTIONS_LEVEL_AVX512, "level")
+        }
+        do {
+            var one = HostOptions()
+            one.compiler = "name"
+            let c = try one.descriptor(op: "test", in: memory)
+            XCTAssertTrue(c.compiler.map { String(cString: $0) } == "name", "compiler")
+        }
+        withExtendedLifetime(memory) {}
+    }
+
     func testKVCacheWriteRows() throws {
         let memory = CallMemory()
         let tensor = try Tensor.zeros(shape: [1], on: .default())
