@@ -16,6 +16,7 @@ if sys.version_info < (3, 11):
 import c
 import cases
 import cxx
+import names
 import objc
 import swift
 from model import API, ROOT
@@ -37,6 +38,7 @@ def outputs(api):
         yield f"Sources/MLXNativeKernelsCore/ObjC/Generated/MNK{topic.camel}.mm", objc.source(topic)
         if text := swift.source(topic):
             yield f"Sources/MLXNativeKernels/Generated/{topic.camel}.swift", text
+    yield "Sources/MLXNativeKernels/MLXNativeKernels.docc/Generated/Names.md", names.page(api)
     yield from cases.outputs(api)
 
 
@@ -48,10 +50,10 @@ def write(folder):
     for name, text in outputs(API()):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"// {NOTICE}\n{text}")
+        path.write_text(f"{text.rstrip()}\n\n<!-- {NOTICE} -->\n" if path.suffix == ".md" else f"// {NOTICE}\n{text}")
         written.append(path)
     clang = shutil.which("clang-format-14") or "clang-format"
-    subprocess.run([clang, "-i", *(path for path in written if path.suffix != ".swift")], check=True)
+    subprocess.run([clang, "-i", *(path for path in written if path.suffix not in (".swift", ".md"))], check=True)
     swifts = [path for path in written if path.suffix == ".swift"]
     subprocess.run(["swift", "format", "format", "-i", *swifts], check=True)
     return [path.relative_to(folder) for path in written]
@@ -62,7 +64,7 @@ def main():
         folder = pathlib.Path(temporary)
         names = write(folder)
         tracked = {path.relative_to(ROOT) for top in ("Sources", "Tests") for path in (ROOT / top).rglob("Generated/*")
-                   if path.is_file() and NOTICE in path.read_text().partition("\n")[0]}
+                   if path.is_file() and NOTICE in path.read_text()}
         stale = [name for name in names
                  if not (ROOT / name).exists() or (ROOT / name).read_text() != (folder / name).read_text()]
         extra = sorted(tracked - set(names))
