@@ -159,6 +159,24 @@ def core_cases(api):
     return text + "}\n\n}  // namespace mnk::test\n"
 
 
+def literal(field, value):
+    if isinstance(value, str):
+        return field.type.c_case(value)
+    if isinstance(value, bool):
+        return str(int(value))
+    return {"nan": "NAN", "inf": "INFINITY"}.get(str(value), repr(value))
+
+
+def numbers(one):
+    """Valid and invalid numbers of a struct's fields, for the tests of its rules and all cases that draw from them."""
+    text = ""
+    for field in one.fields:
+        if "valid" in field.keys:
+            lists = [", ".join(literal(field, value) for value in field.keys.get(key, [])) for key in ("valid", "invalid")]
+            text += f'numberOption<&{one.cxx}::{field.name}>("{field.objc}", {{{lists[0]}}}, {{{lists[1]}}}),\n'
+    return text
+
+
 def ops(api):
     """The list of all ops, with their functions of C."""
     every = [one for topic in api.topics for one in topic.types if getattr(one, "op", None) is not None]
@@ -277,6 +295,7 @@ def outputs(api):
     yield "Tests/Fuzz/Generated/Fields.inc", fields(api)
     yield "Tests/Core/CAPI/Generated/FieldCases.hpp", core_cases(api)
     yield "Tests/Core/CAPI/Generated/Ops.hpp", ops(api)
+    yield "Tests/Core/Ops/FlashDecode/Generated/NumberOptions.inc", numbers(api.types["AttentionOptions"])
     for name, text in objects(api):
         yield f"Tests/MLXNativeKernelsObjCTests/Generated/{name}", text
     yield "Tests/MLXNativeKernelsTests/Generated/FieldTests.swift", swift_cases(api)

@@ -44,7 +44,7 @@ extension RotaryEmbedding: CustomStringConvertible { public var description: Str
 extension RotaryStep: CustomStringConvertible { public var description: String { fieldsText(self) } }
 
 extension AttentionOptions: CustomStringConvertible {
-    /// The options that are not at their defaults: `AttentionOptions(window: 1024, softcap: 50.0)`.
+    /// The options that are not at their defaults: `AttentionOptions(window: 1024)`.
     public var description: String { fieldsText(self, defaults: AttentionOptions()) }
 }
 

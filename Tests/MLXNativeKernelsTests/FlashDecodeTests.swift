@@ -323,7 +323,6 @@ final class FlashDecodeTests: AttentionTestCase {
         refused(op: "AttentionCache", what: "splits", got: "exactly -1", AttentionOptions(splits: .exactly(-1)))
         refused(what: "splits", got: "2000", AttentionOptions(splits: .exactly(2000)))
         refused(what: "scale", got: "-1", AttentionOptions(scale: -1))
-        refused(what: "softcap", got: "-2", AttentionOptions(softcap: -2))
         refused(what: "result", got: "f32 [4]", into: try Tensor.zeros(shape: [4], on: device))
         refused(what: "mask", AttentionOptions(mask: q))
         refused(what: "slopes", AttentionOptions(slopes: q))

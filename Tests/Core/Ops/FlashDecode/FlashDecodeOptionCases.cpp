@@ -15,7 +15,7 @@ Case smallCase(std::string name, uint64_t headDim = 32) {
 }
 
 template <auto field>
-NumberOption numberOption(const char* name, std::vector<double> valid, std::vector<double> invalid = {}) {
+NumberOption numberOption(const char* name, std::vector<double> valid, std::vector<double> invalid) {
   static constexpr auto set = []<typename Number>(Number& number, double to) { number = static_cast<Number>(to); };
   return {name,
           std::is_same_v<decltype(field), float AttentionOptions::*>,
@@ -28,19 +28,11 @@ NumberOption numberOption(const char* name, std::vector<double> valid, std::vect
 }  // namespace
 
 std::span<const NumberOption> numberOptions() {
-  using Core = AttentionOptions;
   static const NumberOption all[] = {
-      numberOption<&Core::scale>("scale", {0.125, 1, 0.01, 1e-37, 6e4}, {-1, NAN, INFINITY, 3e38, 1e37, 7e17, 1e-38}),
-      numberOption<&Core::softcap>("softcap", {10, 2, 30, 50, 1e-30, 1e-6, 1e6, 1e30},
-                                   {INFINITY, NAN, -2, 3e38, 1e-31}),
-      numberOption<&Core::window>("window", {3}, {uint32_t{1} << 31}),
-      numberOption<&Core::windowSeesPinned>("windowSeesPinned", {1}),
-      numberOption<&Core::isCausal>("causal", {0}),
-      numberOption<&Core::splits>("splits", {2}, {1025}),
-      numberOption<&Core::kernel>("kernel", {MNK_ATTENTION_OPTIONS_KERNEL_VECTOR}),
-      numberOption<&Core::merge>("merge",
-                                 {MNK_ATTENTION_OPTIONS_MERGE_SEPARATE, MNK_ATTENTION_OPTIONS_MERGE_IN_KERNEL})};
-  static_assert(std::size(all) == std::tuple_size_v<decltype(numbersOf(Core()))>, "an option is missing");
+#include "Ops/FlashDecode/Generated/NumberOptions.inc"
+  };
+  static_assert(std::size(all) == std::tuple_size_v<decltype(numbersOf(AttentionOptions()))>,
+                "an option has no valid numbers");
   return all;
 }
 
@@ -99,15 +91,19 @@ std::vector<Case> maskCases() {
 
 std::vector<Case> scoreCases() {
   std::vector<Case> cases;
-  for (float softcap : {0.0f, 10.0f, 30.0f, 50.0f}) {
+  std::vector<AttentionOptions> scored{{}};
+  for (const NumberOption& option : numberOptions()) {
+    for (size_t i = 0; option.isFloat && i < 3; ++i) option.set(scored.emplace_back(), option.valid[i]);
+  }
+  for (const AttentionOptions& options : scored) {
     for (uint32_t with = 0; with < 8; ++with) {
       const uint64_t number = cases.size();
-      Case attend = smallCase(fmt::format("softcap {}, with {:#b} of sinks, slopes, mask", softcap, with),
+      Case attend = smallCase(fmt::format("numbers {}, with {:#b} of sinks, slopes, mask", number / 8, with),
                               number % 3 == 1 ? 64 : 32);
       attend.rows = 1 + number % 3;
       attend.sequences = {{0, 40}};
       attend.size = number % 2 ? 16.0f : 1.0f;
-      attend.options.softcap = softcap;
+      attend.options = options;
       attend.options.splits = static_cast<uint32_t>(number % 3);
       attend.hasSlopes = (with & 2) != 0;
       attend.hasSinks = (with & 1) != 0;
@@ -279,7 +275,7 @@ std::vector<Case> quantizedCases() {
     attend.givesPartials = false;
     attend.givesLogSumExp = true;
     attend.hasSinks = headDim == 128;
-    attend.options.softcap = headDim == 256 ? 30 : 0;
+    if (headDim == 256) setFloats(attend.options);
     attend.group = 3;
     attend.rows = 2;
   }

@@ -223,6 +223,8 @@ void expectMerges(const std::shared_ptr<Device>& device, const MadeUpParts& made
 
 TEST(MergePartials, ShardsGiveWhatAllKeysGive) {
   const AttentionOptions bidirectional{.isCausal = false};
+  AttentionOptions usual{.window = 43};
+  setFloats(usual);
   const ShardsCase cases[] = {
       {.name = "one shard", .bounds = {0, 9}},
       {.name = "rows in all shards", .bounds = {0, 3, 5, 6, 7}, .rows = 7},
@@ -234,11 +236,11 @@ TEST(MergePartials, ShardsGiveWhatAllKeysGive) {
        .rows = 10,
        .options = {.isCausal = false, .window = 14}},
       {.name = "slopes", .bounds = {0, 17, 33, 40}, .hasSinks = true, .rows = 9, .hasSlopes = true},
-      {.name = "slopes, a window and a softcap in splits",
+      {.name = "slopes, a window and usual numbers in splits",
        .bounds = {0, 21, 60},
        .splits = 3,
        .rows = 9,
-       .options = {.window = 43, .softcap = 3},
+       .options = usual,
        .hasSlopes = true},
       {.name = "two shards", .bounds = {0, 40, 70}},
       {.name = "two shards of f16 results", .bounds = {0, 5, 33}, .into = DType::f16, .splits = 2},
