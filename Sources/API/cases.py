@@ -285,7 +285,7 @@ def swift_cases(api):
         if memory:
             text += "let memory = CallMemory()\n"
         for name in ("tensor", "other"):
-            if re.search(rf"\b{name}\b", body):
+            if re.search(rf"(?<![.\w\"]){name}\b", body):
                 text += f"let {name} = try Tensor.zeros(shape: [1], on: .default())\n"
         text += body + ("withExtendedLifetime(memory) {}\n" if memory else "") + "}\n\n"
     return text + "}\n"

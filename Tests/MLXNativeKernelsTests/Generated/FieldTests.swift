@@ -1766,7 +1766,6 @@ final class FieldTests: XCTestCase {
 
     func testRotaryStep() throws {
         let memory = CallMemory()
-        let tensor = try Tensor.zeros(shape: [1], on: .default())
         let other = try Tensor.zeros(shape: [1], on: .default())
         do {
             var one = RotaryStep(RotaryEmbedding(base: 7))
