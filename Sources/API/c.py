@@ -24,7 +24,9 @@ def explained(field):
     """The documentation, and what zero stands for."""
     text = field.keys.get("c_doc", field.doc)
     number = field.number_default
-    if field.zero:
+    if field.default == "only":
+        text = text.rstrip() + " 0 is the first sequence."
+    elif field.zero:
         text = text.rstrip() + f" 0 stands for {number:g}."
     elif number is not None and not field.keys.get("given") and not field.keys.get("zero_in_core"):
         text = text.rstrip() + f" The other languages' default is {number:g}."
@@ -40,7 +42,8 @@ def explained(field):
 def field_lines(field):
     text = explained(field)
     if field.has_flag:
-        flag = comment(f"Whether `{field.c}` is used. Otherwise, all of it must be 0.", "//", 2)
+        rest = "all of it" if field.is_struct else "it"
+        flag = comment(f"Whether `{field.c}` is used. Otherwise, {rest} must be 0.", "//", 2)
         return flag + f"bool has_{field.c};\n" + text + f"{value_type(field)} {field.c};\n"
     if field.is_tensor:
         nullable = "" if field.required and not field.owner.can_be_left_out else " MNK_NULLABLE"
@@ -63,6 +66,8 @@ def struct(one):
     if one.can_be_left_out and one.presence:
         needed = one.field(one.presence).c
         text += "//\n" + comment(f"Without `{needed}` it is left out, and all of it must be 0.", "//")
+    if isinstance(one, Union):
+        text += "// Exactly one of these is filled in.\n"
     text += f"typedef struct {one.c} {{\n"
     text += "".join(field_lines(field) for field in one.fields_in("c"))
     return text + f"}} {one.c};\n\n" + (op_declarations(one) if one.op is not None else "")

@@ -208,7 +208,7 @@ class Struct(Type):
     @property
     def can_be_left_out(self):
         return self.keys.get("left_out", False) or any(
-            field.type is self and field.optional for field in self.api.fields)
+            field.type is self and (field.optional or isinstance(field.owner, Union)) for field in self.api.fields)
 
     @property
     def holds_tensors(self):
@@ -222,7 +222,8 @@ class Foreign(Struct):
 
     def __init__(self, api, topic, name, keys):
         super().__init__(api, topic, name, keys)
-        self.presence = "list"
+        # No flag says whether there is one: its `isFilled` does.
+        self.presence = "its lists"
 
 
 class Union(Struct):
@@ -333,8 +334,10 @@ def sentence(api, language, text, owner, field=None):
             if language == "objc":
                 return "0" if field.none else "`nil`"
             if language == "c" and field.presence:
-                return "zeros"
-            if field.none or field.has_flag and language == "c":
+                return "a zeroed one"
+            if language == "c" and field.has_flag:
+                return f"no `has_{field.c}`"
+            if field.none:
                 return "0"
             return {"c": "`NULL`", "cxx": "none"}[language]
         if key in ("true", "false"):
@@ -343,6 +346,10 @@ def sentence(api, language, text, owner, field=None):
             return f" (<{key}>)" if language == "swift" else ""
         return reference(api, language, key, owner)
     return re.sub(r"\{([\w.:=]+)\}", replaced, text)
+
+
+def quoted(name):
+    return f'"{name}"'
 
 
 def wrapped(text, width, subsequent=""):

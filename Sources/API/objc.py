@@ -1,7 +1,7 @@
 """The classes of the Objective-C API, and the functions that turn them into structs of C."""
 
 from c import ordered, singular
-from model import NUMBERS, Enum, Union, capital, comment, sentence
+from model import NUMBERS, Enum, Union, capital, comment, quoted, sentence
 
 UNAVAILABLE = "- (instancetype)init NS_UNAVAILABLE;\n+ (instancetype)new NS_UNAVAILABLE;\n\n"
 
@@ -37,7 +37,7 @@ def declared(field):
 
 
 def is_nullable(field):
-    return field.optional or field.base == "text" or field.is_list
+    return field.optional or field.base == "text" or field.is_list and not field.keys.get("given")
 
 
 def is_copied(field):
@@ -69,6 +69,8 @@ def explained(field):
     elif field.is_enum and not field.optional:
         first, _, rest = text.partition("\n\n")
         text = f"{first} {{{field.base}.{field.default}}} by default." + (f"\n\n{rest}" if rest else "")
+    elif field.default == "only":
+        text += " It is the default: a cache of several sequences needs one of them."
     elif field.default is True:
         text += " {true} by default."
     elif field.number_default is not None and not field.keys.get("zero_in_core"):
@@ -179,10 +181,6 @@ def implementation(one):
     return text + "@end\n\n"
 
 
-def quoted(name):
-    return f'"{name}"'
-
-
 def choice(one, value, name):
     cases = ", ".join(one.c_case(case) for case in one.cases)
     return f'reading.choice<{one.c}>({value}, {{{cases}}}, {name}, "{one.objc}")'
@@ -244,7 +242,7 @@ def read_field(field):
 
 def needs_object(one):
     """Whether zeros in C are not the defaults, so that nil cannot stand for them."""
-    return one.op is None and bool(designated(one)) or not all(is_zero_in_c(field) for field in one.fields_in("c"))
+    return bool(designated(one)) or not all(is_zero_in_c(field) for field in one.fields_in("c"))
 
 
 def is_zero_in_c(field):
@@ -261,22 +259,20 @@ def is_zero_in_c(field):
 def union_reader(one):
     text = (f"{one.c} structFrom(Reading &reading, id<{one.objc}> object, std::string_view name) {{\n{one.c} into{{}};\n"
             "if (!reading.needed(object, name)) return into;\n")
-    for field in one.fields[:-1]:
+    for field in one.fields:
         text += (f"if ([object isKindOfClass:[{field.type.objc} class]]) {{\n"
                  f"into.{field.c} = structFrom(reading, static_cast<{field.type.objc} *>(object), name);\nreturn into;\n}}\n")
-    last = one.fields[-1]
-    return text + (f"if (reading.isA([{last.type.objc} class], object, name)) {{\n"
-                   f"into.{last.c} = structFrom(reading, static_cast<{last.type.objc} *>(object), name);\n}}\n"
-                   "return into;\n}\n\n")
+    classes = " or ".join(field.type.objc for field in one.fields)
+    return text + f'reading.failForClass(object, name, "{classes}");\nreturn into;\n}}\n\n'
 
 
 def reader(one):
     if isinstance(one, Union):
         return union_reader(one)
     body = "".join(read_field(field) for field in one.fields_in("objc") if field.exists_in("c"))
-    body = f"{'if (!reading.needed(object, name))' if needs_object(one) else 'if (!object)'} return into;\n" + body
-    reading, name = "reading" if "reading" in body else "", " name" if needs_object(one) else ""
-    return (f"{one.c} structFrom(Reading &{reading}, {one.objc} *object, std::string_view{name}) {{\n"
+    isMissing = "!reading.needed(object, name)" if needs_object(one) else "!object"
+    body = f"if ({isMissing} || !reading.isA([{one.objc} class], object, name)) return into;\n{body}"
+    return (f"{one.c} structFrom(Reading &reading, {one.objc} *object, std::string_view name) {{\n"
             f"{one.c} into{{}};\n{body}return into;\n}}\n\n")
 
 

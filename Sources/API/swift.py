@@ -1,7 +1,7 @@
 """The types of the Swift API, and their structs of C."""
 
 from c import singular
-from model import NUMBERS, Enum, Union, comment, sentence
+from model import NUMBERS, Enum, Foreign, Union, comment, quoted, sentence
 
 IMPORT = "#if SWIFT_PACKAGE\n    internal import MLXNativeKernelsCore\n#endif\n\n"
 
@@ -90,7 +90,7 @@ def pointer(field):
 
 def needs_memory(one):
     """Whether its struct of C points to lists, which live as long as the call."""
-    return not one.fields or any(
+    return isinstance(one, Foreign) or any(
         field.is_list or field.base == "text" or field.is_struct and needs_memory(field.type)
         for field in one.fields_in("c"))
 
@@ -140,13 +140,9 @@ def argument(field):
     return f'try {"UInt32" if field.base == "u32" else "UInt64"}({value}, "{name}", of: owner, op: op)'
 
 
-def quoted(name):
-    return f'"{name}"'
-
-
 def can_throw(one):
     """Whether a number may be out of the range of C."""
-    return not one.fields or needs_memory(one) or any("try " in argument(field) for field in one.fields_in("c"))
+    return needs_memory(one) or any("try " in argument(field) for field in one.fields_in("c"))
 
 
 def signature(one):

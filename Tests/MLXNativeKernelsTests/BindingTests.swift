@@ -14,6 +14,25 @@ final class BindingTests: XCTestCase {
         }
     }
 
+    /// Others belong in the description of the API, which brings them to every language.
+    func testTypesThatCxxAloneWritesByHand() throws {
+        let structs: Set = [
+            "Argument", "Binding", "BoundMemory", "CachePrefix", "CacheStep", "DeviceLimits", "DeviceProfile",
+            "Dispatch", "Error", "FunctionConstant", "Grid", "InlineBytes", "KVCodecSizes", "KernelKey",
+            "LibraryOrigin", "LibrarySource", "MemoryRange", "Plan", "Preparation", "PreparationSummary",
+            "QuantizedCacheExtents", "ReadyDispatch", "Region", "RememberedCall", "RotaryPositions",
+            "RotaryPositions.List", "SubmissionReport", "Summary", "Summary.Counts", "ThreadgroupMemory",
+            "metal.Options",
+        ]
+        let enums: Set = [
+            "Access", "Argument.Kind", "ConstantType", "DType", "ErrorCode", "Grid.Unit", "LibraryOrigin.Kind",
+            "LibrarySource.Kind", "MatrixLayout", "WorkProgress",
+        ]
+        let cxx = try bindings().cxx
+        XCTAssertEqual(Set(cxx.properties.filter { !$0.value.isEmpty }.keys), structs)
+        XCTAssertEqual(Set(cxx.cases.keys), enums)
+    }
+
     /// Swift's is written by hand.
     func testTheRotaryEmbeddingHasEveryProperty() throws {
         let header = try texts("MLXNativeKernelsCore/include/MLXNativeKernels/Generated", "Rotary.hpp")

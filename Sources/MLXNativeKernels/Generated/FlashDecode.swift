@@ -5,9 +5,9 @@
 
 /// Attends tokens of sequences, by default the newest, to all that a cache holds of them.
 ///
-/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if the
-/// sequence has a ``AttendedSequence/position``. It sees the keys at positions up to p, and newer than `p - window` if
-/// there is a window:
+/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if
+/// there is a position (``AttendedSequence/position``). It sees the keys at positions up to p, and newer than
+/// `p - window` if there is a window:
 ///
 ///     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
 ///
@@ -54,9 +54,12 @@ public struct FlashDecode: Sendable, Op {
     public var cache: Cache
     /// One for each sequence of the queries, or any that say how many of the rows they have.
     public var sequences: [AttendedSequence]
-    /// Receives the results, in any float type, with the values' head dim.
+    /// Receives the results, in any float type: `[sequences, rows, heads, headDim]` with the head dim of values,
+    /// without the sequences if there is one, and without the rows if there is one of those too. This does not depend
+    /// on the layout of the queries. The result of a merge has the axes of its parts after the first.
     public var output: Tensor? = nil
-    /// Receives partial results instead, not over an attention cache.
+    /// Receives partial results instead, to merge with others; not over an attention cache. Each sequence then says
+    /// where its rows are: ``AttendedSequence/position``.
     public var partials: AttentionPartials? = nil
     /// Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32` with the axes of the
     /// results without the last. Negative infinity if there is nothing to sum.
@@ -120,9 +123,12 @@ public struct MergePartials: Sendable, Op {
     /// A score for each head that takes part in the softmax and adds no value, `float32` `[heads]`; not if results are
     /// partials again.
     public var sinks: Tensor? = nil
-    /// Receives the results, in any float type, with the values' head dim.
+    /// Receives the results, in any float type: `[sequences, rows, heads, headDim]` with the head dim of values,
+    /// without the sequences if there is one, and without the rows if there is one of those too. This does not depend
+    /// on the layout of the queries. The result of a merge has the axes of its parts after the first.
     public var output: Tensor? = nil
-    /// Receives partial results instead, not over an attention cache.
+    /// Receives partial results instead, to merge with others; not over an attention cache. Each sequence then says
+    /// where its rows are: ``AttendedSequence/position``.
     public var partials: AttentionPartials? = nil
     /// Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32` with the axes of the
     /// results without the last. Negative infinity if there is nothing to sum.

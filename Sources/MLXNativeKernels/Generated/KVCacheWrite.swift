@@ -13,8 +13,8 @@
 /// ties to even. On a ring, a write longer than the ring keeps the newest tokens, with one writer for each slot.
 ///
 /// Source shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
-/// `[heads, tokens, headDim]` (head-major); a ``HeadsView`` can have any strides. Tokens of several sequences count one
-/// sequence after another: those of sequence s start at `s * tokens`.
+/// `[heads, tokens, headDim]` (head-major); views can have any strides (``HeadsView``). Tokens of several sequences
+/// count one sequence after another: those of sequence s start at `s * tokens`.
 ///
 /// ```swift
 /// let write = KVCacheWrite(keys: k, values: v, into: view, at: 12)

@@ -19,7 +19,8 @@ public struct RotaryStep: Sendable {
     public var embedding: RotaryEmbedding
     /// The position of each of the step's tokens; `nil` means the positions that they get in the cache.
     public var positions: MultiRoPE.Positions?
-    /// Added to all positions of a sequence, such as a model's rope delta.
+    /// One number for each sequence, added to all its positions, such as a model's rope delta; a tensor is `int32` or
+    /// `uint32`.
     public var offsets: MultiRoPE.Offsets?
 
     /// A rotation of a step. It is checked when it is used.
@@ -64,7 +65,8 @@ public struct MultiRoPE: Sendable, Op {
     public var rotatedKeys: HeadsView?
     /// The position of each token.
     public var positions: MultiRoPE.Positions
-    /// Added to all positions of a sequence, such as a model's rope delta.
+    /// One number for each sequence, added to all its positions, such as a model's rope delta; a tensor is `int32` or
+    /// `uint32`.
     public var offsets: MultiRoPE.Offsets?
     /// How positions rotate pairs.
     public var rotary: RotaryEmbedding

@@ -19,7 +19,7 @@ extension KVCacheWrite.Indices {
         switch self {
         case .list(let list):
             mnk_row_indices(
-                list: memory.keep(try numbers(list, "a number of \(owner)", op: op)), list_count: list.count,
+                list: memory.keep(try numbers(list, "a number in \(owner)", op: op)), list_count: list.count,
                 tensor: nil)
         case .tensor(let tensor): mnk_row_indices(list: nil, list_count: 0, tensor: tensor.handle.pointer)
         }

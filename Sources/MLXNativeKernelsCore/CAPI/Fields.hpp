@@ -12,6 +12,10 @@ namespace mnk::c {
 struct Field {
   const Field* outer = nullptr;
   std::string_view name = {};
+  std::string_view op = {};  // of the outermost
+
+  // What errors name: the op, or another thing that is read.
+  std::string_view opOr(std::string_view other) const { return outer ? outer->opOr(other) : (op.empty() ? other : op); }
 
   std::string text() const {
     const std::string before = outer ? outer->text() : std::string();

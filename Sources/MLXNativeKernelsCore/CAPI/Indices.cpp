@@ -11,7 +11,7 @@ namespace {
 template <typename Number>
 Result<void> readNumbers(std::variant<std::vector<Number>, Tensor>& into, const Number* list, size_t count,
                          const mnk_tensor* tensor, std::string_view type, const Field& field) {
-  if (list && tensor) return twice(type, field, "a list and a tensor");
+  if ((list || count != 0) && tensor) return twice(type, field, "a list and a tensor");
   if (tensor) {
     into = tensor->tensor;
     return {};
@@ -27,8 +27,10 @@ Result<RotaryPositions> nextPositions(const mnk_rotary_positions& from, const Fi
   // A listed sequence without rows has a row count.
   const uint64_t most =
       from.row_counts ? from.cache->cache.descriptor().sequences + MultiRoPE::kMaxListed : MultiRoPE::kMaxListed;
-  if (from.sequence_count > most)
-    return tooMany(MultiRoPE::name, Field{&field, "sequences"}.text(), from.sequence_count, most);
+  if (from.sequence_count > most) {
+    return tooMany(field.opOr(MultiRoPE::name), Field{&field, "sequences"}.text(), from.sequence_count, most,
+                   "Pass fewer.");
+  }
   const size_t count = from.sequences ? from.sequence_count : 1;
   std::vector<uint32_t> sequences = {kOnlySequence};
   std::optional<std::vector<uint32_t>> rowCounts;
@@ -40,7 +42,7 @@ Result<RotaryPositions> nextPositions(const mnk_rotary_positions& from, const Fi
 }  // namespace
 
 Result<void> read(RowIndices& into, const mnk_row_indices& from, const Field& field) {
-  return readNumbers(into, from.list, from.list_count, from.tensor, KVCacheWrite::name, field);
+  return readNumbers(into, from.list, from.list_count, from.tensor, field.opOr(KVCacheWrite::name), field);
 }
 
 bool isFilled(const mnk_row_indices& from) {
@@ -48,7 +50,7 @@ bool isFilled(const mnk_row_indices& from) {
 }
 
 Result<void> read(RotaryOffsets& into, const mnk_rotary_offsets& from, const Field& field) {
-  return readNumbers(into, from.list, from.list_count, from.tensor, MultiRoPE::name, field);
+  return readNumbers(into, from.list, from.list_count, from.tensor, field.opOr(MultiRoPE::name), field);
 }
 
 bool isFilled(const mnk_rotary_offsets& from) {
@@ -56,7 +58,7 @@ bool isFilled(const mnk_rotary_offsets& from) {
 }
 
 Result<void> read(RotaryPositions& into, const mnk_rotary_positions& from, const Field& field) {
-  const std::string_view type = MultiRoPE::name;
+  const std::string_view type = field.opOr(MultiRoPE::name);
   const bool hasList = from.list || from.list_count != 0 || from.list_axes != 0;
   const bool isNext = from.cache || from.sequences || from.row_counts || from.sequence_count != 0;
   if (int(from.has_first) + int(hasList) + int(from.tensor != nullptr) + int(isNext) > 1) {

@@ -9,7 +9,7 @@ template <typename Op, typename Struct>
 Result<Op> opFrom(const Struct* from) {
   if (!from) return nullArgument("op");
   Op op;
-  MNK_TRY(read(op, *from, {}));
+  MNK_TRY(read(op, *from, {.op = Op::name}));
   return op;
 }
 

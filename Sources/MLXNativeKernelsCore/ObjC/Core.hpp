@@ -10,7 +10,7 @@
 #include <optional>
 #include <variant>
 
-#include "CAPI/Handles.hpp"
+#include "CAPI/Indices.hpp"
 #import "ObjC/DescriptorReader.hpp"
 #import "ObjC/ErrorBridge.hpp"
 
@@ -114,9 +114,6 @@ inline uint32_t sequenceNumber(NSUInteger sequence) {
 inline NSUInteger sequenceFrom(uint64_t sequence) {
   return sequence == kOnlySequence ? MNKOnlySequence : static_cast<NSUInteger>(sequence);
 }
-// A list of C that is empty is not NULL.
-template <typename Number>
-inline constexpr Number kNothing = 0;
 // The sequences that tokens continue, and how many tokens each has, in a struct of C.
 template <typename Struct>
 void fillSequences(Reading& reading, Struct& into, NSArray<NSNumber*>* _Nullable sequences,
@@ -127,13 +124,14 @@ void fillSequences(Reading& reading, Struct& into, NSArray<NSNumber*>* _Nullable
     for (uint32_t& number : listed) number = sequenceNumber(number);
   }
   const auto& all = reading.keep(std::move(listed));
-  into.sequences = all.empty() ? &kNothing<uint32_t> : all.data();
+  into.sequences = c::listOf(all);
   into.sequence_count = all.size();
   if (!rowCounts) return;
   const auto& counts = reading.keep(reading.integers<uint32_t>(rowCounts, "a row count"));
-  into.row_counts = counts.empty() ? &kNothing<uint32_t> : counts.data();
+  into.row_counts = c::listOf(counts);
   if (counts.size() == all.size()) return;
-  reading.fail("the row counts do not match the listed sequences", std::to_string(counts.size()) + " row counts",
+  reading.fail("the row counts do not match the listed sequences",
+               std::to_string(counts.size()) + (counts.size() == 1 ? " row count" : " row counts"),
                std::to_string(all.size()) + ", one for each sequence",
                "Pass a row count for each listed sequence; 0 leaves one out.");
 }

@@ -67,6 +67,8 @@ class Reading {
   }
   // False, with a failure, for an object of another class, which an array may hold at run time.
   bool isA(Class _Nonnull kind, id _Nullable object, std::string_view name);
+  // `classes` are those that are expected.
+  void failForClass(id _Nullable object, std::string_view name, std::string classes);
   // False, with a failure, for nil.
   bool needed(id _Nullable object, std::string_view name);
 

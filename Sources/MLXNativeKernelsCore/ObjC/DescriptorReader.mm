@@ -21,10 +21,13 @@ bool Reading::needed(id object, std::string_view name) {
 
 bool Reading::isA(Class kind, id object, std::string_view name) {
   if ([object isKindOfClass:kind]) return true;
-  fail(fmt::format("an object of another class was passed for {}", name),
-       object ? textFrom(NSStringFromClass([object class])) : "nil", textFrom(NSStringFromClass(kind)),
-       "Pass objects of this class.");
+  failForClass(object, name, textFrom(NSStringFromClass(kind)));
   return false;
+}
+
+void Reading::failForClass(id object, std::string_view name, std::string classes) {
+  fail(fmt::format("an object of another class was passed for {}", name),
+       object ? textFrom(NSStringFromClass([object class])) : "nil", std::move(classes), "Pass objects of this class.");
 }
 
 void Reading::unknown(int64_t number, std::string_view name, std::string_view type) {

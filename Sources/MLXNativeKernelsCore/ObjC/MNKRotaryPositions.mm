@@ -91,20 +91,19 @@ namespace {
 
 template <typename Number, typename Struct>
 void fillNumbers(Reading &reading, Struct &into, MNKIntegers *numbers, std::string_view name) {
-  if (!reading.needed(numbers, name)) return;
+  if (!reading.needed(numbers, name) || !reading.isA([MNKIntegers class], numbers, name)) return;
   into.tensor = handleOf(reading, numbers.tensor, name);
   if (numbers.tensor) return;
   const auto &list = reading.keep(reading.integers<Number>(numbers.list, name));
-  into.list = list.empty() ? &kNothing<Number> : list.data();
+  into.list = c::listOf(list);
   into.list_count = list.size();
 }
 
 void fillAxes(Reading &reading, mnk_rotary_positions &into, NSArray<NSArray<NSNumber *> *> *axes) {
   std::vector<int32_t> all;
-  NSUInteger count = 0;
+  const NSUInteger count = [axes.firstObject isKindOfClass:[NSArray class]] ? [axes.firstObject count] : 0;
   for (NSArray<NSNumber *> *axis in axes) {
     if (!reading.isA([NSArray class], axis, "an axis of positions")) return;
-    if (all.empty()) count = axis.count;
     if (axis.count != count) {
       return reading.fail("axes hold different numbers of positions", fmt::format("{} and {}", count, axis.count),
                           "one position for each token on each axis", "Give every token a position on each axis.");
@@ -113,7 +112,7 @@ void fillAxes(Reading &reading, mnk_rotary_positions &into, NSArray<NSArray<NSNu
     all.insert(all.end(), numbers.begin(), numbers.end());
   }
   const auto &list = reading.keep(std::move(all));
-  into.list = list.empty() ? &kNothing<int32_t> : list.data();
+  into.list = c::listOf(list);
   into.list_count = list.size();
   into.list_axes = reading.narrow(axes.count, "the number of axes");
 }
@@ -128,7 +127,7 @@ void fill(Reading &reading, mnk_rotary_offsets &into, MNKIntegers *numbers, std:
 }
 
 void fill(Reading &reading, mnk_rotary_positions &into, MNKRotaryPositions *positions, std::string_view name) {
-  if (!reading.needed(positions, name)) return;
+  if (!reading.needed(positions, name) || !reading.isA([MNKRotaryPositions class], positions, name)) return;
   if (positions.tensor) {
     into.tensor = handleOf(reading, positions.tensor, name);
   } else if (positions.cache) {

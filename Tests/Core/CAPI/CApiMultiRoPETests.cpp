@@ -69,6 +69,7 @@ TEST(CApiMultiRoPE, WhatIsNoDescriptorIsRefused) {
   refuse([](mnk_multi_rope& rope) { rope.positions.first = 3; });
   refuse([](mnk_multi_rope& rope) { rope.positions.sequence_count = 1; });
   refuse([](mnk_multi_rope& rope) { rope.offsets.list_count = 2; });
+  refuse([&](mnk_multi_rope& rope) { rope.offsets = {nullptr, 2, fixture.keys.get()}; });
   refuse([&](mnk_multi_rope& rope) { rope.offsets = {&one, 1, fixture.keys.get()}; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factor_count = 4; });
   refuse([](mnk_multi_rope& rope) { rope.rotary.frequency_factors = &factor; });

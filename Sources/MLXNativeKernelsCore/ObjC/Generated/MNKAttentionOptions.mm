@@ -104,9 +104,9 @@ AttentionOptions::Merge read(Reading &reading, MNKAttentionOptionsMerge value, s
   return core;
 }
 
-mnk_attention_options structFrom(Reading &reading, MNKAttentionOptions *object, std::string_view) {
+mnk_attention_options structFrom(Reading &reading, MNKAttentionOptions *object, std::string_view name) {
   mnk_attention_options into{};
-  if (!object) return into;
+  if (!object || !reading.isA([MNKAttentionOptions class], object, name)) return into;
   into.scale = object.scale;
   into.is_bidirectional = object.isCausal == NO;
   into.window = reading.narrow(object.window, "window");
@@ -154,7 +154,7 @@ MNKAttentionOptions *objectFrom(const AttentionOptions &core) {
 
 mnk_attention_partials structFrom(Reading &reading, MNKAttentionPartials *object, std::string_view name) {
   mnk_attention_partials into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKAttentionPartials class], object, name)) return into;
   reading.needed(object.sums, "sums");
   into.sums = handleOf(reading, object.sums, "sums");
   reading.needed(object.stats, "stats");
@@ -176,9 +176,9 @@ MNKAttentionPartials *objectFrom(const AttentionPartials &core) {
   return object;
 }
 
-mnk_attention_results structFrom(Reading &reading, MNKAttentionResults *object, std::string_view) {
+mnk_attention_results structFrom(Reading &reading, MNKAttentionResults *object, std::string_view name) {
   mnk_attention_results into{};
-  if (!object) return into;
+  if (!object || !reading.isA([MNKAttentionResults class], object, name)) return into;
   into.output = handleOf(reading, object.output, "output");
   if (object.partials) {
     into.partials = structFrom(reading, object.partials, "partials");
@@ -204,7 +204,7 @@ MNKAttentionResults *objectFrom(const AttentionResults &core) {
 
 mnk_attended_sequence structFrom(Reading &reading, MNKAttendedSequence *object, std::string_view name) {
   mnk_attended_sequence into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKAttendedSequence class], object, name)) return into;
   into.sequence = sequenceNumber(object.sequence);
   into.length = object.length;
   into.highest = object.highest;

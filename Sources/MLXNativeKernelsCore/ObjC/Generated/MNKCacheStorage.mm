@@ -92,7 +92,7 @@ Tuning read(Reading &reading, MNKTuning value, std::string_view name) {
 
 mnk_sliding_window structFrom(Reading &reading, MNKSlidingWindow *object, std::string_view name) {
   mnk_sliding_window into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKSlidingWindow class], object, name)) return into;
   into.window = reading.narrow(object.window, "window");
   into.max_rows = reading.narrow(object.maxRows, "maxRows");
   into.max_draft = reading.narrow(object.maxDraft, "maxDraft");
@@ -115,7 +115,7 @@ MNKSlidingWindow *objectFrom(const SlidingWindow &core) {
 
 mnk_kv_quantized_storage structFrom(Reading &reading, MNKKVQuantizedStorage *object, std::string_view name) {
   mnk_kv_quantized_storage into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKKVQuantizedStorage class], object, name)) return into;
   into.codec = reading.choice<mnk_kv_codec_name>(object.codec,
                                                  {MNK_KV_CODEC_NAME_TURBO, MNK_KV_CODEC_NAME_MLX1,
                                                   MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
@@ -157,7 +157,7 @@ MNKKVQuantizedStorage *objectFrom(const KVQuantizedStorage &core) {
 mnk_attention_cache_descriptor structFrom(Reading &reading, MNKAttentionCacheDescriptor *object,
                                           std::string_view name) {
   mnk_attention_cache_descriptor into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKAttentionCacheDescriptor class], object, name)) return into;
   into.kv_heads = reading.narrow(object.kvHeads, "kvHeads");
   into.head_dim = reading.narrow(object.headDim, "headDim");
   into.value_head_dim = reading.narrow(object.valueHeadDim, "valueHeadDim");

@@ -76,7 +76,7 @@ KVWrap read(Reading &reading, MNKKVWrap value, std::string_view name) {
 
 mnk_heads_view_strides structFrom(Reading &reading, MNKHeadsViewStrides *object, std::string_view name) {
   mnk_heads_view_strides into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKHeadsViewStrides class], object, name)) return into;
   into.sequences = reading.nonzero(object.sequences, "sequences");
   into.tokens = object.tokens;
   into.heads = object.heads;
@@ -110,7 +110,7 @@ MNKHeadsViewStrides *objectFrom(const HeadsView::Strides &core) {
 
 mnk_heads_view structFrom(Reading &reading, MNKHeadsView *object, std::string_view name) {
   mnk_heads_view into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKHeadsView class], object, name)) return into;
   reading.needed(object.tensor, "tensor");
   into.tensor = handleOf(reading, object.tensor, "tensor");
   into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
@@ -138,7 +138,7 @@ MNKHeadsView *objectFrom(const HeadsView &core) {
 
 mnk_kv_cache_view structFrom(Reading &reading, MNKKVCacheView *object, std::string_view name) {
   mnk_kv_cache_view into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKKVCacheView class], object, name)) return into;
   reading.needed(object.keys, "keys");
   into.keys = handleOf(reading, object.keys, "keys");
   into.values = handleOf(reading, object.values, "values");

@@ -82,15 +82,17 @@ mnk_flash_decode_cache structFrom(Reading &reading, id<MNKFlashDecodeCache> obje
     into.dense = structFrom(reading, static_cast<MNKKVCacheView *>(object), name);
     return into;
   }
-  if (reading.isA([MNKQuantizedKVCacheView class], object, name)) {
+  if ([object isKindOfClass:[MNKQuantizedKVCacheView class]]) {
     into.quantized = structFrom(reading, static_cast<MNKQuantizedKVCacheView *>(object), name);
+    return into;
   }
+  reading.failForClass(object, name, "MNKKVCacheView or MNKQuantizedKVCacheView");
   return into;
 }
 
 mnk_flash_decode structFrom(Reading &reading, MNKFlashDecode *object, std::string_view name) {
   mnk_flash_decode into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKFlashDecode class], object, name)) return into;
   into.queries = structFrom(reading, object.queries, "queries");
   into.cache = structFrom(reading, object.cache, "cache");
   std::vector<mnk_attended_sequence> sequences;
@@ -106,9 +108,9 @@ mnk_flash_decode structFrom(Reading &reading, MNKFlashDecode *object, std::strin
   return into;
 }
 
-mnk_merge_partials structFrom(Reading &reading, MNKMergePartials *object, std::string_view) {
+mnk_merge_partials structFrom(Reading &reading, MNKMergePartials *object, std::string_view name) {
   mnk_merge_partials into{};
-  if (!object) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKMergePartials class], object, name)) return into;
   into.parts = structFrom(reading, object.parts, "parts");
   into.sinks = handleOf(reading, object.sinks, "sinks");
   into.results = structFrom(reading, object.results, "results");

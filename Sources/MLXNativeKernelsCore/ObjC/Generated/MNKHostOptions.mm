@@ -43,9 +43,9 @@ HostOptions::Checking read(Reading &reading, MNKHostOptionsChecking value, std::
   return core;
 }
 
-mnk_host_options structFrom(Reading &reading, MNKHostOptions *object, std::string_view) {
+mnk_host_options structFrom(Reading &reading, MNKHostOptions *object, std::string_view name) {
   mnk_host_options into{};
-  if (!object) return into;
+  if (!object || !reading.isA([MNKHostOptions class], object, name)) return into;
   into.workers = reading.narrow(object.workers, "workers");
   into.order_seed = object.orderSeed;
   into.checking = reading.choice<mnk_host_options_checking>(

@@ -113,7 +113,7 @@ namespace mnk::objc {
 
 mnk_kv_cache_quantize structFrom(Reading &reading, MNKKVCacheQuantize *object, std::string_view name) {
   mnk_kv_cache_quantize into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKKVCacheQuantize class], object, name)) return into;
   into.keys = structFrom(reading, object.keys, "keys");
   if (object.values) {
     into.values = structFrom(reading, object.values, "values");
@@ -141,7 +141,7 @@ mnk_kv_cache_quantize structFrom(Reading &reading, MNKKVCacheQuantize *object, s
 
 mnk_kv_cache_dequantize structFrom(Reading &reading, MNKKVCacheDequantize *object, std::string_view name) {
   mnk_kv_cache_dequantize into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKKVCacheDequantize class], object, name)) return into;
   into.from = structFrom(reading, object.source, "source");
   into.sequence = sequenceNumber(object.sequence);
   into.position = object.position;
@@ -154,9 +154,9 @@ mnk_kv_cache_dequantize structFrom(Reading &reading, MNKKVCacheDequantize *objec
   return into;
 }
 
-mnk_hadamard structFrom(Reading &reading, MNKHadamard *object, std::string_view) {
+mnk_hadamard structFrom(Reading &reading, MNKHadamard *object, std::string_view name) {
   mnk_hadamard into{};
-  if (!object) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKHadamard class], object, name)) return into;
   reading.needed(object.source, "source");
   into.from = handleOf(reading, object.source, "source");
   into.into = handleOf(reading, object.destination, "destination");

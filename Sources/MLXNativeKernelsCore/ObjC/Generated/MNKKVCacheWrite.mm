@@ -63,7 +63,7 @@ namespace mnk::objc {
 
 mnk_kv_cache_write_rows structFrom(Reading &reading, MNKKVCacheWriteRows *object, std::string_view name) {
   mnk_kv_cache_write_rows into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKKVCacheWriteRows class], object, name)) return into;
   fill(reading, into.sequences, object.sequences, "sequences");
   fill(reading, into.positions, object.positions, "positions");
   return into;
@@ -78,7 +78,7 @@ KVCacheWrite::Rows read(Reading &reading, MNKKVCacheWriteRows *object, std::stri
 
 mnk_kv_cache_write structFrom(Reading &reading, MNKKVCacheWrite *object, std::string_view name) {
   mnk_kv_cache_write into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKKVCacheWrite class], object, name)) return into;
   into.keys = structFrom(reading, object.keys, "keys");
   if (object.values) {
     into.values = structFrom(reading, object.values, "values");

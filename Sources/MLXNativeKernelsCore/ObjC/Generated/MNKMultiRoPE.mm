@@ -57,7 +57,7 @@ namespace mnk::objc {
 
 mnk_rotary_step structFrom(Reading &reading, MNKRotaryStep *object, std::string_view name) {
   mnk_rotary_step into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKRotaryStep class], object, name)) return into;
   into.embedding = structFrom(reading, object.embedding, "embedding");
   if (object.positions) fill(reading, into.positions, object.positions, "positions");
   if (object.offsets) fill(reading, into.offsets, object.offsets, "offsets");
@@ -73,7 +73,7 @@ RotaryStep read(Reading &reading, MNKRotaryStep *object, std::string_view name) 
 
 mnk_multi_rope structFrom(Reading &reading, MNKMultiRoPE *object, std::string_view name) {
   mnk_multi_rope into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKMultiRoPE class], object, name)) return into;
   into.queries = structFrom(reading, object.queries, "queries");
   if (object.keys) {
     into.keys = structFrom(reading, object.keys, "keys");

@@ -114,7 +114,7 @@ KVDomain read(Reading &reading, MNKKVDomain value, std::string_view name) {
 
 mnk_kv_codec structFrom(Reading &reading, MNKKVCodec *object, std::string_view name) {
   mnk_kv_codec into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKKVCodec class], object, name)) return into;
   into.name = reading.choice<mnk_kv_codec_name>(object.name,
                                                 {MNK_KV_CODEC_NAME_TURBO, MNK_KV_CODEC_NAME_MLX1,
                                                  MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
@@ -138,9 +138,9 @@ MNKKVCodec *objectFrom(const KVCodec &core) {
   return object;
 }
 
-mnk_kv_quantize_options structFrom(Reading &reading, MNKKVQuantizeOptions *object, std::string_view) {
+mnk_kv_quantize_options structFrom(Reading &reading, MNKKVQuantizeOptions *object, std::string_view name) {
   mnk_kv_quantize_options into{};
-  if (!object) return into;
+  if (!object || !reading.isA([MNKKVQuantizeOptions class], object, name)) return into;
   into.candidates = reading.nonzero(reading.narrow(object.candidates, "candidates"), "candidates");
   into.key_scale = reading.choice<mnk_kv_scale_rule>(
       object.keyScale, {MNK_KV_SCALE_RULE_UNBIASED, MNK_KV_SCALE_RULE_LEAST_SQUARES}, "keyScale", "MNKKVScaleRule");
@@ -169,7 +169,7 @@ MNKKVQuantizeOptions *objectFrom(const KVQuantizeOptions &core) {
 
 mnk_quantized_kv_plane structFrom(Reading &reading, MNKQuantizedKVPlane *object, std::string_view name) {
   mnk_quantized_kv_plane into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKQuantizedKVPlane class], object, name)) return into;
   into.codec = structFrom(reading, object.codec, "codec");
   reading.needed(object.codes, "codes");
   into.codes = handleOf(reading, object.codes, "codes");
@@ -197,7 +197,7 @@ MNKQuantizedKVPlane *objectFrom(const QuantizedKVPlane &core) {
 
 mnk_quantized_kv_cache_view structFrom(Reading &reading, MNKQuantizedKVCacheView *object, std::string_view name) {
   mnk_quantized_kv_cache_view into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKQuantizedKVCacheView class], object, name)) return into;
   into.keys = structFrom(reading, object.keys, "keys");
   if (object.values) {
     into.values = structFrom(reading, object.values, "values");

@@ -83,7 +83,7 @@ RotaryEmbedding::OtherAxis read(Reading &reading, MNKRotaryEmbeddingOtherAxis va
 
 mnk_rotary_embedding_yarn structFrom(Reading &reading, MNKRotaryEmbeddingYaRN *object, std::string_view name) {
   mnk_rotary_embedding_yarn into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKRotaryEmbeddingYaRN class], object, name)) return into;
   into.original_context = object.originalContext;
   into.extension_factor = object.extensionFactor;
   into.attention_factor = object.attentionFactor;
@@ -112,7 +112,7 @@ MNKRotaryEmbeddingYaRN *objectFrom(const RotaryEmbedding::YaRN &core) {
 
 mnk_rotary_embedding structFrom(Reading &reading, MNKRotaryEmbedding *object, std::string_view name) {
   mnk_rotary_embedding into{};
-  if (!reading.needed(object, name)) return into;
+  if (!reading.needed(object, name) || !reading.isA([MNKRotaryEmbedding class], object, name)) return into;
   into.layout = reading.choice<mnk_rotary_embedding_layout>(
       object.layout,
       {MNK_ROTARY_EMBEDDING_LAYOUT_INTERLEAVED_PAIRS, MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT,

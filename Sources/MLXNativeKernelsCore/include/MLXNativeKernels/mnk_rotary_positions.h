@@ -8,7 +8,9 @@ MNK_HEADER_BEGIN
 
 typedef struct mnk_cache mnk_cache;
 
-// At most one of: a first position, a list, a tensor, and the next positions of a cache. Zeros are none of them.
+// The position of each token, from -2^31 to 2^31 - 1, on 1 to 4 axes; one axis is used for all of them, as for text. At
+// most one of: a first position, a list, a tensor, and the next positions of a cache. Zeros are positions from 0 for
+// mnk_multi_rope, and those that tokens get in the cache for a step, whose positions of a cache must be these too.
 typedef struct mnk_rotary_positions {
   bool has_first;
   int64_t first;  // of every sequence; those that follow count up
@@ -28,7 +30,7 @@ typedef struct mnk_rotary_positions {
   size_t sequence_count;
 } mnk_rotary_positions;
 
-// One number for each sequence, or one for all: a list of at most 1024, or an i32 or u32 tensor that the kernel reads.
+// One number for each sequence: a list of at most 1024, or an i32 or u32 tensor that the kernel reads.
 typedef struct mnk_rotary_offsets {
   const int32_t* MNK_NULLABLE list;
   size_t list_count;

@@ -101,9 +101,12 @@ struct AttentionPartials {
 // For queries of any layout, axes before the last are `[sequences, rows, heads]`, or `[rows, heads]` for one sequence,
 // or `[heads]` for one row of one sequence.
 struct AttentionResults {
-  // Receives the results, in any float type, with the values' head dim.
+  // Receives the results, in any float type: `[sequences, rows, heads, headDim]` with the head dim of values, without
+  // the sequences if there is one, and without the rows if there is one of those too. This does not depend on the
+  // layout of the queries. The result of a merge has the axes of its parts after the first.
   std::optional<Tensor> output = {};
-  // Receives partial results instead, not over an attention cache.
+  // Receives partial results instead, to merge with others; not over an attention cache. Each sequence then says where
+  // its rows are: `AttendedSequence::position`.
   std::optional<AttentionPartials> partials = {};
   // Receives the logarithm of the sum of `e^score` of each row, including a sink; f32 with the axes of the results
   // without the last. Negative infinity if there is nothing to sum.

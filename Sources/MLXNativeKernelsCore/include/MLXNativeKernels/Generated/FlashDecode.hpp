@@ -21,9 +21,9 @@ class CommandEncoder;
 
 // Attends tokens of sequences, by default the newest, to all that a cache holds of them.
 //
-// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if the
-// sequence has a `AttendedSequence::position`. It sees the keys at positions up to p, and newer than `p - window` if
-// there is a window:
+// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if
+// there is a position (`AttendedSequence::position`). It sees the keys at positions up to p, and newer than
+// `p - window` if there is a window:
 //
 //     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
 //

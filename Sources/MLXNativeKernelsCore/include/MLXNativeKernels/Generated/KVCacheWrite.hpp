@@ -27,8 +27,8 @@ using RowIndices = std::variant<std::vector<uint32_t>, Tensor>;
 // ties to even. On a ring, a write longer than the ring keeps the newest tokens, with one writer for each slot.
 //
 // Source shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
-// `[heads, tokens, headDim]` (head-major); a `HeadsView` can have any strides. Tokens of several sequences count one
-// sequence after another: those of sequence s start at `s * tokens`.
+// `[heads, tokens, headDim]` (head-major); views can have any strides (`HeadsView`). Tokens of several sequences count
+// one sequence after another: those of sequence s start at `s * tokens`.
 struct KVCacheWrite {
   static constexpr std::string_view name = "KVCacheWrite";
   static constexpr uint64_t kMaxRows = 1024;  // lists are sent inside the dispatch, which is limited to 4 KiB

@@ -2,8 +2,10 @@
 #import <MLXNativeKernels/Generated/MNKAttentionOptions.h>
 #import <MLXNativeKernels/Generated/MNKCacheViews.h>
 #import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
+#import <MLXNativeKernels/MNKAttentionResults.h>
 #import <MLXNativeKernels/MNKDescriptor.h>
 #import <MLXNativeKernels/MNKOperation.h>
+#import <MLXNativeKernels/MNKRotaryPositions.h>
 #include "MLXNativeKernels/Generated/mnk_flash_decode.h"
 
 @class MNKTensor;
@@ -24,9 +26,9 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// Attends tokens of sequences, by default the newest, to all that a cache holds of them.
 ///
-/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if the
-/// sequence has a `MNKAttendedSequence.position`. It sees the keys at positions up to p, and newer than `p - window` if
-/// there is a window:
+/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if
+/// there is a position (`MNKAttendedSequence.position`). It sees the keys at positions up to p, and newer than
+/// `p - window` if there is a window:
 ///
 ///     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
 ///
@@ -45,7 +47,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 - (instancetype)initWithQueries:(MNKHeadsView *)queries
                           cache:(id<MNKFlashDecodeCache>)cache
-                      sequences:(nullable NSArray<MNKAttendedSequence *> *)sequences
+                      sequences:(NSArray<MNKAttendedSequence *> *)sequences
                         results:(MNKAttentionResults *)results NS_DESIGNATED_INITIALIZER;
 
 /// Queries of any float type; the tokens of the view are rows. A tensor is `[heads, headDim]` for one row,
@@ -55,7 +57,7 @@ NS_ASSUME_NONNULL_BEGIN
 /// The memory that is attended to.
 @property(nonatomic, copy) id<MNKFlashDecodeCache> cache;
 /// One for each sequence of the queries, or any that say how many of the rows they have.
-@property(nonatomic, nullable, copy) NSArray<MNKAttendedSequence *> *sequences;
+@property(nonatomic, copy) NSArray<MNKAttendedSequence *> *sequences;
 /// Where results go.
 @property(nonatomic, copy) MNKAttentionResults *results;
 /// How queries attend.

@@ -48,7 +48,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) BOOL sourceIsRing;
 /// Where they go.
 @property(nonatomic, copy) MNKQuantizedKVCacheView *destination;
-/// The sequence that tokens go to; `MNKOnlySequence` is that of a cache of one.
+/// The sequence that tokens go to; `MNKOnlySequence` is that of a cache of one. It is the default: a cache of several
+/// sequences needs one of them.
 @property(nonatomic) NSUInteger sequence;
 /// The position of the first token stored.
 @property(nonatomic) NSUInteger position;
@@ -84,7 +85,8 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// The cache that is read.
 @property(nonatomic, copy) MNKQuantizedKVCacheView *source;
-/// The sequence that is read; `MNKOnlySequence` is that of a cache of one.
+/// The sequence that is read; `MNKOnlySequence` is that of a cache of one. It is the default: a cache of several
+/// sequences needs one of them.
 @property(nonatomic) NSUInteger sequence;
 /// The position of the first token read.
 @property(nonatomic) NSUInteger position;

@@ -3,6 +3,7 @@
 #import <MLXNativeKernels/MNKDescriptor.h>
 #import <MLXNativeKernels/MNKIntegers.h>
 #import <MLXNativeKernels/MNKOperation.h>
+#import <MLXNativeKernels/MNKRotaryPositions.h>
 #include "MLXNativeKernels/Generated/mnk_kv_cache_write.h"
 
 NS_ASSUME_NONNULL_BEGIN
@@ -32,8 +33,8 @@ NS_ASSUME_NONNULL_BEGIN
 /// ties to even. On a ring, a write longer than the ring keeps the newest tokens, with one writer for each slot.
 ///
 /// Source shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
-/// `[heads, tokens, headDim]` (head-major); a `MNKHeadsView` can have any strides. Tokens of several sequences count
-/// one sequence after another: those of sequence s start at `s * tokens`.
+/// `[heads, tokens, headDim]` (head-major); views can have any strides (`MNKHeadsView`). Tokens of several sequences
+/// count one sequence after another: those of sequence s start at `s * tokens`.
 @interface MNKKVCacheWrite : MNKOperation
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -60,7 +61,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) BOOL sourceIsRing;
 /// Where they go.
 @property(nonatomic, copy) MNKKVCacheView *destination;
-/// The sequence that tokens go to; `MNKOnlySequence` is that of a cache of one.
+/// The sequence that tokens go to; `MNKOnlySequence` is that of a cache of one. It is the default: a cache of several
+/// sequences needs one of them.
 @property(nonatomic) NSUInteger sequence;
 /// The position of the first token stored.
 @property(nonatomic) NSUInteger position;

@@ -24,7 +24,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, copy) MNKRotaryEmbedding *embedding;
 /// The position of each of the step's tokens; `nil` means the positions that they get in the cache.
 @property(nonatomic, nullable, copy) MNKRotaryPositions *positions;
-/// Added to all positions of a sequence, such as a model's rope delta.
+/// One number for each sequence, added to all its positions, such as a model's rope delta; a tensor is `int32` or
+/// `uint32`.
 @property(nonatomic, nullable, copy) MNKIntegers *offsets;
 
 @end
@@ -56,7 +57,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, nullable, copy) MNKHeadsView *rotatedKeys;
 /// The position of each token.
 @property(nonatomic, copy) MNKRotaryPositions *positions;
-/// Added to all positions of a sequence, such as a model's rope delta.
+/// One number for each sequence, added to all its positions, such as a model's rope delta; a tensor is `int32` or
+/// `uint32`.
 @property(nonatomic, nullable, copy) MNKIntegers *offsets;
 /// How positions rotate pairs.
 @property(nonatomic, copy) MNKRotaryEmbedding *rotary;

@@ -23,7 +23,7 @@ struct RotaryStep {
   RotaryEmbedding embedding = {};
   // The position of each of the step's tokens; none means the positions that they get in the cache.
   std::optional<RotaryPositions> positions = {};
-  // Added to all positions of a sequence, such as a model's rope delta.
+  // One number for each sequence, added to all its positions, such as a model's rope delta; a tensor is i32 or u32.
   std::optional<RotaryOffsets> offsets = {};
 };
 
@@ -49,7 +49,7 @@ struct MultiRoPE {
   std::optional<HeadsView> rotatedKeys = {};
   // The position of each token.
   RotaryPositions positions = {};
-  // Added to all positions of a sequence, such as a model's rope delta.
+  // One number for each sequence, added to all its positions, such as a model's rope delta; a tensor is i32 or u32.
   std::optional<RotaryOffsets> offsets = {};
   // How positions rotate pairs.
   RotaryEmbedding rotary = {};

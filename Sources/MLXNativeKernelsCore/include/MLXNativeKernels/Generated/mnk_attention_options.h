@@ -95,9 +95,12 @@ typedef struct mnk_attention_partials {
 // For queries of any layout, axes before the last are `[sequences, rows, heads]`, or `[rows, heads]` for one sequence,
 // or `[heads]` for one row of one sequence.
 typedef struct mnk_attention_results {
-  // Receives the results, in any float type, with the values' head dim.
+  // Receives the results, in any float type: `[sequences, rows, heads, headDim]` with the head dim of values, without
+  // the sequences if there is one, and without the rows if there is one of those too. This does not depend on the
+  // layout of the queries. The result of a merge has the axes of its parts after the first.
   mnk_tensor* MNK_NULLABLE output;
-  // Receives partial results instead, not over an attention cache.
+  // Receives partial results instead, to merge with others; not over an attention cache. Each sequence then says where
+  // its rows are: `mnk_attended_sequence.position`.
   mnk_attention_partials partials;
   // Receives the logarithm of the sum of `e^score` of each row, including a sink; f32 with the axes of the results
   // without the last. Negative infinity if there is nothing to sum.
@@ -106,7 +109,7 @@ typedef struct mnk_attention_results {
 
 // A sequence of a cache, and how many positions it has, including those of the queries.
 typedef struct mnk_attended_sequence {
-  // Which sequence of the cache; `MNK_ONLY_SEQUENCE` is that of a cache of one.
+  // Which sequence of the cache; `MNK_ONLY_SEQUENCE` is that of a cache of one. 0 is the first sequence.
   uint64_t sequence;
   // Its positions, less than 2^31. A length of 0 gives zeros.
   uint64_t length;
@@ -116,7 +119,7 @@ typedef struct mnk_attended_sequence {
   // How many rows of the queries are of the sequence; 0 means the same number for each sequence, by the queries' shape.
   // With row counts, for all sequences or for none, queries and results are one list of all rows, and there is no mask.
   uint64_t rows;
-  // Whether `position` is used. Otherwise, all of it must be 0.
+  // Whether `position` is used. Otherwise, it must be 0.
   bool has_position;
   // The position of the first row, counted from the cache's first key; without it, the rows are the newest tokens. If n
   // tokens, which are in other caches, come between the end of this one and the first row, the position is `length` +

@@ -87,7 +87,7 @@ typedef struct mnk_attention_cache_descriptor {
   uint32_t pinned;
   // Whether `quantized` is used. Otherwise, all of it must be 0.
   bool has_quantized;
-  // How keys, values or both are quantized; 0 for a dense cache.
+  // How keys, values or both are quantized; no `has_quantized` for a dense cache.
   mnk_kv_quantized_storage quantized;
   // Whether `sliding_window` is used. Otherwise, all of it must be 0.
   bool has_sliding_window;

@@ -78,7 +78,7 @@ typedef struct mnk_heads_view {
 // stored once. `values` holds them, and `keys` the rest of each key; without values, `keys` holds whole keys.
 typedef struct mnk_kv_cache_view {
   // Memory of the keys.
-  mnk_tensor* keys;
+  mnk_tensor* MNK_NULLABLE keys;
   // Memory of the values, which may have another head dim; `NULL` for keys only.
   mnk_tensor* MNK_NULLABLE values;
   // The order of axes. 0 stands for `MNK_KV_LAYOUT_HEAD_MAJOR`.

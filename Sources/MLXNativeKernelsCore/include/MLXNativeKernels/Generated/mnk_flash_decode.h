@@ -11,6 +11,7 @@
 MNK_HEADER_BEGIN
 
 // The memory that is attended to.
+// Exactly one of these is filled in.
 typedef struct mnk_flash_decode_cache {
   // Keys and values as numbers.
   mnk_kv_cache_view dense;
@@ -20,9 +21,9 @@ typedef struct mnk_flash_decode_cache {
 
 // Attends tokens of sequences, by default the newest, to all that a cache holds of them.
 //
-// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if the
-// sequence has a `mnk_attended_sequence.position`. It sees the keys at positions up to p, and newer than `p - window`
-// if there is a window:
+// Row i of a sequence with `length` positions is the token at `p = length - rows + i`, or at `p = position + i` if
+// there is a position (`mnk_attended_sequence.position`). It sees the keys at positions up to p, and newer than
+// `p - window` if there is a window:
 //
 //     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
 //

@@ -15,7 +15,7 @@ MNK_HEADER_BEGIN
 //
 // For every token t stored and head h:
 //
-//     cache[sequence, h, slot(position + t)] = quantized(keys[h, sourceOffset + t])
+//     cache[sequence, h, slot(position + t)] = quantized(keys[h, source_offset + t])
 //
 // as `mnk_kv_codec` says, and the same for values, in one dispatch. Sources, slots, rings and rows are those of
 // `mnk_kv_cache_write`. No vector affects what is stored for another.
@@ -25,14 +25,14 @@ MNK_HEADER_BEGIN
 typedef struct mnk_kv_cache_quantize {
   // Source of the keys, of any float type.
   mnk_heads_view keys;
-  // Source of the values, of the same sequences and tokens; zeros stores only keys.
+  // Source of the values, of the same sequences and tokens; a zeroed one stores only keys.
   mnk_heads_view values;
   // The order of axes of `keys` and `values`. `MNK_KV_LAYOUT_HEAD_MAJOR` makes both views head-major. Views with
   // strides ignore it. 0 stands for `MNK_KV_LAYOUT_TOKEN_MAJOR`.
   mnk_kv_layout source_layout;
   // First source token to store.
   uint64_t source_offset;
-  // Whether `tokens` is used. Otherwise, all of it must be 0.
+  // Whether `tokens` is used. Otherwise, it must be 0.
   bool has_tokens;
   // How many tokens to store; without it, all that follow the offset.
   uint64_t tokens;
@@ -41,7 +41,7 @@ typedef struct mnk_kv_cache_quantize {
   bool source_is_ring;
   // Where they go.
   mnk_quantized_kv_cache_view into;
-  // The sequence that tokens go to; `MNK_ONLY_SEQUENCE` is that of a cache of one.
+  // The sequence that tokens go to; `MNK_ONLY_SEQUENCE` is that of a cache of one. 0 is the first sequence.
   uint64_t sequence;
   // The position of the first token stored.
   uint64_t position;
@@ -73,7 +73,7 @@ bool mnk_encoder_kv_cache_quantize(mnk_encoder* encoder, const mnk_kv_cache_quan
 typedef struct mnk_kv_cache_dequantize {
   // The cache that is read.
   mnk_quantized_kv_cache_view from;
-  // The sequence that is read; `MNK_ONLY_SEQUENCE` is that of a cache of one.
+  // The sequence that is read; `MNK_ONLY_SEQUENCE` is that of a cache of one. 0 is the first sequence.
   uint64_t sequence;
   // The position of the first token read.
   uint64_t position;
@@ -106,10 +106,11 @@ typedef struct mnk_hadamard {
   mnk_tensor* from;
   // Where results go, of the same shape and any float type; `NULL` means in place.
   mnk_tensor* MNK_NULLABLE into;
-  // Whether `signs` is used. Otherwise, all of it must be 0.
+  // Whether `signs` is used. Otherwise, it must be 0.
   bool has_signs;
-  // The codec whose signs are used; 0 means none. `MNK_KV_CODEC_NAME_TURBO` has signs at 32, 64, 80, 96, 112, 128, 192,
-  // 256 and 512, `MNK_KV_CODEC_NAME_MLX1` at 256 and 512, with ones at other powers of two. Other codecs have none.
+  // The codec whose signs are used; no `has_signs` means none. `MNK_KV_CODEC_NAME_TURBO` has signs at 32, 64, 80, 96,
+  // 112, 128, 192, 256 and 512, `MNK_KV_CODEC_NAME_MLX1` at 256 and 512, with ones at other powers of two. Other codecs
+  // have none.
   mnk_kv_codec_name signs;
   // Whether to undo the transform.
   bool is_inverse;

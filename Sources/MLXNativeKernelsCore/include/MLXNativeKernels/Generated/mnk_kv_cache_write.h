@@ -21,25 +21,25 @@ typedef struct mnk_kv_cache_write_rows {
 //
 // For every token t stored, head h and element e:
 //
-//     cache[sequence, h, slot(position + t), e] = keys[h, sourceOffset + t, e]
+//     cache[sequence, h, slot(position + t), e] = keys[h, source_offset + t, e]
 //
 // and the same for values, in one dispatch. Equal element types copy bits unchanged; otherwise rounding is to nearest,
 // ties to even. On a ring, a write longer than the ring keeps the newest tokens, with one writer for each slot.
 //
 // Source shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
-// `[heads, tokens, headDim]` (head-major); a `mnk_heads_view` can have any strides. Tokens of several sequences count
-// one sequence after another: those of sequence s start at `s * tokens`.
+// `[heads, tokens, headDim]` (head-major); views can have any strides (`mnk_heads_view`). Tokens of several sequences
+// count one sequence after another: those of sequence s start at `s * tokens`.
 typedef struct mnk_kv_cache_write {
   // Source of the keys, of any float type.
   mnk_heads_view keys;
-  // Source of the values, of the same sequences and tokens; zeros stores only keys.
+  // Source of the values, of the same sequences and tokens; a zeroed one stores only keys.
   mnk_heads_view values;
   // The order of axes of `keys` and `values`. `MNK_KV_LAYOUT_HEAD_MAJOR` makes both views head-major. Views with
   // strides ignore it. 0 stands for `MNK_KV_LAYOUT_TOKEN_MAJOR`.
   mnk_kv_layout source_layout;
   // First source token to store.
   uint64_t source_offset;
-  // Whether `tokens` is used. Otherwise, all of it must be 0.
+  // Whether `tokens` is used. Otherwise, it must be 0.
   bool has_tokens;
   // How many tokens to store; without it, all that follow the offset.
   uint64_t tokens;
@@ -48,7 +48,7 @@ typedef struct mnk_kv_cache_write {
   bool source_is_ring;
   // Where they go.
   mnk_kv_cache_view into;
-  // The sequence that tokens go to; `MNK_ONLY_SEQUENCE` is that of a cache of one.
+  // The sequence that tokens go to; `MNK_ONLY_SEQUENCE` is that of a cache of one. 0 is the first sequence.
   uint64_t sequence;
   // The position of the first token stored.
   uint64_t position;

@@ -17,9 +17,9 @@ MNK_HEADER_BEGIN
 typedef struct mnk_rotary_step {
   // How positions rotate pairs.
   mnk_rotary_embedding embedding;
-  // The position of each of the step's tokens; zeros means the positions that they get in the cache.
+  // The position of each of the step's tokens; a zeroed one means the positions that they get in the cache.
   mnk_rotary_positions positions;
-  // Added to all positions of a sequence, such as a model's rope delta.
+  // One number for each sequence, added to all its positions, such as a model's rope delta; a tensor is i32 or u32.
   mnk_rotary_offsets offsets;
 } mnk_rotary_step;
 
@@ -35,13 +35,13 @@ typedef struct mnk_multi_rope {
   mnk_heads_view queries;
   // The keys: other heads of the same tokens.
   mnk_heads_view keys;
-  // Where rotated queries go, with their own element type and strides; zeros means in place.
+  // Where rotated queries go, with their own element type and strides; a zeroed one means in place.
   mnk_heads_view rotated_queries;
-  // Where rotated keys go; zeros means in place.
+  // Where rotated keys go; a zeroed one means in place.
   mnk_heads_view rotated_keys;
   // The position of each token.
   mnk_rotary_positions positions;
-  // Added to all positions of a sequence, such as a model's rope delta.
+  // One number for each sequence, added to all its positions, such as a model's rope delta; a tensor is i32 or u32.
   mnk_rotary_offsets offsets;
   // How positions rotate pairs.
   mnk_rotary_embedding rotary;

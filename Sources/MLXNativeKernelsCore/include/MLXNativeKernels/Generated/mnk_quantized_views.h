@@ -114,7 +114,7 @@ typedef struct mnk_quantized_kv_plane {
 typedef struct mnk_quantized_kv_cache_view {
   // Memory of the keys.
   mnk_quantized_kv_plane keys;
-  // Memory of the values, which may have other bits and another head dim; zeros for keys only.
+  // Memory of the values, which may have other bits and another head dim; a zeroed one for keys only.
   mnk_quantized_kv_plane values;
   // The order of axes. 0 stands for `MNK_KV_LAYOUT_HEAD_MAJOR`.
   mnk_kv_layout layout;
