@@ -123,6 +123,7 @@ TEST(MetalFailure, WithoutACommandBufferOrEncoderNothingIsCommitted) {
 TEST(MetalFailure, ALateHandlerIsWaitedFor) {
   MetalFixture fixture;
   const auto device = fixture.makeDevice();
+  softmetal::waitUntilIdle();  // the probe of the new device would be held before the first
   softmetal::faults().holdHandlers();
   const Submitted first(device), second(device);
   softmetal::waitUntilIdle();
