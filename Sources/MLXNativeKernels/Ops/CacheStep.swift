@@ -69,9 +69,6 @@ struct ListedRows {
     init(
         of cache: AttentionCache, _ sequences: [Int]?, rowCounts: [Int]?, op: String, in memory: CallMemory
     ) throws(KernelError) {
-        let listed: [UInt32]? = try sequences?.map { (sequence) throws(KernelError) in
-            try cache.number(ofSequence: sequence, op: op)
-        }
         // C takes both lists to be of the same length, which is 1 without sequences.
         let length = sequences?.count ?? 1
         if let rowCounts, rowCounts.count != length {
@@ -80,9 +77,12 @@ struct ListedRows {
                 expected: "\(length), one for each sequence",
                 fix: "Pass a row count for each listed sequence; 0 leaves one out.")
         }
-        let counts: [UInt32]? = if let rowCounts { try numbers(rowCounts, "a row count", op: op) } else { nil }
-        self.sequences = memory.keep(listed)
-        self.rowCounts = memory.keep(counts)
+        self.sequences = try memory.keep(sequences) { (sequence) throws(KernelError) in
+            try cache.number(ofSequence: sequence, op: op)
+        }
+        self.rowCounts = try memory.keep(rowCounts) { (rows) throws(KernelError) in
+            try UInt32(rows, "a row count", op: op)
+        }
         count = sequences?.count ?? 0
     }
 }

@@ -102,9 +102,9 @@ extension mnk_rotary_positions {
                 expected: "one position for each token on each axis",
                 fix: "Give every token a position on each axis.")
         }
-        let numbers: [Int32]? = try numbers(Array(axes.joined()), "a position", op: op)
-        list = memory.keep(numbers)
-        list_count = numbers?.count ?? 0
+        let positions = Array(axes.joined())
+        list = try memory.keep(positions) { (one) throws(KernelError) in try Int32(one, "a position", op: op) }
+        list_count = positions.count
         list_axes = try UInt32(axes.count, "the number of axes", op: op)
     }
 }
@@ -113,8 +113,8 @@ extension MultiRoPE.Offsets {
     func descriptor(of owner: String, op: String, in memory: CallMemory) throws(KernelError) -> mnk_rotary_offsets {
         switch self {
         case .list(let list):
-            let numbers: [Int32]? = try numbers(list, "an offset", op: op)
-            return mnk_rotary_offsets(list: memory.keep(numbers), list_count: list.count, tensor: nil)
+            let numbers = try memory.keep(list) { (one) throws(KernelError) in try Int32(one, "an offset", op: op) }
+            return mnk_rotary_offsets(list: numbers, list_count: list.count, tensor: nil)
         case .tensor(let tensor): return mnk_rotary_offsets(list: nil, list_count: 0, tensor: tensor.handle.pointer)
         }
     }

@@ -1,15 +1,22 @@
-/// Lists that structs of C point to, while a call lasts.
+/// Lists that structs of C point to, while a call lasts. Elements are numbers and structs of C.
 final class CallMemory {
-    private var lists: [UnsafeMutableRawPointer] = []
+    /// The newest block of memory. Each begins with the address of the one before, so that a list takes one allocation.
+    private var newest: UnsafeMutableRawPointer?
+    private static let header = 16
 
     /// A copy of a list, or null if there is none in it: a list without a count is an error in C.
     func keep<Element>(_ list: [Element]) -> UnsafePointer<Element>? {
         list.isEmpty ? nil : copy(of: list)
     }
 
-    /// A copy of a list. C tells an empty list from none by the pointer.
-    func keep<Element>(_ list: [Element]?) -> UnsafePointer<Element>? {
-        list.map { copy(of: $0) }
+    /// The elements of a list in another type. C tells an empty list from none by the pointer.
+    func keep<Element, Given>(
+        _ list: [Given]?, _ convert: (Given) throws(KernelError) -> Element
+    ) throws(KernelError) -> UnsafePointer<Element>? {
+        guard let list else { return nil }
+        let elements = memory(of: Element.self, count: list.count)
+        for (index, given) in list.enumerated() { (elements + index).initialize(to: try convert(given)) }
+        return UnsafePointer(elements)
     }
 
     /// A string of C, or null if there is none.
@@ -24,14 +31,25 @@ final class CallMemory {
 
     /// A copy of a list, also of an empty one.
     func copy<Element>(of list: [Element]) -> UnsafePointer<Element> {
-        let copy = UnsafeMutablePointer<Element>.allocate(capacity: max(list.count, 1))
-        copy.initialize(from: list, count: list.count)
-        lists.append(copy)
-        return UnsafePointer(copy)
+        let elements = memory(of: Element.self, count: list.count)
+        elements.initialize(from: list, count: list.count)
+        return UnsafePointer(elements)
     }
 
-    // Elements are numbers and structs of C, which need no deinitialization.
-    deinit { for list in lists { list.deallocate() } }
+    private func memory<Element>(of type: Element.Type, count: Int) -> UnsafeMutablePointer<Element> {
+        let block = UnsafeMutableRawPointer.allocate(
+            byteCount: Self.header + count * MemoryLayout<Element>.stride, alignment: Self.header)
+        block.storeBytes(of: newest, as: UnsafeMutableRawPointer?.self)
+        newest = block
+        return (block + Self.header).bindMemory(to: Element.self, capacity: count)
+    }
+
+    deinit {
+        while let block = newest {
+            newest = block.load(as: UnsafeMutableRawPointer?.self)
+            block.deallocate()
+        }
+    }
 }
 
 /// An op, which has a struct of C.
