@@ -286,7 +286,7 @@ def declarations(api):
 
 
 def source(topic):
-    text = '#include "CAPI/Generated/Read.hpp"\n#include "Support/Try.hpp"\n\nnamespace mnk::c {\n\n'
+    text = '#include "CAPI/Generated/Read.hpp"\n#include "Support/Errors.hpp"\n\nnamespace mnk::c {\n\n'
     for one in ordered(topic.in_language("c")):
         if isinstance(one, Enum):
             text += read_enum(one)

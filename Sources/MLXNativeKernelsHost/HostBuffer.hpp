@@ -6,7 +6,7 @@
 
 #include "MLXNativeKernels/Device.hpp"
 #include "Runtime/MemoryTracker.hpp"
-#include "Support/ByteRanges.hpp"
+#include "Support/Bytes.hpp"
 #include "Support/Releasing.hpp"
 
 namespace mnk::host {

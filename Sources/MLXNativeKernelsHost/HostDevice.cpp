@@ -13,8 +13,7 @@
 #include "ModuleCompiler.hpp"
 #include "Processor.hpp"
 #include "Shipped/ShippedKernels.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 #include "WorkerPool.hpp"
 
 namespace mnk::host {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::host {
 

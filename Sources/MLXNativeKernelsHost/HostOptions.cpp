@@ -9,7 +9,7 @@
 #include "ChildProcess.hpp"
 #include "HostError.hpp"
 #include "Processor.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::host {
 

@@ -1,8 +1,7 @@
 #include "HostPipeline.hpp"
 
 #include "Processor.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::host {
 

@@ -7,8 +7,7 @@
 #include "Checking/CheckedRun.hpp"
 #include "Checking/GuardedRun.hpp"
 #include "HostPipeline.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::host {
 

@@ -11,7 +11,7 @@
 #include "Executor/Worker.h"
 #include "HostError.hpp"
 #include "HostLibrary.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 #include "TemporaryDirectory.hpp"
 
 namespace mnk::host {

@@ -1,7 +1,6 @@
 #include "CAPI/Generated/Read.hpp"
 #include "CAPI/Generated/Write.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 

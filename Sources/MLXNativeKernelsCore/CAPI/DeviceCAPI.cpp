@@ -1,7 +1,6 @@
 #include "CAPI/Generated/Read.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 

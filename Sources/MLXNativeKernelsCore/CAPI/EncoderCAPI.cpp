@@ -1,6 +1,5 @@
 #include "CAPI/Fields.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 

@@ -1,6 +1,5 @@
+#include "Support/Errors.hpp"
 #include "CAPI/Fields.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
 
 namespace mnk::c {
 

@@ -9,8 +9,7 @@
 
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "MLXNativeKernels/mnk.h"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 struct mnk_error {
   mnk::Error error;

@@ -1,7 +1,6 @@
 #include "CAPI/Indices.hpp"
 
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::c {
 

@@ -1,5 +1,5 @@
 #include "CAPI/Generated/Read.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 

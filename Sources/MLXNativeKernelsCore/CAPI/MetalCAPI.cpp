@@ -1,6 +1,6 @@
 #include "CAPI/Handles.hpp"
 #include "MLXNativeKernels/mnk_metal.h"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 

@@ -1,7 +1,7 @@
 // The two functions that every op has: one makes a plan, the other encodes it.
 #pragma once
 #include "CAPI/Generated/Read.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::c {
 

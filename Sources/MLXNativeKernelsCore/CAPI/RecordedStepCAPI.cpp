@@ -1,5 +1,5 @@
 #include "CAPI/Handles.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 

@@ -1,6 +1,6 @@
 #include "CAPI/Handles.hpp"
 
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 

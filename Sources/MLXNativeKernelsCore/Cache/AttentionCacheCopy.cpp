@@ -4,8 +4,7 @@
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

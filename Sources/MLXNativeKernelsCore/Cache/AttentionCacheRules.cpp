@@ -4,8 +4,7 @@
 
 #include "Cache/QuantizedStorageRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

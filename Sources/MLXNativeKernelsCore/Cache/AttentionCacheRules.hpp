@@ -4,7 +4,7 @@
 #include <span>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -9,7 +9,7 @@
 #include "Cache/CacheCursors.hpp"
 #include "Cache/CacheStorage.hpp"
 #include "Cache/ResolvedStep.hpp"
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -6,9 +6,8 @@
 #include <algorithm>
 
 #include "Ops/FlashDecode/AttentionShape.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -5,12 +5,10 @@
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/CacheFileFormat.hpp"
-#include "Support/CheckedMath.hpp"
+#include "Support/Bytes.hpp"
 #include "Support/Crc32.hpp"
-#include "Support/FileReplacement.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
+#include "Support/File.hpp"
 
 namespace mnk {
 

@@ -8,9 +8,8 @@
 #include "Cache/CacheStorage.hpp"
 #include "MLXNativeKernels/mnk_version.h"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

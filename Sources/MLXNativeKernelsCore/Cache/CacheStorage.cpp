@@ -5,8 +5,7 @@
 
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

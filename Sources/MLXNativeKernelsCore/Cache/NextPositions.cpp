@@ -7,8 +7,7 @@
 #include "Cache/RotatedTokens.hpp"
 #include "Ops/MultiRoPE/RepeatedRotation.hpp"
 #include "Runtime/RotatedRows.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -5,9 +5,8 @@
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/StepRotation.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -7,8 +7,7 @@
 
 #include "Ops/Common/VectorLanes.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

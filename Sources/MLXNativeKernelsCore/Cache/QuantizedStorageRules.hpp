@@ -3,7 +3,7 @@
 #include <span>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -12,8 +12,7 @@
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Ops/MultiRoPE/RepeatedRotation.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

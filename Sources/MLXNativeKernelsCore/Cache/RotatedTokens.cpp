@@ -6,8 +6,7 @@
 
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Runtime/RotatedRows.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

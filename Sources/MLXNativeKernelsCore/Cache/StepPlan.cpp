@@ -15,8 +15,7 @@
 #include "Ops/KVCacheWrite/RepeatedWrite.hpp"
 #include "Ops/MultiRoPE/RepeatedRotation.hpp"
 #include "Ops/RotaryAppend/RepeatedRotaryAppend.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

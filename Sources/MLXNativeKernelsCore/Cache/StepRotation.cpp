@@ -1,8 +1,7 @@
 #include "Cache/StepRotation.hpp"
 
 #include "Cache/AttentionCacheRules.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -6,8 +6,7 @@
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Ops/FlashDecode/AttentionResultRules.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

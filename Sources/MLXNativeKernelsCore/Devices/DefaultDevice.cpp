@@ -6,7 +6,7 @@
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MetalDevice.hpp"
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

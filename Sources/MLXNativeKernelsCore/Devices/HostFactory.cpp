@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::host {
 

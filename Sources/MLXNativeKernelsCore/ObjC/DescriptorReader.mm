@@ -1,7 +1,7 @@
 #import "ObjC/DescriptorReader.hpp"
 
 #import "ObjC/ErrorBridge.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::objc {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "MLXNativeKernels/Result.hpp"
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::objc {
 

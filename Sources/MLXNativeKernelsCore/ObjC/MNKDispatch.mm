@@ -2,7 +2,7 @@
 #include <bit>
 
 #import "ObjC/Core.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 using objc::Reading;

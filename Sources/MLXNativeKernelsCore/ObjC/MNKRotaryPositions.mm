@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #import "ObjC/Core.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 using objc::Reading;

@@ -2,7 +2,7 @@
 
 #import "ObjC/Core.hpp"
 #include "Runtime/FloatElements.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 using namespace mnk;
 using objc::Reading;

@@ -14,9 +14,7 @@
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
 #include "Prepare/TuningFile.hpp"
 #include "Runtime/Completion.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -10,10 +10,8 @@
 
 #include "Runtime/Stamp.h"
 #include "Support/Crc32.hpp"
+#include "Support/Errors.hpp"
 #include "Support/File.hpp"
-#include "Support/FileReplacement.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
 
 namespace mnk {
 

@@ -9,10 +9,8 @@
 #include "Runtime/FailureLog.hpp"
 #include "Runtime/ScratchPool.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -1,7 +1,6 @@
 #include "Runtime/Completion.hpp"
 
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

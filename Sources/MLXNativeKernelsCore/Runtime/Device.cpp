@@ -8,9 +8,7 @@
 #include "Runtime/MatrixProbe.hpp"
 #include "Runtime/RepeatedOp.hpp"
 #include "Runtime/ScratchPool.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

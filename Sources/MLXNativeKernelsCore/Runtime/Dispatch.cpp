@@ -5,7 +5,7 @@
 
 #include "Common/FunctionConstants.h"
 #include "MLXNativeKernels/Device.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

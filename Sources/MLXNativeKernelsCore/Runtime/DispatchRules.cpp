@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "Runtime/ThreadgroupShape.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

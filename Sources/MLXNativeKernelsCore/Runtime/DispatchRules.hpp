@@ -3,7 +3,7 @@
 #include <span>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

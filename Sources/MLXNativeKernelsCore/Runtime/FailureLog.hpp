@@ -3,7 +3,7 @@
 #include <mutex>
 #include <optional>
 
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

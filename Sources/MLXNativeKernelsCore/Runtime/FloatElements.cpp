@@ -3,8 +3,7 @@
 #include <bit>
 #include <vector>
 
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

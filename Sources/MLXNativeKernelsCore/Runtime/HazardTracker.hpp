@@ -9,7 +9,7 @@
 
 #include "MLXNativeKernels/Device.hpp"
 #include "Runtime/RegionSet.hpp"
-#include "Support/ByteRanges.hpp"
+#include "Support/Bytes.hpp"
 
 namespace mnk {
 

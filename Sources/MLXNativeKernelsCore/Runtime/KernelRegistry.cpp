@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "Runtime/RepeatedOp.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -5,8 +5,7 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
 #include "Runtime/MatrixLayoutTypes.h"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -6,7 +6,7 @@
 
 #include "Runtime/Completion.hpp"
 #include "Runtime/MemoryErrors.hpp"
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

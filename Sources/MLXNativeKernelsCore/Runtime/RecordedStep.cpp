@@ -1,9 +1,7 @@
 #include "MLXNativeKernels/RecordedStep.hpp"
 
 #include "Runtime/RepeatedOp.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

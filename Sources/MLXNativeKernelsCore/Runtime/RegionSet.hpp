@@ -5,7 +5,7 @@
 #include <map>
 
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "Support/IntervalSet.hpp"
+#include "Support/Bytes.hpp"
 
 namespace mnk {
 

@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "Runtime/CommandEncoderImpl.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

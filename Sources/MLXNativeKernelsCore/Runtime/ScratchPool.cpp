@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

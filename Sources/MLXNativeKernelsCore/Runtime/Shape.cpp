@@ -1,8 +1,7 @@
 #include "MLXNativeKernels/Shape.hpp"
 
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -1,10 +1,8 @@
 #include "MLXNativeKernels/Tensor.hpp"
 
 #include "MLXNativeKernels/Device.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -1,13 +1,16 @@
-// A sequential file reader, and what readers and writers share. FileReplacement.hpp has the writer. Errors name the
-// path and the system's error.
+// Reads files from start to end, and replaces them once they are complete. Errors name the path and the system's error.
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "MLXNativeKernels/Result.hpp"
 
@@ -62,6 +65,81 @@ class FileReader {
   std::unique_ptr<std::byte[]> buffer_;
   size_t used_ = 0;    // of the buffer
   size_t filled_ = 0;  // of the buffer
+};
+
+// Where a file is or will be: its open folder and its name there. A path that is examined once and used again later can
+// lead elsewhere the second time; names in an open folder cannot.
+struct FileLocation {
+  FileDescriptor folder;
+  std::string name;
+
+  // Follows symbolic links, also to a file that does not exist. In a folder that others can write to, another user's
+  // link could lead anywhere: every link in the path must belong to this user, to root or to the owner of its folder.
+  static Result<FileLocation> find(std::string_view op, const std::string& path);
+};
+
+// A file that has no name until it replaces another, so that a killed process leaves nothing behind. Some systems lack
+// unnamed files, and replacing a file always needs a name for a moment. That name is locked while its owner lives. It
+// follows from the name of the file to replace, so that the next save of that file finds and removes what killed saves
+// have left without listing the folder. On a network file system, the lock must be visible to all machines that save
+// there. Without locks, or during more than 16 saves of one file, names are random and nothing removes them.
+class TemporaryFile {
+ public:
+  // Will replace the file of this name in the folder, an open descriptor that outlives this object. Creates no file
+  // yet; later calls do not allocate memory.
+  TemporaryFile(int folder, std::string target);
+  TemporaryFile(TemporaryFile&& other) noexcept
+      : folder_(other.folder_),
+        target_(std::move(other.target_)),
+        name_(std::move(other.name_)),
+        file_(std::move(other.file_)),
+        isNamed_(std::exchange(other.isNamed_, false)) {}
+  ~TemporaryFile();
+
+  // Creates the file, readable only by its owner. Returns 0 or an errno value, as `replaceTarget` does.
+  int make();
+  int descriptor() const { return file_.get(); }
+  // This file is then no longer temporary.
+  int replaceTarget();
+
+  static bool isTemporaryName(std::string_view name);
+  // For tests: behaves as on a system without unnamed files.
+  static void setNamesAlways(bool always);
+
+ private:
+  void chooseName(int attempt);
+  void removeAbandoned();
+
+  int folder_;
+  std::string target_;
+  std::string name_;
+  FileDescriptor file_;
+  bool isNamed_ = false;
+};
+
+// A file that replaces another once it is complete. Links are followed as FileLocation says. Only regular files are
+// replaced; the new file gets the old one's permissions and group. A file that did not exist is readable only by its
+// owner, since a cache contains user data. Nothing changes without `commit`.
+class FileReplacement {
+ public:
+  static Result<FileReplacement> make(std::string_view op, const std::string& path);
+
+  Result<void> write(std::span<const std::byte> bytes);
+  // After a crash or power loss, either the old or the new file is there, complete.
+  Result<void> commit();
+
+ private:
+  FileReplacement(std::string_view op, const std::string& path, FileLocation location);
+  Result<void> writeOut(std::span<const std::byte> bytes);
+  Result<void> flush();
+
+  std::string op_;
+  std::string path_;
+  mode_t permissions_ = 0600;
+  std::optional<gid_t> group_;  // of the replaced file
+  std::vector<std::byte> buffer_;
+  FileDescriptor folder_;
+  TemporaryFile file_;
 };
 
 }  // namespace mnk

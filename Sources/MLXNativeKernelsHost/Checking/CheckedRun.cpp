@@ -7,7 +7,7 @@
 #include "Checking/SourceLocations.hpp"
 #include "HostBuffer.hpp"
 #include "HostOptions.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::host {
 

@@ -1,7 +1,7 @@
 // The addresses that a dispatch declares that it reads and writes.
 #pragma once
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "Support/ByteRanges.hpp"
+#include "Support/Bytes.hpp"
 
 namespace mnk::host {
 

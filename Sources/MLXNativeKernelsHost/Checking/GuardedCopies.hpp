@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "DispatchRunner.hpp"
-#include "Support/ByteRanges.hpp"
+#include "Support/Bytes.hpp"
 
 namespace mnk::host {
 

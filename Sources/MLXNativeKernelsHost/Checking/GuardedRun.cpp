@@ -9,7 +9,7 @@
 #include "Checking/DeclaredAccesses.hpp"
 #include "HostBuffer.hpp"
 #include "HostOptions.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::host {
 

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "Checking/Findings.hpp"
-#include "Support/ByteRanges.hpp"
+#include "Support/Bytes.hpp"
 
 namespace mnk::host {
 

@@ -11,7 +11,7 @@
 #include "CacheFileFixture.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "KilledSave.hpp"
-#include "Support/TemporaryFile.hpp"
+#include "Support/File.hpp"
 
 #if defined(__APPLE__)
 #include <TargetConditionals.h>

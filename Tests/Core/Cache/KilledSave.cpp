@@ -4,7 +4,7 @@
 
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "Support/TemporaryFile.hpp"
+#include "Support/File.hpp"
 
 namespace mnk::test {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::arguments {
 

@@ -2,7 +2,7 @@
 
 #include "Devices/Metal/MetalFailures.hpp"
 #include "MetalFixture.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::test {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "Harness/Check.hpp"
-#include "Support/CheckedMath.hpp"
+#include "Support/Bytes.hpp"
 
 namespace mnk::test {
 

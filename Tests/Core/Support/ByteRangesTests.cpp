@@ -1,7 +1,7 @@
 // Compares sets of bytes with one flag per byte.
 #include "Harness/Check.hpp"
 #include "Harness/Seeded.hpp"
-#include "Support/ByteRanges.hpp"
+#include "Support/Bytes.hpp"
 
 using namespace mnk;
 using namespace mnk::test;

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "Cache/CacheFileFixture.hpp"
-#include "Support/FileReplacement.hpp"
+#include "Support/File.hpp"
 
 namespace mnk::test {
 

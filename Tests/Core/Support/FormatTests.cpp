@@ -1,4 +1,4 @@
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 #include "Harness/Check.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"

@@ -5,9 +5,7 @@
 #include <stdexcept>
 
 #include "Harness/Check.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Rule.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::test {
 

@@ -7,7 +7,7 @@
 
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Dispatch.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::bench {
 

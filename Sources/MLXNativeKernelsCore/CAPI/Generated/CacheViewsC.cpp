@@ -1,6 +1,6 @@
 // Generated from Sources/API by generate.py: change the description instead.
 #include "CAPI/Generated/Read.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::c {
 

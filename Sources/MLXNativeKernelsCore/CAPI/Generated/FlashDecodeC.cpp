@@ -1,7 +1,7 @@
 // Generated from Sources/API by generate.py: change the description instead.
 #include "CAPI/Generated/Read.hpp"
 #include "CAPI/Ops.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::c {
 

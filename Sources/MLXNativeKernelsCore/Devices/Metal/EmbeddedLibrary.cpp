@@ -10,8 +10,7 @@
 #include <thread>
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

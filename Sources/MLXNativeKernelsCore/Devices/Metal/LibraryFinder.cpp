@@ -10,8 +10,7 @@
 #include "Devices/Metal/EmbeddedShaders.hpp"
 #include "Devices/Metal/MathProbe.hpp"
 #include "MLXNativeKernels/mnk_version.h"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "Runtime/MathProbeTypes.h"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 #include "Support/Releasing.hpp"
 
 namespace mnk::metal {

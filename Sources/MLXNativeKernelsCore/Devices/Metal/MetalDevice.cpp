@@ -10,9 +10,7 @@
 #include "Devices/Metal/MetalFeatures.hpp"
 #include "Devices/Metal/MetalPipeline.hpp"
 #include "Devices/Metal/MetalSubmission.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

@@ -9,8 +9,7 @@
 #endif
 
 #include "Devices/Metal/MetalPipeline.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

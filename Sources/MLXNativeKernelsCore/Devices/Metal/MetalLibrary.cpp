@@ -5,8 +5,7 @@
 #include <memory>
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

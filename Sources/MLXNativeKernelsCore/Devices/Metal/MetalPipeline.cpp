@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

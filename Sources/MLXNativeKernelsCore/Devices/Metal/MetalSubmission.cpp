@@ -3,9 +3,7 @@
 #include "Devices/Metal/MetalBuffer.hpp"
 #include "Devices/Metal/MetalFailures.hpp"
 #include "Devices/Metal/MetalPipeline.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::metal {
 

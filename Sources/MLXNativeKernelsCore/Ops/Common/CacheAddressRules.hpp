@@ -7,7 +7,7 @@
 
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <bit>
 
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

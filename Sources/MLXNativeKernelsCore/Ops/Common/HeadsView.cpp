@@ -1,6 +1,6 @@
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
 
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

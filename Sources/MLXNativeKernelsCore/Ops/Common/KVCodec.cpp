@@ -2,8 +2,7 @@
 
 #include <bit>
 
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -1,6 +1,6 @@
 #include "Ops/Common/Overlap.hpp"
 
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

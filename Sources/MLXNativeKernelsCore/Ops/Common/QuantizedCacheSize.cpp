@@ -1,8 +1,6 @@
 #include "MLXNativeKernels/KVCodec.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

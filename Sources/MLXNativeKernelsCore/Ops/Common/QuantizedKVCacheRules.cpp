@@ -1,7 +1,7 @@
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 
 #include "Ops/Common/CacheAddressRules.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

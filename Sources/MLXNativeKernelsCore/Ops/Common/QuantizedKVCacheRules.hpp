@@ -6,7 +6,7 @@
 #include "MLXNativeKernels/KVCodec.hpp"
 #include "Ops/Common/Overlap.hpp"
 #include "Runtime/RepeatedOp.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

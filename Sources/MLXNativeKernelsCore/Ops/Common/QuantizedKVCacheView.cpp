@@ -2,8 +2,7 @@
 
 #include <vector>
 
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

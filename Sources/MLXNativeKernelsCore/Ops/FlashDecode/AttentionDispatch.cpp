@@ -4,7 +4,7 @@
 
 #include "Ops/Common/VectorLanes.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -6,7 +6,7 @@
 
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/Common/Overlap.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

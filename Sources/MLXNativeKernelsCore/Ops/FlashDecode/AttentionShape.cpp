@@ -4,9 +4,8 @@
 
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

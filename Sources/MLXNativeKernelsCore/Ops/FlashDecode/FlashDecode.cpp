@@ -10,9 +10,7 @@
 #include "Ops/FlashDecode/AttentionDispatch.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

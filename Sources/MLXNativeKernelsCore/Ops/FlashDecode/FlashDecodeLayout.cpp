@@ -6,7 +6,7 @@
 
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/VectorLanes.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

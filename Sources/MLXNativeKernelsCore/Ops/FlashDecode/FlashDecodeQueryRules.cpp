@@ -2,8 +2,8 @@
 
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -10,8 +10,7 @@
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/FlashDecode/AttentionResultRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

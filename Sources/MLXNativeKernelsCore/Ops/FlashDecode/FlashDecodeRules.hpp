@@ -3,7 +3,7 @@
 #include <span>
 
 #include "Ops/FlashDecode/AttentionShape.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

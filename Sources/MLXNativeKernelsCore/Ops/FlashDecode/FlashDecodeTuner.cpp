@@ -8,7 +8,7 @@
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -8,7 +8,7 @@
 
 #include "Ops/FlashDecode/AttentionShape.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

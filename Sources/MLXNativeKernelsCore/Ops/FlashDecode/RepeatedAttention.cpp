@@ -5,7 +5,7 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

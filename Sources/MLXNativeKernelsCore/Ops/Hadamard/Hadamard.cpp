@@ -3,9 +3,7 @@
 #include "Hadamard/HadamardTypes.h"
 #include "Ops/Common/VectorLanes.hpp"
 #include "Ops/Hadamard/HadamardRules.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -5,9 +5,7 @@
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/VectorLanes.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -5,9 +5,8 @@
 #include "Ops/Common/Overlap.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/Common/VectorLanes.hpp"
-#include "Support/CheckedMath.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Bytes.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

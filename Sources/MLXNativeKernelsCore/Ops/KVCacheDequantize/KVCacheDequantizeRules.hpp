@@ -6,7 +6,7 @@
 
 #include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -7,9 +7,7 @@
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/VectorLanes.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

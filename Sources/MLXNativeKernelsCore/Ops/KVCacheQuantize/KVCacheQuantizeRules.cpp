@@ -4,8 +4,7 @@
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/Common/VectorLanes.hpp"
-#include "Support/Format.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

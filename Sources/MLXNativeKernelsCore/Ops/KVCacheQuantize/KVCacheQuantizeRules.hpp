@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

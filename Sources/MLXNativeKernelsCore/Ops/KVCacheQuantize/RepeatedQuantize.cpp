@@ -4,8 +4,7 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -9,9 +9,7 @@
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/KVCacheWrite/KVCacheWritePlane.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
-#include "Support/Format.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

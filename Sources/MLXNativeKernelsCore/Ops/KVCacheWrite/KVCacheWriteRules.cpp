@@ -3,7 +3,7 @@
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/Overlap.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

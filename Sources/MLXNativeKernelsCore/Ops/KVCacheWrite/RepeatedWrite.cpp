@@ -3,7 +3,7 @@
 #include "KVCacheWrite/KVCacheWriteTypes.h"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/CacheAddressRules.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

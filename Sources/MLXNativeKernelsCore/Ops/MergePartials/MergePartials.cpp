@@ -3,8 +3,7 @@
 #include "Ops/FlashDecode/AttentionDispatch.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/MergePartials/MergePartialsRules.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

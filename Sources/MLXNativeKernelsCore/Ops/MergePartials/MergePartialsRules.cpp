@@ -1,7 +1,7 @@
 #include "Ops/MergePartials/MergePartialsRules.hpp"
 
 #include "Ops/FlashDecode/AttentionResultRules.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

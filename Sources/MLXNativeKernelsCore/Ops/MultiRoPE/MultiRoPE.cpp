@@ -14,8 +14,7 @@
 #include "Ops/MultiRoPE/RotaryDispatch.hpp"
 #include "Ops/MultiRoPE/RotaryFrequencies.hpp"
 #include "Ops/MultiRoPE/RotaryRules.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -4,7 +4,7 @@
 
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

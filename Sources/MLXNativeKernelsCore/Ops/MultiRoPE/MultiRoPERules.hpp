@@ -3,7 +3,7 @@
 #include <span>
 
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

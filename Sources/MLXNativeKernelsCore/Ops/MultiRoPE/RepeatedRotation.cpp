@@ -3,8 +3,7 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
 #include "Ops/MultiRoPE/MultiRoPERules.hpp"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

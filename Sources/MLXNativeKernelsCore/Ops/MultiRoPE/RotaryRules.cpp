@@ -5,7 +5,7 @@
 
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Ops/MultiRoPE/RotaryFrequencies.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "MLXNativeKernels/Generated/Rotary.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

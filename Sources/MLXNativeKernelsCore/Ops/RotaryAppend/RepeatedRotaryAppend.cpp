@@ -6,7 +6,7 @@
 #include "Ops/MultiRoPE/MultiRoPERules.hpp"
 #include "Ops/MultiRoPE/RepeatedRotation.hpp"
 #include "RotaryAppend/RotaryAppendTypes.h"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -15,8 +15,7 @@
 #include "Ops/MultiRoPE/RotaryDispatch.hpp"
 #include "Ops/MultiRoPE/RotaryRules.hpp"
 #include "RotaryAppend/RotaryAppendTypes.h"
-#include "Support/Guard.hpp"
-#include "Support/Try.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -10,7 +10,7 @@
 
 #include "Harness/Check.hpp"
 #include "Harness/Golden.hpp"
-#include "Support/Rule.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::test {
 

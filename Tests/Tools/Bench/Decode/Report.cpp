@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "MLXNativeKernels/KernelRegistry.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::bench {
 

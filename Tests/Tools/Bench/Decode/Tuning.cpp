@@ -6,7 +6,7 @@
 
 #include "DecodeProblem.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
-#include "Support/Format.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::bench {
 
