@@ -296,6 +296,6 @@ def source(topic):
     text += "}  // namespace mnk::c\n"
     ops = [one for one in topic.types if getattr(one, "op", None) is not None]
     if ops:
-        text = text.replace("#include \"Support/Try.hpp\"\n", "#include \"CAPI/Ops.hpp\"\n#include \"Support/Try.hpp\"\n")
+        text = text.replace("#include \"Support/Errors.hpp\"\n", "#include \"CAPI/Ops.hpp\"\n#include \"Support/Errors.hpp\"\n")
         text += "\nusing namespace mnk;\n\n" + "".join(map(op_definitions, ops))
     return text

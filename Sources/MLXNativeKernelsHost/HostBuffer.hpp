@@ -5,9 +5,8 @@
 #include <optional>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/WorkInFlight.hpp"
 #include "Support/Bytes.hpp"
-#include "Support/Releasing.hpp"
 
 namespace mnk::host {
 

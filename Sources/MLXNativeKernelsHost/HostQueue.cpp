@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-#include "Runtime/Completion.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 namespace mnk::host {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/Result.hpp"
-#include "MLXNativeKernels/Shape.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk::objc {
 

@@ -1,7 +1,7 @@
+#include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/KernelRegistry.hpp"
 #import "ObjC/Core.hpp"
-#include "Runtime/Completion.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 using namespace mnk;
 using objc::Reading;

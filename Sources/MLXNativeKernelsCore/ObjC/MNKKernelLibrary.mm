@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #import "ObjC/Core.hpp"
 
 using namespace mnk;

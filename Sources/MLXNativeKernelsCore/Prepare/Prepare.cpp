@@ -7,13 +7,13 @@
 #include <set>
 
 #include "Cache/AttentionCacheState.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
-#include "MLXNativeKernels/KernelRegistry.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
 #include "Prepare/TuningFile.hpp"
-#include "Runtime/Completion.hpp"
+#include "Runtime/WorkInFlight.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {

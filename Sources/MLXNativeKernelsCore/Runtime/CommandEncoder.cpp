@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "Runtime/CommandEncoderImpl.hpp"
-#include "Runtime/Completion.hpp"
 #include "Runtime/DispatchRules.hpp"
-#include "Runtime/FailureLog.hpp"
 #include "Runtime/ScratchPool.hpp"
-#include "Runtime/ThreadgroupShape.hpp"
+#include "Runtime/WorkInFlight.hpp"
 #include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"
 

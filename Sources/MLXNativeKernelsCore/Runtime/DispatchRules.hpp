@@ -3,6 +3,7 @@
 #include <span>
 
 #include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/Dispatch.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {
@@ -14,5 +15,21 @@ struct DispatchCheck {
 };
 
 std::span<const Rule<DispatchCheck>> dispatchRules();
+
+// The threadgroup size if the caller does not set one: within the limit, no longer than the grid on any axis, and
+// longest on the first axis, where neighboring threads touch neighboring bytes.
+Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads);
+
+// Shrinks a one-axis threadgroup to whole simdgroups within the limit, but at least one.
+Size3 shrinkToLimit(uint32_t maxThreads, Size3 threadgroup);
+// A grid whose threadgroups have no more threads than the limit, if they may be smaller.
+Grid shrinkToLimit(uint32_t maxThreads, Grid grid);
+
+// Threads of a threadgroup; 64 bits because nothing has checked the shape yet.
+inline uint64_t threadCount(const Size3& threadgroup) {
+  const uint64_t plane = uint64_t{threadgroup[0]} * threadgroup[1];
+  uint64_t count;
+  return __builtin_mul_overflow(plane, threadgroup[2], &count) ? UINT64_MAX : count;
+}
 
 }  // namespace mnk

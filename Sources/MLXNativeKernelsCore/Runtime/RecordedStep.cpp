@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 #include "Runtime/RepeatedOp.hpp"
 #include "Support/Errors.hpp"

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
-#include "MLXNativeKernels/Buffer.hpp"
 #include "MLXNativeKernels/Result.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk {
 

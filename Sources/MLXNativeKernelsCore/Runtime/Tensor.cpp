@@ -1,10 +1,136 @@
-#include "MLXNativeKernels/Tensor.hpp"
+#include <cstring>
 
 #include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
+#include "Runtime/WorkInFlight.hpp"
 #include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {
+
+namespace {
+
+std::string textOf(std::span<const uint64_t> extents) {
+  std::string text;
+  for (const uint64_t extent : extents) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+Result<Shape> Shape::make(std::span<const uint64_t> extents) {
+  return guarded("Shape", [&]() -> Result<Shape> {
+    if (extents.size() > kMaxRank) {
+      return Error{.op = "Shape",
+                   .what = "the shape has too many extents",
+                   .got = countText(extents.size(), "extent"),
+                   .expected = fmt::format("at most {}", kMaxRank),
+                   .fix = "Join neighboring axes."};
+    }
+    // Skips zero extents, so that overflow does not depend on the order of the axes.
+    uint64_t count = 1;
+    for (uint64_t extent : extents) {
+      const auto product = checkedMultiply(count, extent == 0 ? 1 : extent);
+      if (!product || *product > UINT64_MAX / 8) {
+        return Error{.op = "Shape",
+                     .what = "the shape holds more elements than 64-bit sizes can count",
+                     .got = textOf(extents),
+                     .expected = "fewer than 2^61 elements",
+                     .fix = "Pass smaller extents."};
+      }
+      count = *product;
+    }
+    Shape shape;
+    shape.rank_ = static_cast<uint32_t>(extents.size());
+    for (uint32_t axis = 0; axis < shape.rank_; ++axis) shape.extents_[axis] = extents[axis];
+    return shape;
+  });
+}
+
+Result<Shape> Shape::make(std::initializer_list<uint64_t> extents) {
+  return make(std::span<const uint64_t>(extents.begin(), extents.size()));
+}
+
+uint64_t Shape::elementCount() const {
+  uint64_t count = 1;
+  for (uint64_t extent : extents()) count *= extent;
+  return count;
+}
+
+std::string Shape::text() const {
+  return textOf(extents());
+}
+
+namespace {
+
+Error outside(uint64_t offset, uint64_t count, uint64_t length) {
+  return {.op = "Buffer",
+          .what = "the range lies outside the buffer",
+          .got = fmt::format("{} at offset {}", countText(count, "byte"), offset),
+          .expected = fmt::format("a range inside {}", countText(length, "byte")),
+          .fix = "Pass an offset and a length inside the buffer."};
+}
+
+Error notVisible() {
+  return {.code = ErrorCode::unsupported,
+          .op = "Buffer",
+          .what = "the processor cannot touch this buffer",
+          .got = "a buffer without contents",
+          .expected = "memory shared with the processor",
+          .fix = "Copy through a buffer that the device made."};
+}
+
+}  // namespace
+
+template <typename Wait>
+Result<void> Buffer::readAfter(Wait wait, uint64_t offset, std::span<std::byte> into) const {
+  return guarded("Buffer", [&]() -> Result<void> {
+    if (!fits(offset, into.size(), length_)) return outside(offset, into.size(), length_);
+    if (into.empty()) return {};
+    if (!MemoryTracker::isIdle()) MNK_TRY((MemoryTracker::shared().*wait)(part(offset, into.size())));
+    return copyOut(offset, into);
+  });
+}
+
+Result<void> Buffer::read(uint64_t offset, std::span<std::byte> into) const {
+  return readAfter(&MemoryTracker::waitToRead, offset, into);
+}
+
+Result<void> Buffer::readCommitted(uint64_t offset, std::span<std::byte> into) const {
+  return readAfter(&MemoryTracker::waitToReadCommitted, offset, into);
+}
+
+Result<void> Buffer::write(uint64_t offset, std::span<const std::byte> from) {
+  return guarded("Buffer", [&]() -> Result<void> {
+    if (!fits(offset, from.size(), length_)) return outside(offset, from.size(), length_);
+    if (from.empty()) return {};
+    if (MemoryTracker::isIdle()) return copyIn(offset, from);
+    const MemoryRange bytes = part(offset, from.size());
+    MNK_TRY(MemoryTracker::shared().waitToWrite(bytes));
+    auto copied = copyIn(offset, from);
+    if (copied) MemoryTracker::shared().written(bytes);
+    return copied;
+  });
+}
+
+MemoryRange Buffer::part(uint64_t offset, uint64_t bytes) const {
+  const MemoryRange all = range();
+  return {all.space, all.begin + offset, all.begin + offset + bytes};
+}
+
+Result<void> Buffer::copyOut(uint64_t offset, std::span<std::byte> into) const {
+  const std::byte* bytes = const_cast<Buffer*>(this)->contents();
+  if (!bytes) return notVisible();
+  std::memcpy(into.data(), bytes + offset, into.size());
+  return {};
+}
+
+Result<void> Buffer::copyIn(uint64_t offset, std::span<const std::byte> from) {
+  std::byte* bytes = contents();
+  if (!bytes) return notVisible();
+  std::memcpy(bytes + offset, from.data(), from.size());
+  return {};
+}
 
 namespace {
 

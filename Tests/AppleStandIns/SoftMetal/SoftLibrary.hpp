@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "SoftDevice.hpp"
 
 namespace softmetal {

@@ -1,7 +1,7 @@
 // Calls that are easily made in the wrong way: without a sequence, in the wrong order, or rotated elsewhere.
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 namespace mnk::test {
 

@@ -3,7 +3,7 @@
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Host/HostTestSupport.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {

@@ -5,7 +5,7 @@
 #include "Harness/Check.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {

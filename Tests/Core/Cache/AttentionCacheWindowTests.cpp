@@ -1,6 +1,6 @@
 // Windows that a ring cannot serve after a rollback, and steps that it serves in many chunks.
 #include "Harness/EveryDevice.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {

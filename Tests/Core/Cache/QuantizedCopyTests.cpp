@@ -2,7 +2,7 @@
 #include "CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 namespace mnk::test {
 

@@ -1,7 +1,7 @@
 // Tokens that a step rotates by the next positions of a cache and then uses at other positions.
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 namespace mnk::test {
 

@@ -11,9 +11,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "MLXNativeKernels/DType.hpp"
 #include "MLXNativeKernels/Result.hpp"
-#include "MLXNativeKernels/Shape.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk::test {
 

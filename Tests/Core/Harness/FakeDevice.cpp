@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 namespace mnk::test {
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "MLXNativeKernels/KernelRegistry.hpp"
 
 namespace mnk::test {
 

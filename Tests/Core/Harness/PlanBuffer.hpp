@@ -3,7 +3,6 @@
 #include <initializer_list>
 #include <memory>
 
-#include "MLXNativeKernels/Buffer.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk::test {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "Harness/Check.hpp"
-#include "MLXNativeKernels/DType.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk::test {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "MLXNativeKernels/DType.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk::test {
 

@@ -5,7 +5,7 @@
 
 #include "HostTestSupport.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 using namespace mnk;
 using namespace mnk::test;

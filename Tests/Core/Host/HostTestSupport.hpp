@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "Harness/Check.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/KernelRegistry.hpp"
 
 namespace mnk::test {
 

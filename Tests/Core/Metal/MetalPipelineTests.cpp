@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "MetalFixture.hpp"
 
 namespace mnk::test {

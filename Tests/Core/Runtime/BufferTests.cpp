@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/Buffer.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
 
 #include <fmt/ranges.h>
 

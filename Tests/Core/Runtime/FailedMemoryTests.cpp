@@ -2,7 +2,7 @@
 #include "Harness/FakeDevice.hpp"
 #include "Harness/HeldWork.hpp"
 #include "Harness/Seeded.hpp"
-#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 namespace mnk::test {
 

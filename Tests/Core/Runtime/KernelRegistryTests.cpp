@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 
 #include <latch>
 #include <thread>

@@ -1,5 +1,5 @@
 // Races that tests reach only through the tracker: between the end of work on a device and its report.
-#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 #include "Harness/Check.hpp"
 #include "Harness/FakeDevice.hpp"

@@ -1,7 +1,7 @@
 // Ends of recordings, and empty steps.
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 namespace mnk::test {
 

@@ -7,7 +7,7 @@
 #include "Harness/RawBytes.hpp"
 #include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Runtime/RepeatedOp.hpp"
 
 namespace mnk::test {

@@ -1,12 +1,12 @@
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/FakeDevice.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
-#include "MLXNativeKernels/KernelRegistry.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 
 namespace mnk::test {

@@ -6,7 +6,7 @@
 
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/EveryDevice.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 namespace mnk::test {
 

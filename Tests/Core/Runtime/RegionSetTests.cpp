@@ -1,11 +1,10 @@
-#include "Runtime/RegionSet.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 #include <bitset>
 
 #include "Harness/Check.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "Harness/Seeded.hpp"
-#include "Runtime/HazardTracker.hpp"
 
 namespace mnk::test {
 

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/Shape.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
 
 #include <fmt/ranges.h>
 

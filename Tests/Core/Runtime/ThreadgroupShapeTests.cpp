@@ -1,4 +1,4 @@
-#include "Runtime/ThreadgroupShape.hpp"
+#include "Runtime/DispatchRules.hpp"
 
 #include <array>
 #include <limits>

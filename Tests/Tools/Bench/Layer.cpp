@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
 #include "Ops.hpp"
 #include "Timing.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "Runtime/WorkInFlight.hpp"
 #include "Support/Errors.hpp"
-#include "Support/Releasing.hpp"
 
 namespace mnk::metal {
 

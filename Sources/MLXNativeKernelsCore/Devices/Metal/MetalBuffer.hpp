@@ -4,7 +4,7 @@
 
 #include "Devices/Metal/MetalSupport.hpp"
 #include "MLXNativeKernels/Device.hpp"
-#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 namespace mnk::metal {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/VectorLanes.hpp"
 #include "Ops/FlashDecode/AttentionDispatch.hpp"

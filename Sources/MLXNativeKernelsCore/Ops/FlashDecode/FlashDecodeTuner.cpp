@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
-#include "Runtime/ThreadgroupShape.hpp"
+#include "Runtime/DispatchRules.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {

@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "MLXNativeKernels/Buffer.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk {

@@ -1,4 +1,4 @@
-// Steps that are recorded once and run many times. RecordedStep.hpp defines what advances from run to run.
+// Steps that are recorded once and run many times. CommandEncoder.hpp defines what advances from run to run.
 #ifndef MNK_RECORDED_STEP_H
 #define MNK_RECORDED_STEP_H
 

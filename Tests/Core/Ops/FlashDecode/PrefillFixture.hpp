@@ -8,7 +8,7 @@
 #include "Harness/Check.hpp"
 #include "Ops/Common/EveryRun.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
-#include "Runtime/ThreadgroupShape.hpp"
+#include "Runtime/DispatchRules.hpp"
 
 namespace mnk::test {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "Timing.hpp"
 
 namespace mnk::bench {

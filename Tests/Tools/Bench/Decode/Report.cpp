@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk::bench {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "MLXNativeKernels/DType.hpp"
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "MLXNativeKernels/Generated/QuantizedViews.hpp"
 #include "MLXNativeKernels/Tensor.hpp"

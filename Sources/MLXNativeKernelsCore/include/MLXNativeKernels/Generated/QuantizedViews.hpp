@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "MLXNativeKernels/DType.hpp"
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "MLXNativeKernels/Result.hpp"
 #include "MLXNativeKernels/Tensor.hpp"

@@ -1,5 +1,4 @@
-// Tracks which bytes submitted work may still touch, and which bytes are undefined because the work that should have
-// written them failed. There is one tracker per process, because buffers of several devices may share memory.
+// Work that was encoded or submitted, and the memory that it uses: which bytes it may still touch, and how it ends.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -9,13 +8,41 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/Result.hpp"
 #include "Runtime/HazardTracker.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 
+// Runs a function once: in `run` or on destruction. Releases memory that a call takes over even if the call fails
+// before an object owns it.
+class Releasing {
+ public:
+  explicit Releasing(std::function<void()> release) noexcept : release_(std::move(release)) {}
+  Releasing(Releasing&& other) noexcept : release_(std::exchange(other.release_, nullptr)) {}
+  Releasing& operator=(Releasing&&) = delete;
+  ~Releasing() { run(); }
+
+  void run() noexcept {
+    const auto release = std::exchange(release_, nullptr);
+    if (!release) return;
+    try {
+      release();
+    } catch (...) {  // the caller's code; there is no one to report to
+    }
+  }
+
+ private:
+  std::function<void()> release_;
+};
+
+// Tracks which bytes submitted work may still touch, and which bytes are undefined because the work that should have
+// written them failed. There is one tracker per process, because buffers of several devices may share memory.
 class MemoryTracker;
 
 // Memory that belongs to a buffer. Failures are recorded only for such memory, because its addresses may be reused
@@ -169,6 +196,82 @@ class SubmittedWork {
   MemoryTracker::Works held_;  // its entry, while it is not submitted
   MemoryTracker::Works::iterator work_;
   bool isSubmitted_ = false;
+};
+
+// Why memory cannot be read or written.
+
+// Errors for memory that failed work should have written: when the CPU reads it, when a call that reads it is encoded,
+// and when submitted work has already read it.
+Error failedBytes(const Error& cause);
+Error failedInput(const Error& cause);
+Error failedDependence(const Error& cause);
+
+Error notCommitted(bool toWrite);
+// For bytes of a step that is encoded and not committed.
+Error usedByOpenStep(bool toWrite);
+// For work that would run before such a step.
+Error runsBeforeOpenStep();
+// For work whose error is unknown.
+Error failedUnreported();
+
+// State that a Completion shares with the device thread that finishes the work.
+struct Completion::State {
+  mutable std::mutex mutex;
+  mutable std::condition_variable changed;
+  Summary summary;  // moves into the outcome of work that succeeds
+  std::optional<Result<Summary>> outcome;
+
+  void finish(Result<void> result, const SubmissionReport& report) noexcept {
+    {
+      std::lock_guard lock(mutex);
+      summary.deviceSeconds = report.deviceSeconds;
+      for (const auto& [kind, seconds] : report.opSeconds) {
+        const auto counts = summary.kinds.find(kind);
+        if (counts == summary.kinds.end()) continue;
+        counts->second.deviceSeconds = seconds;
+        summary.total.deviceSeconds += seconds;
+      }
+      if (result) {
+        outcome.emplace(std::move(summary));
+      } else {
+        outcome.emplace(std::move(result).error());
+      }
+    }
+    changed.notify_all();
+  }
+
+  const Summary& submitted() const { return outcome && *outcome ? **outcome : summary; }
+};
+
+// Whether this thread is inside a completion handler, for which the device may be waiting.
+bool isInFinishedHandler();
+// The error for a wait for unfinished work inside a handler.
+Error waitInHandler(std::string_view op);
+
+// Marks the thread as inside a completion handler during its lifetime.
+class FinishedHandler {
+ public:
+  FinishedHandler();
+  ~FinishedHandler();
+  FinishedHandler(const FinishedHandler&) = delete;
+  FinishedHandler& operator=(const FinishedHandler&) = delete;
+};
+
+// The newest failure of a device's work. It is separate from the device, so that handlers do not retain the device.
+class FailureLog {
+ public:
+  void record(const Error& failure) noexcept {
+    std::lock_guard lock(mutex_);
+    last_ = copyOrCode(failure);
+  }
+  std::optional<Error> last() const noexcept {
+    std::lock_guard lock(mutex_);
+    return last_ ? std::optional(copyOrCode(*last_)) : std::nullopt;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Error> last_;
 };
 
 }  // namespace mnk

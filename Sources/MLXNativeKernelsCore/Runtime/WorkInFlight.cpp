@@ -1,11 +1,9 @@
-#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 #include <algorithm>
 #include <map>
 #include <new>
 
-#include "Runtime/Completion.hpp"
-#include "Runtime/MemoryErrors.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {
@@ -420,6 +418,156 @@ void SubmittedWork::retire(const std::function<void()>& beforeWaitersResume) noe
     isSubmitted_ = false;
   }
   tracker.changed_.notify_all();
+}
+
+namespace {
+
+Error failureOf(Error cause, std::string_view op, std::string_view what, std::string_view fix) {
+  cause.fix.clear();  // the fix of the original error does not apply here
+  std::string message = cause.message();
+  message.pop_back();  // its period
+  return {.code = cause.code,
+          .op = std::string(op),
+          .what = std::string(what),
+          .got = std::move(message),
+          .expected = "memory that was written since",
+          .fix = std::string(fix)};
+}
+
+}  // namespace
+
+Error failedBytes(const Error& cause) {
+  return failureOf(cause, "Buffer", "earlier work that was to write this memory failed",
+                   "Write the memory again, or submit work that writes it.");
+}
+
+Error failedInput(const Error& cause) {
+  return failureOf(cause, "CommandEncoder", "a kernel would read memory that failed work was to write",
+                   "Write the memory again before work that reads it is encoded.");
+}
+
+Error failedDependence(const Error& cause) {
+  return failureOf(cause, "CommandEncoder", "the work read memory that failed work was to write",
+                   "Write the memory again, then submit this work again.");
+}
+
+Error notCommitted(bool toWrite) {
+  return {.code = ErrorCode::wouldDeadlock,
+          .op = "Buffer",
+          .what = "work on this memory has not been started",
+          .got = "a command buffer of the app's that is not committed",
+          .expected = "work that runs",
+          .fix = toWrite ? "Write it after the command buffer is committed."
+                         : "Read it after the command buffer is committed.",
+          .retryable = true};
+}
+
+Error usedByOpenStep(bool toWrite) {
+  if (toWrite) {
+    return {.op = "Buffer",
+            .what = "an open step uses this memory when it runs, so it would see the new contents",
+            .got = "a write before the step was submitted",
+            .expected = "memory that no open step reads or writes",
+            .fix = "Write before the step is encoded, or give each call of the step its own tensor."};
+  }
+  return {.op = "Buffer",
+          .what = "an open step writes this memory when it runs, so it does not hold the result yet",
+          .got = "a read before the step was submitted",
+          .expected = "memory that no open step writes",
+          .fix = "Read after the step: after the closure of encode, or after the encoder is committed."};
+}
+
+Error runsBeforeOpenStep() {
+  return {.op = "CommandEncoder",
+          .what = "this step runs before one that is still open, and shares memory with it that one of them writes",
+          .got = "a step that is submitted while another one is open",
+          .expected = "steps one after another",
+          .fix = "Submit it before the open step is encoded, or after that one was submitted."};
+}
+
+Error failedUnreported() {
+  return {.code = ErrorCode::deviceFault,
+          .op = "Buffer",
+          .what = "work on this memory failed",
+          .got = "a command buffer of the app's that ended with an error",
+          .expected = "memory that was written since",
+          .fix = "See the command buffer's error; write the memory again, or submit work that writes it."};
+}
+
+namespace {
+
+// If copying the counts by kind runs out of memory, returns less, because the work itself has succeeded.
+Summary copied(const Summary& summary) noexcept {
+  try {
+    return summary;
+  } catch (...) {
+    return {.total = summary.total, .barriers = summary.barriers, .deviceSeconds = summary.deviceSeconds, .kinds = {}};
+  }
+}
+
+}  // namespace
+
+Result<Summary> Completion::wait() const {
+  return guarded("Completion", [&]() -> Result<Summary> {
+    if (!state_) {
+      return Error{.op = "Completion",
+                   .what = "nothing was committed",
+                   .got = "an empty completion",
+                   .expected = "one that an encoder's commit returned",
+                   .fix = "Commit an encoder and wait for what it returns."};
+    }
+    std::unique_lock lock(state_->mutex);
+    if (!state_->outcome && isInFinishedHandler()) return waitInHandler("Completion");
+    state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
+    const Result<Summary>& outcome = *state_->outcome;
+    if (!outcome) return copyOrCode(outcome.error());
+    return copied(*outcome);
+  });
+}
+
+bool Completion::isDone() const {
+  if (!state_) return false;
+  std::lock_guard lock(state_->mutex);
+  return state_->outcome.has_value();
+}
+
+Summary Completion::summary() const {
+  if (!state_) return {};
+  std::lock_guard lock(state_->mutex);
+  return copied(state_->submitted());
+}
+
+std::string Summary::text() const {
+  std::string text =
+      fmt::format("{}, {}, {} read, {} written", countText(total.dispatches, "dispatch"),
+                  countText(barriers, "barrier"), bytesText(total.bytesRead), bytesText(total.bytesWritten));
+  if (deviceSeconds > 0) text += ", " + secondsText(deviceSeconds);
+  if (!warning.empty()) text += "; warning: " + warning;
+  return text;
+}
+
+namespace {
+
+thread_local uint32_t finishedHandlers = 0;
+
+}  // namespace
+
+bool isInFinishedHandler() {
+  return finishedHandlers != 0;
+}
+Error waitInHandler(std::string_view op) {
+  return {.code = ErrorCode::wouldDeadlock,
+          .op = std::string(op),
+          .what = "a handler of finished work cannot wait for other work",
+          .got = "work that is not finished",
+          .expected = "work that is finished, such as the handler's own",
+          .fix = "Wait on another thread, or read in that work's own handler."};
+}
+FinishedHandler::FinishedHandler() {
+  ++finishedHandlers;
+}
+FinishedHandler::~FinishedHandler() {
+  --finishedHandlers;
 }
 
 }  // namespace mnk
