@@ -5,7 +5,7 @@
 #include "OpFuzz.hpp"
 #include "OpTargets.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Ops/FlashDecode/FlashDecodeRun.hpp"
 
 namespace mnk::fuzz {

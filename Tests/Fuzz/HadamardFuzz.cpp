@@ -2,7 +2,7 @@
 #include "OpFuzz.hpp"
 #include "OpTargets.hpp"
 #include "Ops/Common/StoredVector.hpp"
-#include "Ops/Hadamard/HadamardRules.hpp"
+#include "Ops/Hadamard/Hadamard.hpp"
 #include "Ops/Hadamard/HadamardRun.hpp"
 
 namespace mnk::fuzz {

@@ -3,11 +3,11 @@
 
 #include "KVCacheWriteFuzz.hpp"
 #include "OpTargets.hpp"
-#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantize.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
-#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
 
 namespace mnk::fuzz {

@@ -4,7 +4,7 @@
 
 #include "HeadsViews.hpp"
 #include "OpTargets.hpp"
-#include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
+#include "Ops/KVCacheWrite/KVCacheWrite.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 
 namespace mnk::fuzz {

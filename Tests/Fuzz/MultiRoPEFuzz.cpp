@@ -2,9 +2,8 @@
 #include "HeadsViews.hpp"
 #include "OpFuzz.hpp"
 #include "OpTargets.hpp"
-#include "Ops/MultiRoPE/MultiRoPERules.hpp"
+#include "Ops/MultiRoPE/MultiRoPE.hpp"
 #include "Ops/MultiRoPE/MultiRoPERun.hpp"
-#include "Ops/MultiRoPE/RotaryRules.hpp"
 
 namespace mnk::fuzz {
 

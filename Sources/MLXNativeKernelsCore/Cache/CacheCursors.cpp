@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "Ops/FlashDecode/AttentionShape.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/RotatedTokens.hpp"
-#include "Ops/MultiRoPE/RepeatedRotation.hpp"
+#include "Ops/Common/RepeatedOps.hpp"
 #include "Runtime/RotatedRows.hpp"
 #include "Support/Errors.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "Ops/Common/VectorLanes.hpp"
-#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {

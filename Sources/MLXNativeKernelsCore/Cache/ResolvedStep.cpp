@@ -7,10 +7,10 @@
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/RotatedTokens.hpp"
 #include "Cache/StepRotation.hpp"
-#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
-#include "Ops/FlashDecode/FlashDecodeRules.hpp"
-#include "Ops/MultiRoPE/RepeatedRotation.hpp"
+#include "Ops/Common/RepeatedOps.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
 #include "Support/Errors.hpp"
 

@@ -9,12 +9,8 @@
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/StepRotation.hpp"
-#include "Ops/Common/CacheAddressRules.hpp"
-#include "Ops/FlashDecode/RepeatedAttention.hpp"
-#include "Ops/KVCacheQuantize/RepeatedQuantize.hpp"
-#include "Ops/KVCacheWrite/RepeatedWrite.hpp"
-#include "Ops/MultiRoPE/RepeatedRotation.hpp"
-#include "Ops/RotaryAppend/RepeatedRotaryAppend.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
+#include "Ops/Common/RepeatedOps.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {

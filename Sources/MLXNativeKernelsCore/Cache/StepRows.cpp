@@ -5,7 +5,7 @@
 #include <map>
 
 #include "Cache/AttentionCacheRules.hpp"
-#include "Ops/FlashDecode/AttentionResultRules.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {

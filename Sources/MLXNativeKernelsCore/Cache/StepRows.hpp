@@ -7,7 +7,7 @@
 
 #include "Cache/CacheCursors.hpp"
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
-#include "Ops/Common/Overlap.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 
 namespace mnk {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "Ops/FlashDecode/MeasuredTuning.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
 namespace mnk {
 

@@ -8,7 +8,7 @@
 
 #include "Harness/Check.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "Ops/FlashDecode/MeasuredTuning.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Runtime/MatrixLayoutTypes.h"
 
 namespace mnk::test {

@@ -5,7 +5,7 @@
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
-#include "Ops/FlashDecode/FlashDecodeTuner.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Prepare/PrepareFixture.hpp"
 
 namespace mnk::test {

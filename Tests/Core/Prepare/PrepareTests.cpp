@@ -6,7 +6,7 @@
 #include "Harness/EveryDevice.hpp"
 #include "Harness/HeldWork.hpp"
 #include "Host/HostTestSupport.hpp"
-#include "Ops/FlashDecode/FlashDecodeTuner.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Prepare/PrepareFixture.hpp"
 
 namespace mnk::test {

@@ -4,10 +4,68 @@
 #include <array>
 #include <bit>
 
+#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {
+
+Result<HeadsView> HeadsView::columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim) {
+  return guarded("HeadsView", [&]() -> Result<HeadsView> {
+    const Shape& shape = tensor.shape();
+    const uint32_t rank = shape.rank();
+    if (rank != 2 && rank != 3) {
+      return Error{.op = "HeadsView",
+                   .what = "the tensor has no columns",
+                   .got = shape.text(),
+                   .expected = "[tokens, width] or [sequences, tokens, width]",
+                   .fix = "Reshape the tensor, or give strides."};
+    }
+    const uint64_t tokens = shape[rank - 2], width = shape[rank - 1];
+    return HeadsView(tensor, Strides{.sequences = rank == 3 ? shape[0] : 1,
+                                     .tokens = tokens,
+                                     .heads = heads,
+                                     .headDim = headDim,
+                                     .offset = firstColumn,
+                                     .sequenceStride = tokens * width,
+                                     .tokenStride = width,
+                                     .headStride = headDim});
+  });
+}
+
+namespace {
+
+bool isReadableRank(uint32_t rank, KVLayout layout) {
+  return rank == 3 || rank == 4 || (rank == 2 && layout == KVLayout::tokenMajor);
+}
+
+}  // namespace
+
+bool HeadsView::isReadable() const {
+  return strides || isReadableRank(tensor.shape().rank(), layout);
+}
+
+HeadsView::Strides HeadsView::resolvedAs(KVLayout layout) const {
+  if (strides) return *strides;
+  const Shape& shape = tensor.shape();
+  const uint32_t rank = shape.rank();
+  if (!isReadableRank(rank, layout)) return {.sequences = 0, .tokens = 0, .heads = 0};
+  const uint64_t inner = shape[rank - 2];
+  const uint64_t outer = rank == 2 ? 1 : shape[rank - 3];
+  Strides result{.sequences = rank == 4 ? shape[0] : 1, .headDim = shape[rank - 1]};
+  result.sequenceStride = outer * inner * result.headDim;
+  const bool isHeadMajor = layout == KVLayout::headMajor;
+  result.tokens = isHeadMajor ? inner : outer;
+  result.heads = isHeadMajor ? outer : inner;
+  (isHeadMajor ? result.tokenStride : result.headStride) = result.headDim;
+  (isHeadMajor ? result.headStride : result.tokenStride) = inner * result.headDim;
+  return result;
+}
+
+uint64_t KVCacheView::slotOf(uint64_t position) const {
+  if (wrap == KVWrap::linear || position < pinned || ringLength() == 0) return position;
+  return pinned + (position - pinned) % ringLength();
+}
 
 namespace {
 
@@ -194,6 +252,30 @@ Binding bindingOf(uint32_t index, const HeadsView& view, std::span<const Element
     if (access != Access::read) binding.writes.insert(binding.writes.end(), regions.begin(), regions.end());
   }
   return binding;
+}
+
+std::string Overlap::text() const {
+  return fmt::format("{} overlapping {}", first.name, second.name);
+}
+
+std::optional<Overlap> firstOverlap(std::span<const NamedRange> sources, std::span<const NamedRange> targets) {
+  for (const NamedRange& target : targets) {
+    for (const NamedRange& source : sources) {
+      if (source.range.overlaps(target.range)) return {{source, target}};
+    }
+  }
+  for (size_t second = 1; second < targets.size(); ++second) {
+    for (size_t first = 0; first < second; ++first) {
+      if (targets[first].range.overlaps(targets[second].range)) return {{targets[first], targets[second]}};
+    }
+  }
+  return std::nullopt;
+}
+
+void addRows(std::vector<NamedRange>& sources, const std::optional<KVCacheWrite::Rows>& rows) {
+  if (!rows) return;
+  if (const auto* tensor = std::get_if<Tensor>(&rows->sequences)) sources.push_back({"sequences", tensor->range()});
+  if (const auto* tensor = std::get_if<Tensor>(&rows->positions)) sources.push_back({"positions", tensor->range()});
 }
 
 }  // namespace mnk

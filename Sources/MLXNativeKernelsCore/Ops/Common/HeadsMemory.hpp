@@ -1,12 +1,15 @@
 // The memory of a HeadsView: whether it is within its tensor, and which bytes a kernel touches.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 
 namespace mnk {
 
@@ -37,5 +40,22 @@ uint64_t bytesOf(const HeadsView& view, std::span<const ElementRun> runs);
 // Binds the memory from the first vector to the end of the last. If many vectors have irregular distances, the declared
 // regions cover more than the vectors.
 Binding bindingOf(uint32_t index, const HeadsView& view, std::span<const ElementRun> runs, Access access);
+
+// Whether operands of an op share memory, with the names that an error needs.
+struct NamedRange {
+  std::string_view name;
+  MemoryRange range;
+};
+struct Overlap {
+  NamedRange first;
+  NamedRange second;
+
+  std::string text() const;  // "keys overlapping the key cache"
+};
+
+// The first source that shares bytes with a target, or the first two targets that share bytes.
+std::optional<Overlap> firstOverlap(std::span<const NamedRange> sources, std::span<const NamedRange> targets);
+// Adds the indices of rows that lie in tensors.
+void addRows(std::vector<NamedRange>& sources, const std::optional<KVCacheWrite::Rows>& rows);
 
 }  // namespace mnk

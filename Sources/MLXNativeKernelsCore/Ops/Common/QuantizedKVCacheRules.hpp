@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/KVCodec.hpp"
-#include "Ops/Common/Overlap.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 #include "Runtime/RepeatedOp.hpp"
 #include "Support/Errors.hpp"
 

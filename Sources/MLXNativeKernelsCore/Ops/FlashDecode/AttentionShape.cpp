@@ -1,8 +1,7 @@
-#include "Ops/FlashDecode/AttentionShape.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 
 #include <algorithm>
 
-#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"

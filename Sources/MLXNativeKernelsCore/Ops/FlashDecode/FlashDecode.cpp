@@ -1,18 +1,172 @@
-#include "MLXNativeKernels/Generated/FlashDecode.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/VectorLanes.hpp"
-#include "Ops/FlashDecode/AttentionDispatch.hpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
-#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {
+
+bool hasMemory(const AttentionResults& results) {
+  if (results.output && !*results.output) return false;
+  if (results.partials && !(results.partials->sums && results.partials->stats)) return false;
+  return !results.logSumExp || *results.logSumExp;
+}
+
+bool hasOneTarget(const AttentionResults& results) {
+  return results.output.has_value() != results.partials.has_value();
+}
+
+bool isShaped(const Tensor& tensor, const std::vector<uint64_t>& extents) {
+  const auto shape = Shape::make(extents);
+  return shape && tensor.shape() == *shape;
+}
+
+std::string shapeText(const std::vector<uint64_t>& extents) {
+  const auto shape = Shape::make(extents);
+  return shape ? shape->text() : std::string("fewer elements");
+}
+
+namespace {
+
+using Shapes = std::vector<std::vector<uint64_t>>;
+
+Shapes withLast(Shapes shapes, uint64_t extent) {
+  for (std::vector<uint64_t>& extents : shapes) extents.push_back(extent);
+  return shapes;
+}
+
+std::optional<MisfitResult> misfit(std::string_view name, const Tensor& tensor, const Shapes& shapes, bool isAnyFloat) {
+  const bool isOfType = isAnyFloat ? isFloat(tensor.dtype()) : tensor.dtype() == DType::f32;
+  const auto fits = [&](const std::vector<uint64_t>& extents) { return isShaped(tensor, extents); };
+  if (isOfType && std::any_of(shapes.begin(), shapes.end(), fits)) return std::nullopt;
+  std::string expected = isAnyFloat ? "f32, f16 or bf16 " : "f32 ";
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (i != 0) expected += i + 1 == shapes.size() ? " or " : ", ";
+    expected += shapeText(shapes[i]);
+  }
+  return MisfitResult{.got = fmt::format("{} {}", name, tensor.text()), .expected = std::move(expected)};
+}
+
+}  // namespace
+
+std::optional<MisfitResult> firstMisfit(const AttentionResults& results, const Shapes& rows, uint64_t headDim) {
+  std::optional<MisfitResult> first;
+  const auto check = [&](std::string_view name, const Tensor& tensor, const Shapes& shapes, bool isAnyFloat = false) {
+    if (!first) first = misfit(name, tensor, shapes, isAnyFloat);
+  };
+  if (results.output) check("results", *results.output, withLast(rows, headDim), true);
+  if (results.partials) {
+    check("sums", results.partials->sums, withLast(rows, headDim));
+    check("stats", results.partials->stats, withLast(rows, 2));
+  }
+  if (results.logSumExp) check("logSumExp", *results.logSumExp, rows);
+  return first;
+}
+
+void addTargets(std::vector<NamedRange>& targets, const AttentionResults& results) {
+  if (results.output) targets.push_back({"results", results.output->range()});
+  if (results.partials) {
+    targets.push_back({"sums", results.partials->sums.range()});
+    targets.push_back({"stats", results.partials->stats.range()});
+  }
+  if (results.logSumExp) targets.push_back({"logSumExp", results.logSumExp->range()});
+}
+
+namespace {
+
+std::vector<Region> allOf(uint64_t bytes) {
+  return {{.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1}};
+}
+
+}  // namespace
+
+std::vector<FunctionConstant> finishConstants(const AttentionResults& results, const QuantizedKVCacheView* quantized,
+                                              bool hasSinks) {
+  const bool hasValueMeans = quantized && quantized->values->means.has_value();
+  const bool hasQuantizedValues = quantized && !quantized->values->isDense();
+  const KVCodec::Name codec = quantized ? quantized->codecName() : KVCodec::Name::turbo;
+  return {{kKVCodecIsTurbo, codec == KVCodec::Name::turbo},
+          {kKVCodecIsUnrotated, codec == KVCodec::Name::mlx1Unrotated},
+          {kKVCodecIsAffine, codec == KVCodec::Name::mlx1Affine4},
+          {kKVCodecHasValueMeans, hasValueMeans},
+          {kKVCodecHasQuantizedValues, hasQuantizedValues},
+          {kKVCodecValueDim, hasQuantizedValues ? static_cast<uint32_t>(quantized->values->headDim()) : 0},
+          {kFlashDecodeIntoType, static_cast<uint32_t>(results.output ? results.output->dtype() : DType::f32)},
+          {kFlashDecodeIsVectorizedInto, results.output && isAlignedToFour(*results.output)},
+          {kFlashDecodeHasSinks, hasSinks},
+          {kFlashDecodeHasLogSumExp, results.logSumExp.has_value()},
+          {kFlashDecodeWritesPartials, results.partials.has_value()},
+          {kFlashDecodeWritesResults, results.output.has_value()},
+          {kFlashDecodeWritesSums, results.partials.has_value()}};
+}
+
+MemoryPart MemoryPart::of(const Tensor& tensor) {
+  return {tensor.buffer(), tensor.byteOffset(), tensor.byteCount()};
+}
+
+std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t bytesBefore,
+                                                uint64_t sumsBytes, uint64_t statsBytes) {
+  const uint64_t start = (scratch ? scratch->byteOffset() : 0) + bytesBefore;
+  const std::shared_ptr<Buffer> buffer = scratch ? scratch->buffer() : nullptr;
+  return {{buffer, start, sumsBytes}, {buffer, start + sumsBytes, statsBytes}};
+}
+
+void bindTo(Dispatch& dispatch, uint32_t index, const MemoryPart& memory, std::vector<Region> regions, Access access) {
+  Binding binding{.index = index,
+                  .buffer = memory.buffer,
+                  .offset = memory.offset,
+                  .length = memory.length,
+                  .reads = {},
+                  .writes = {}};
+  (access == Access::read ? binding.reads : binding.writes) = std::move(regions);
+  dispatch.buffers.push_back(std::move(binding));
+}
+
+void bindResults(Dispatch& dispatch, const AttentionResults& results, uint64_t headDim,
+                 const std::function<std::vector<Region>(uint64_t bytesPerVector)>& regions) {
+  const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t elements) {
+    bindTo(dispatch, index, MemoryPart::of(tensor), regions(elements * byteSize(tensor.dtype())), Access::write);
+  };
+  if (results.output) bind(kFlashDecodeInto, *results.output, headDim);
+  if (results.partials) {
+    bind(kFlashDecodeSums, results.partials->sums, headDim);
+    bind(kFlashDecodeStats, results.partials->stats, 2);
+  }
+  if (results.logSumExp) bind(kFlashDecodeLogSumExp, *results.logSumExp, 1);
+}
+
+Dispatch makeReduce(const ReduceDispatch& reduce) {
+  const uint64_t headDim = reduce.finish.headDim;
+  const FlashDecodeReduceParams params{.finish = reduce.finish,
+                                       .parts = static_cast<uint32_t>(reduce.parts),
+                                       .rowStride = static_cast<uint32_t>(reduce.rowStride),
+                                       .partStride = static_cast<uint32_t>(reduce.partStride)};
+  Dispatch dispatch;
+  dispatch.kind = reduce.kind;
+  dispatch.kernel.function = fmt::format("flashDecodeReduce_{}", finishChunks(headDim));
+  dispatch.kernel.constants = finishConstants(reduce.results, reduce.quantized, reduce.sinks.has_value());
+  dispatch.kernel.constants.push_back({kFlashDecodeIsAligned, reduce.sums.offset % 16 == 0});
+  dispatch.inlines.push_back(InlineBytes::of(kFlashDecodeParams, params));
+  bindTo(dispatch, kFlashDecodePartSums, reduce.sums, allOf(reduce.sums.length), Access::read);
+  bindTo(dispatch, kFlashDecodePartStats, reduce.stats, allOf(reduce.stats.length), Access::read);
+  if (reduce.quantized && reduce.quantized->values->means) {
+    dispatch.buffers.push_back(Binding::whole(kFlashDecodeValueMeans, *reduce.quantized->values->means, Access::read));
+  }
+  if (reduce.sinks) dispatch.buffers.push_back(Binding::whole(kFlashDecodeSinks, *reduce.sinks, Access::read));
+  bindResults(dispatch, reduce.results, headDim,
+              [&](uint64_t bytesPerVector) { return allOf(reduce.rows * bytesPerVector); });
+  const auto simdgroups = static_cast<uint32_t>(std::clamp<uint64_t>(reduce.parts, 1, reduce.simdgroups));
+  dispatch.threadgroupMemory.push_back({0, static_cast<uint32_t>(mergingBytes(simdgroups, headDim))});
+  dispatch.grid = {.unit = Grid::Unit::threadgroups,
+                   .extent = {static_cast<uint32_t>(reduce.rows), 1, 1},
+                   .threadgroup = {32 * simdgroups, 1, 1}};
+  return dispatch;
+}
 
 namespace {
 

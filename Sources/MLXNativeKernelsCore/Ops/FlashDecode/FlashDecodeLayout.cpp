@@ -1,10 +1,10 @@
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/VectorLanes.hpp"
 #include "Support/Errors.hpp"
 

@@ -1,4 +1,4 @@
-#include "Ops/FlashDecode/FlashDecodeTuner.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Device.hpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Runtime/DispatchRules.hpp"
 #include "Support/Errors.hpp"
 

@@ -1,13 +1,147 @@
-#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantize.hpp"
 
 #include "KVCacheDequantize/KVCacheDequantizeTypes.h"
-#include "Ops/Common/CacheAddressRules.hpp"
+#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/Common/VectorLanes.hpp"
-#include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
+#include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {
+
+namespace {
+
+uint64_t tokensOf(const KVCacheDequantize& op) {
+  return sourceShape(op.keys ? *op.keys : *op.values, op.layout).totalTokens();
+}
+
+bool isUnsetOrHasMemory(const std::optional<Tensor>& tensor) {
+  return !tensor || *tensor;
+}
+
+// A target of the wrong rank has no shape, and fits no cache.
+const DequantizedPlane* firstMisfit(const KVCacheDequantize& op, const std::vector<DequantizedPlane>& planes) {
+  for (const DequantizedPlane& plane : planes) {
+    if (!isOf(plane.into, op.layout, op.from.codes().heads(), plane.from.headDim())) return &plane;
+  }
+  return nullptr;
+}
+
+// Whether the positions map to different slots.
+bool holds(const KVCacheDequantize& op) {
+  const uint64_t capacity = op.from.codes().capacity();
+  if (op.from.wrap == KVWrap::linear) return fits(op.position, tokensOf(op), capacity);
+  if (!checkedAdd(op.position, tokensOf(op))) return false;
+  return placementOf(addressesOf(op)).skippedTokens == 0;
+}
+
+std::optional<Overlap> overlapOf(const KVCacheDequantize& op) {
+  std::vector<NamedRange> sources;
+  std::vector<NamedRange> targets;
+  for (const DequantizedPlane& plane : planesOf(op)) addPlane(sources, plane.from);
+  if (op.keys) targets.push_back({"keys", op.keys->range()});
+  if (op.values) targets.push_back({"values", op.values->range()});
+  return firstOverlap(sources, targets);
+}
+
+constexpr Rule<KVCacheDequantize> kDequantizeRules[] = {
+    INVALID_IF(!op.keys && !op.values, "there is nothing to read into", "neither keys nor values",
+               "a tensor for keys, for values, or for both", "Pass the tensors that results go to."),
+
+    INVALID_IF(!isUnsetOrHasMemory(op.keys) || !isUnsetOrHasMemory(op.values), "a target has no memory",
+               isUnsetOrHasMemory(op.keys) ? "values without memory" : "keys without memory", "tensors with memory",
+               "Make the tensors before reading into them."),
+
+    INVALID_IF(op.values && !op.from.values, "values are asked for but the cache has none",
+               "values, and a cache of keys alone", "a cache with values", "Read keys alone."),
+
+    INVALID_IF(op.domain > KVDomain::rotated, "the domain is not known",
+               fmt::format("domain {}", static_cast<uint32_t>(op.domain)), "original or rotated",
+               "Pass one that KVDomain names."),
+
+    INVALID_IF(op.layout > KVLayout::tokenMajor, "the layout of targets is not known",
+               fmt::format("layout {}", static_cast<uint32_t>(op.layout)), "headMajor or tokenMajor",
+               "Pass one that KVLayout names."),
+
+    INVALID_IF((op.keys && !isFloat(op.keys->dtype())) || (op.values && !isFloat(op.values->dtype())),
+               "the target cannot hold numbers",
+               name(op.keys && !isFloat(op.keys->dtype()) ? op.keys->dtype() : op.values->dtype()), "f32, f16 or bf16",
+               "Make tensors of floats."),
+
+    INVALID_IF(op.keys.has_value() && op.values && op.keys->dtype() != op.values->dtype(),
+               "values have another dtype than keys", name(op.values->dtype()),
+               fmt::format("{}, as for keys", name(op.keys->dtype())), "Use one dtype for both, or two ops."),
+
+    INVALID_IF(firstMisfit(op, planesOf(op)), "a target does not have the cache's heads and headDim",
+               sourceText(firstMisfit(op, planesOf(op))->into, op.layout),
+               fmt::format("{} heads of {}", op.from.codes().heads(), firstMisfit(op, planesOf(op))->from.headDim()),
+               "Reshape the target: [tokens, heads, headDim], or [heads, tokens, headDim] where it is head-major."),
+
+    INVALID_IF(op.keys.has_value() && op.values && !isOfSameTokens(*op.values, *op.keys, op.layout),
+               "keys and values hold different numbers of tokens",
+               fmt::format("{} of values", tokensText(*op.values, op.layout)),
+               fmt::format("{}, as for keys", tokensText(*op.keys, op.layout)), "Pass tensors for the same tokens."),
+
+    INVALID_IF(
+        op.keys.has_value() && op.values && !VectorLanes::canShare(op.from.keys.headDim(), op.from.values->headDim()),
+        "head dims of keys and values are too different",
+        fmt::format("{} and {}", op.from.keys.headDim(), op.from.values->headDim()), "at most 32 times the other",
+        "Use one op for keys and one for values."),
+
+    INVALID_IF(!isSequenceOf(op.sequence, op.from.codes().sequences()), "the sequence is not in the cache",
+               sequenceText(op.sequence), fmt::format("a number less than {}", op.from.codes().sequences()),
+               "Name a sequence that the cache holds."),
+
+    INVALID_IF(!hasRoomForPinned(SlotExtents::of(op.from.codes())), "the cache has no room for its pinned slots",
+               pinnedText(SlotExtents::of(op.from.codes())),
+               "fewer pinned slots than the ring's capacity, and none in a linear cache",
+               "Pin fewer slots, or make the cache a larger ring."),
+
+    INVALID_IF(!holds(op), "the cache does not hold these positions",
+               fmt::format("position {} + {} tokens", op.position, tokensOf(op)),
+               fmt::format("at most {} positions, the capacity of the cache", op.from.codes().capacity()),
+               "Read fewer positions at a time."),
+
+    INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",
+               "Read into tensors that are not part of the cache."),
+};
+
+}  // namespace
+
+std::span<const Rule<KVCacheDequantize>> kvCacheDequantizeRules() {
+  return kDequantizeRules;
+}
+
+std::vector<DequantizedPlane> planesOf(const KVCacheDequantize& op) {
+  std::vector<DequantizedPlane> planes;
+  if (op.keys) planes.push_back({op.from.keys, *op.keys});
+  if (op.values) planes.push_back({*op.from.values, *op.values});
+  if (op.domain == KVDomain::original) return planes;
+  for (DequantizedPlane& plane : planes) {  // they belong to the original domain
+    plane.from.means.reset();
+    plane.from.channelScales.reset();
+  }
+  return planes;
+}
+
+KVCacheWrite addressesOf(const KVCacheDequantize& op) {
+  const std::vector<DequantizedPlane> planes = planesOf(op);
+  KVCacheWrite addresses{.keys = planes[0].into,
+                         .sourceLayout = op.layout,
+                         .into = op.from.codes(),
+                         .sequence = op.sequence,
+                         .position = op.position};
+  if (planes.size() > 1) addresses.values = planes[1].into;
+  return addresses;
+}
+
+Result<void> checkRules(const KVCacheDequantize& op) {
+  MNK_TRY(checkRules(quantizedKVCacheRules(), op.from, KVCacheDequantize::name));
+  MNK_TRY(checkRules(kvCacheDequantizeRules(), op, KVCacheDequantize::name));
+  return checkRules(cacheAddressRules(), addressesOf(op), KVCacheDequantize::name);
+}
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
+#include "Ops/MultiRoPE/MultiRoPE.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,16 +7,230 @@
 #include <span>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 #include "Ops/Common/HeadsMemory.hpp"
-#include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
-#include "Ops/MultiRoPE/MultiRoPERules.hpp"
-#include "Ops/MultiRoPE/RotaryDispatch.hpp"
-#include "Ops/MultiRoPE/RotaryFrequencies.hpp"
-#include "Ops/MultiRoPE/RotaryRules.hpp"
+#include "Runtime/HazardTracker.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {
+
+namespace {
+
+// YaRN's ramp: pairs below `low` keep their frequency and pairs above `high` are interpolated, according to their
+// number of rotations in the original context.
+struct Ramp {
+  double low = 0;
+  double high = 0;
+
+  Ramp(const RotaryEmbedding::YaRN& yarn, double base, double dims) {
+    const double context = static_cast<double>(yarn.originalContext);
+    const auto pairWithTurns = [&](double turns) {
+      return dims * std::log(context / (turns * 2 * std::numbers::pi)) / (2 * std::log(base));
+    };
+    const double fast = pairWithTurns(yarn.betaFast), slow = pairWithTurns(yarn.betaSlow);
+    low = std::max(0.0, yarn.roundsCorners ? std::floor(fast) : fast);
+    high = std::min(dims - 1, yarn.roundsCorners ? std::ceil(slow) : slow);
+  }
+
+  // 1 for pairs that are kept, 0 for those that are scaled.
+  double kept(double pair) const { return 1 - std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0); }
+};
+
+// The powers of the base, restarting after `firstSection` pairs. Repeated multiplication is cheaper than pow and
+// accurate enough: the relative error of pair p is at most about p * 2^-52, and with a base above 1 the frequency
+// itself decreases faster than this error grows.
+std::vector<double> ladder(uint64_t pairs, double base, double dims, uint64_t firstSection) {
+  std::vector<double> steps(pairs);
+  const double ratio = std::pow(base, -2 / dims);
+  double frequency = 1;
+  for (uint64_t pair = 0; pair < pairs; ++pair) {
+    if (pair == firstSection) frequency = 1;
+    steps[pair] = frequency;
+    frequency *= ratio;
+  }
+  return steps;
+}
+
+}  // namespace
+
+bool hasSections(RotaryEmbedding::Layout layout) {
+  return layout == RotaryEmbedding::Layout::mrope || layout == RotaryEmbedding::Layout::imrope ||
+         layout == RotaryEmbedding::Layout::vision;
+}
+
+uint64_t ropeDimOf(const RotaryEmbedding& rotary, uint64_t headDim) {
+  return rotary.ropeDim == 0 ? headDim : rotary.ropeDim;
+}
+
+uint64_t pairsOfRound(const RotaryEmbedding& rotary) {
+  const size_t sections = rotary.layout == RotaryEmbedding::Layout::vision ? 2 : rotary.sections.size();
+  uint64_t sum = 0;
+  for (size_t i = 0; i < sections; ++i) sum += rotary.sections[i];
+  return sum;
+}
+
+uint32_t axisOf(const RotaryEmbedding& rotary, uint64_t pair) {
+  if (!hasSections(rotary.layout)) return 0;
+  const auto& sections = rotary.sections;
+  const uint64_t place = pair % pairsOfRound(rotary);
+  if (rotary.layout == RotaryEmbedding::Layout::imrope) {
+    const auto axis = static_cast<uint32_t>(place % 3);
+    if (place < 3 * uint64_t{sections[axis]}) return axis;
+    return rotary.otherAxis == RotaryEmbedding::OtherAxis::axis0 ? 0 : 3;
+  }
+  uint64_t end = 0;
+  for (uint32_t axis = 0; axis < 3; ++axis) {
+    end += sections[axis];
+    if (place < end) return axis;
+  }
+  return 3;
+}
+
+std::vector<double> frequenciesOf(const RotaryEmbedding& rotary, uint64_t headDim) {
+  const uint64_t ropeDim = ropeDimOf(rotary, headDim);
+  const bool isVision = rotary.layout == RotaryEmbedding::Layout::vision;
+  const auto dims = static_cast<double>(isVision ? headDim / 2 : ropeDim);
+  auto frequencies = ladder(ropeDim / 2, rotary.base, dims, isVision ? rotary.sections[0] : UINT64_MAX);
+  for (size_t pair = 0; pair < rotary.frequencyFactors.size() && pair < frequencies.size(); ++pair) {
+    const float factor = rotary.frequencyFactors[pair];
+    frequencies[pair] = std::isinf(factor) ? 0 : frequencies[pair] / factor;
+  }
+  if (!rotary.yarn || rotary.yarn->extensionFactor == 0) {
+    for (double& frequency : frequencies) frequency *= rotary.scale;
+    return frequencies;
+  }
+  const Ramp ramp(*rotary.yarn, rotary.base, dims);
+  for (size_t pair = 0; pair < frequencies.size(); ++pair) {
+    const double kept = ramp.kept(static_cast<double>(pair)) * rotary.yarn->extensionFactor;
+    frequencies[pair] *= rotary.scale * (1 - kept) + kept;
+  }
+  return frequencies;
+}
+
+double magnitudeOf(const RotaryEmbedding& rotary) {
+  if (!rotary.yarn) return 1;
+  const RotaryEmbedding::YaRN& yarn = *rotary.yarn;
+  // -log(scale) instead of log(1 / scale), which can overflow.
+  const double growth = yarn.extensionFactor == 0 ? 1 : 1 - 0.1 * std::log(rotary.scale);
+  return yarn.attentionFactor * growth;
+}
+
+namespace {
+
+// The bytes of a view's vectors; offsets count from the start of its space.
+std::vector<Region> vectorRegions(const HeadsView& view) {
+  const ElementRun all{0, view.resolved().headDim};
+  Binding binding = bindingOf(0, view, {&all, 1}, Access::read);
+  for (Region& region : binding.reads) region.offset += rangeOf(view).begin;
+  return binding.reads;
+}
+
+// Disjoint ranges, the usual case, need no further check. A moderate number of vectors is compared one by one. More are
+// compared as regions, where interleaved rows with different strides count as overlapping.
+bool shareBytes(const HeadsView& a, const HeadsView& b) {
+  if (!rangeOf(a).overlaps(rangeOf(b))) return false;
+  constexpr uint64_t kMaxVectors = 16384;
+  if (vectorCount(a) <= kMaxVectors && vectorCount(b) <= kMaxVectors) return vectorsOverlap(a, b);
+  const auto ones = vectorRegions(a), others = vectorRegions(b);
+  return std::any_of(ones.begin(), ones.end(), [&](const Region& one) {
+    return std::any_of(others.begin(), others.end(), [&](const Region& other) { return overlap(one, other); });
+  });
+}
+
+// A tensor of numbers as one vector.
+HeadsView vectorOf(const Tensor& numbers) {
+  return HeadsView(numbers, HeadsView::Strides{.headDim = numbers.shape().elementCount()});
+}
+
+}  // namespace
+
+bool RotaryOperand::isInPlace() const {
+  if (&from == &into) return true;
+  const HeadsView::Strides a = from.resolved(), b = into.resolved();
+  const MemoryRange source = rangeOf(from), target = rangeOf(into);
+  const auto isSame = [](uint64_t count, uint64_t one, uint64_t other) { return count <= 1 || one == other; };
+  return from.tensor.dtype() == into.tensor.dtype() && source.space == target.space && source.begin == target.begin &&
+         isSame(a.sequences, a.sequenceStride, b.sequenceStride) && isSame(a.tokens, a.tokenStride, b.tokenStride) &&
+         isSame(a.heads, a.headStride, b.headStride);
+}
+
+bool RotaryOperand::isLike(const RotaryOperand& other) const {
+  return from.tensor.dtype() == other.from.tensor.dtype() && into.tensor.dtype() == other.into.tensor.dtype() &&
+         isInPlace() == other.isInPlace();
+}
+
+std::vector<RotaryOperand> operandsOf(const MultiRoPE& op) {
+  std::vector<RotaryOperand> operands;
+  operands.reserve(2);
+  operands.push_back({"queries", "rotated queries", op.queries, op.rotatedQueries ? *op.rotatedQueries : op.queries});
+  if (op.keys) operands.push_back({"keys", "rotated keys", *op.keys, op.rotatedKeys ? *op.rotatedKeys : *op.keys});
+  return operands;
+}
+
+std::vector<NamedView> viewsOf(const MultiRoPE& op) {
+  std::vector<NamedView> views;
+  views.reserve(4);
+  for (const RotaryOperand& operand : operandsOf(op)) {
+    views.push_back({operand.name, operand.from});
+    if (&operand.into != &operand.from) views.push_back({operand.rotatedName, operand.into});
+  }
+  return views;
+}
+
+const RotaryPositions::List* positionList(const MultiRoPE& op) {
+  return std::get_if<RotaryPositions::List>(&op.positions.source);
+}
+const Tensor* positionTensor(const MultiRoPE& op) {
+  return std::get_if<Tensor>(&op.positions.source);
+}
+const std::vector<int32_t>* offsetList(const MultiRoPE& op) {
+  return op.offsets ? std::get_if<std::vector<int32_t>>(&*op.offsets) : nullptr;
+}
+const Tensor* offsetTensor(const MultiRoPE& op) {
+  return op.offsets ? std::get_if<Tensor>(&*op.offsets) : nullptr;
+}
+
+uint64_t axisCount(const MultiRoPE& op) {
+  if (const auto* list = positionList(op)) return list->axes;
+  const Tensor* tensor = positionTensor(op);
+  return tensor && tensor->shape().rank() > 1 ? tensor->shape()[0] : 1;
+}
+
+bool axesDiffer(const MultiRoPE& op) {
+  const auto* list = positionList(op);
+  if (!list || list->axes < 2) return false;
+  const auto next = list->numbers.begin() + static_cast<ptrdiff_t>(list->numbers.size() / list->axes);
+  return !std::equal(next, list->numbers.end(), list->numbers.begin());
+}
+
+uint64_t positionsOfAxis(const MultiRoPE& op) {
+  if (const auto* list = positionList(op)) return list->numbers.size() / list->axes;
+  const Tensor* tensor = positionTensor(op);
+  return tensor ? tensor->shape().elementCount() / axisCount(op) : 0;
+}
+
+std::optional<std::pair<std::string_view, std::string_view>> firstOverlap(const MultiRoPE& op) {
+  const Tensor* positions = positionTensor(op);
+  const Tensor* offsets = offsetTensor(op);
+  const auto operands = operandsOf(op);
+  for (const RotaryOperand& operand : operands) {
+    const bool isInPlace = operand.isInPlace();
+    const std::string_view name = isInPlace ? operand.name : operand.rotatedName;
+    if (positions && shareBytes(operand.into, vectorOf(*positions))) return {{name, "positions"}};
+    if (offsets && shareBytes(operand.into, vectorOf(*offsets))) return {{name, "offsets"}};
+    for (const RotaryOperand& other : operands) {
+      const bool isOwn = &other == &operand;
+      if (!(isOwn && isInPlace) && shareBytes(operand.into, other.from)) return {{name, other.name}};
+      if (!isOwn && shareBytes(operand.into, other.into)) return {{name, other.rotatedName}};
+    }
+  }
+  return std::nullopt;
+}
+
+bool hasFixedPositions(const MultiRoPE& op) {
+  return op.positions.areNumbers() && !offsetTensor(op);
+}
 
 namespace {
 

@@ -4,16 +4,12 @@
 #include <stdexcept>
 
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
-#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/VectorLanes.hpp"
-#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
-#include "Ops/KVCacheWrite/KVCacheWritePlane.hpp"
-#include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
-#include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
-#include "Ops/MultiRoPE/MultiRoPERules.hpp"
-#include "Ops/MultiRoPE/RotaryDispatch.hpp"
-#include "Ops/MultiRoPE/RotaryRules.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
+#include "Ops/KVCacheWrite/KVCacheWrite.hpp"
+#include "Ops/MultiRoPE/MultiRoPE.hpp"
 #include "RotaryAppend/RotaryAppendTypes.h"
 #include "Support/Errors.hpp"
 

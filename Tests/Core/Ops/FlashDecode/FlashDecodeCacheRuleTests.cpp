@@ -1,7 +1,7 @@
 // Every rule of caches that FlashDecode attends to, broken on purpose.
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
-#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 
 namespace mnk::test {
 

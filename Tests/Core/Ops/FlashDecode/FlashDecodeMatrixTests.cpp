@@ -10,7 +10,7 @@
 #include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 
 namespace mnk::test {
 

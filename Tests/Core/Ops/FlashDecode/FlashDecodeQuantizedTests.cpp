@@ -9,7 +9,7 @@
 #include "Harness/EveryDevice.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 
 namespace mnk::test {
 

@@ -4,8 +4,8 @@
 #include "FlashDecodeRun.hpp"
 #include "Harness/Check.hpp"
 #include "Ops/Common/EveryRun.hpp"
-#include "Ops/FlashDecode/AttentionShape.hpp"
-#include "Ops/FlashDecode/MeasuredTuning.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
 namespace mnk::test {
 

@@ -1,8 +1,8 @@
 // Every rule of FlashDecode, broken on purpose.
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
-#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 
 namespace mnk::test {
 

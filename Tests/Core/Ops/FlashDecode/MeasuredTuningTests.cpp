@@ -5,7 +5,7 @@
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/EnvironmentVariable.hpp"
 #include "Harness/TimedDevice.hpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Prepare/TuningFile.hpp"
 
 namespace mnk::test {

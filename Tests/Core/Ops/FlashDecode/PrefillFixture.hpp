@@ -7,7 +7,7 @@
 #include "FlashDecodeRun.hpp"
 #include "Harness/Check.hpp"
 #include "Ops/Common/EveryRun.hpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Runtime/DispatchRules.hpp"
 
 namespace mnk::test {

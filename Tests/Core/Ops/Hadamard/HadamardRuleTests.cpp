@@ -1,7 +1,7 @@
 // Every rule of Hadamard, broken on purpose.
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
-#include "Ops/Hadamard/HadamardRules.hpp"
+#include "Ops/Hadamard/Hadamard.hpp"
 
 namespace mnk::test {
 

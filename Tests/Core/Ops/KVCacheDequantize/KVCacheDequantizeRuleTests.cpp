@@ -1,7 +1,7 @@
 // Every rule of KVCacheDequantize, broken on purpose.
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
-#include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantize.hpp"
 
 namespace mnk::test {
 

@@ -4,7 +4,7 @@
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
 
 namespace mnk::test {
 

@@ -4,7 +4,7 @@
 #include "KVCacheWriteRun.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/BrokenRule.hpp"
-#include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
+#include "Ops/KVCacheWrite/KVCacheWrite.hpp"
 
 namespace mnk::test {
 

@@ -1,7 +1,7 @@
 // Every rule of MergePartials, broken on purpose.
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
-#include "Ops/MergePartials/MergePartialsRules.hpp"
+#include "Ops/MergePartials/MergePartials.hpp"
 
 namespace mnk::test {
 

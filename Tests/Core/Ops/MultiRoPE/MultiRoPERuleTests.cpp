@@ -4,7 +4,7 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Ops/Common/BrokenRule.hpp"
-#include "Ops/MultiRoPE/MultiRoPERules.hpp"
+#include "Ops/MultiRoPE/MultiRoPE.hpp"
 
 namespace mnk::test {
 

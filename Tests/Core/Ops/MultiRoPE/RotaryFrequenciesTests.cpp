@@ -1,5 +1,5 @@
 // The numbers of a RotaryEmbedding against formulas written down by hand.
-#include "Ops/MultiRoPE/RotaryFrequencies.hpp"
+#include "Ops/MultiRoPE/MultiRoPE.hpp"
 
 #include <cmath>
 

@@ -4,7 +4,7 @@
 #include "Harness/Check.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Ops/Common/BrokenRule.hpp"
-#include "Ops/MultiRoPE/RotaryRules.hpp"
+#include "Ops/MultiRoPE/MultiRoPE.hpp"
 
 namespace mnk::test {
 

@@ -4,7 +4,7 @@
 #include "Harness/Golden.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
 #include "RotaryAppend/RotaryAppendTypes.h"
 

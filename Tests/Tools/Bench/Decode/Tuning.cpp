@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "DecodeProblem.hpp"
-#include "Ops/FlashDecode/FlashDecodeTuner.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk::bench {

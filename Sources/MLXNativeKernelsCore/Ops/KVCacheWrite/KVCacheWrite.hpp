@@ -1,13 +1,16 @@
-// Keys or values of a write to a dense cache.
+// Rules of KVCacheWrite, and the operands of its dispatches.
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
+#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk {
 
-// A source and its place in the cache, with the indices that a kernel knows them by.
+// Keys or values: a source and its place in the cache, with the indices that a kernel knows them by.
 struct KVCacheWritePlane {
   HeadsView source;
   const Tensor& cache;
@@ -20,5 +23,8 @@ struct KVCacheWritePlane {
 };
 
 void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const KVCacheWritePlane& plane);
+
+// The rules in the order they are checked.
+std::span<const Rule<KVCacheWrite>> kvCacheWriteRules();
 
 }  // namespace mnk
