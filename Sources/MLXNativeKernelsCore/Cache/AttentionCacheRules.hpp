@@ -19,4 +19,7 @@ std::span<const Rule<AttentionCacheDescriptor>> attentionCacheRules();
 // Returns the first violated rule, including those of quantized storage. valueHeadDim must not be 0.
 Result<void> checkRules(const AttentionCacheDescriptor& descriptor);
 
+// Additional rules for a descriptor with quantized storage.
+std::span<const Rule<AttentionCacheDescriptor>> quantizedStorageRules();
+
 }  // namespace mnk

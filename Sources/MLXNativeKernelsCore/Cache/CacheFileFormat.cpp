@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "Cache/AttentionCacheRules.hpp"
-#include "Cache/CacheStorage.hpp"
+#include "Cache/AttentionCacheState.hpp"
 #include "MLXNativeKernels/mnk_version.h"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/Bytes.hpp"

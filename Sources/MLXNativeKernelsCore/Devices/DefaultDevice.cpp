@@ -1,8 +1,10 @@
 // The only file that knows all devices. The default is Metal on Apple's systems, Host elsewhere, or the one that
 // MNK_DEVICE names.
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
+#include "Devices/HostFactory.hpp"
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MetalDevice.hpp"
@@ -61,3 +63,80 @@ std::vector<std::shared_ptr<Device>> Device::all() {
 }
 
 }  // namespace mnk
+
+namespace mnk::host {
+
+namespace {
+
+#if defined(__APPLE__)
+constinit std::atomic<Factory> currentFactory{nullptr};  // null until the program registers the device
+#else
+constinit std::atomic<Factory> currentFactory{&makeLinkedDevice};
+#endif
+
+}  // namespace
+
+Factory setFactory(Factory factory) noexcept {
+  return currentFactory.exchange(factory);
+}
+
+Result<std::shared_ptr<Device>> makeDevice(const HostOptions& options) {
+  constexpr std::string_view kName = "Host device";
+  return guarded(kName, [&]() -> Result<std::shared_ptr<Device>> {
+    if (const Factory factory = currentFactory.load()) return factory(options);
+    return Error{
+        .code = ErrorCode::unsupported,
+        .op = std::string(kName),
+        .what = "this program has not registered the Host device",
+        .got = "MLXNativeKernels alone",
+        .expected = "the product MLXNativeKernelsHost beside it",
+        .fix = "Link MLXNativeKernelsHost and call mnk_register_host_device(), in Swift registerHostDevice()."};
+  });
+}
+
+}  // namespace mnk::host
+
+// A stub of the Metal device for systems without Metal, real or, in tests on Linux, software.
+#if !defined(__APPLE__) && !defined(MNK_SOFT_METAL)
+
+namespace mnk::metal {
+
+namespace {
+
+Error noMetal() {
+  return {.code = ErrorCode::unsupported,
+          .op = "Metal device",
+          .what = "this system has no Metal",
+          .got = "a non-Apple platform",
+          .expected = "macOS or iOS",
+          .fix = "Use the Host device here."};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> makeDevice(const Options&) {
+  return noMetal();
+}
+std::vector<std::shared_ptr<Device>> allDevices() {
+  return {};
+}
+Result<std::shared_ptr<Buffer>> wrapBuffer(const std::shared_ptr<Device>&, MTL::Buffer*) {
+  return noMetal();
+}
+MTL::Buffer* nativeBuffer(const std::shared_ptr<Buffer>&) {
+  return nullptr;
+}
+MTL::Device* nativeDevice(const std::shared_ptr<Device>&) {
+  return nullptr;
+}
+MTL::CommandQueue* nativeQueue(const std::shared_ptr<Device>&) {
+  return nullptr;
+}
+Result<std::unique_ptr<Submission>> makeSubmission(const std::shared_ptr<Device>&, MTL::CommandBuffer*,
+                                                   std::string_view) {
+  return noMetal();
+}
+
+}  // namespace mnk::metal
+
+#endif

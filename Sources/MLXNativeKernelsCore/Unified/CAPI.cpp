@@ -26,8 +26,6 @@
 #include "CAPI/RecordedStepCAPI.cpp"
 #include "CAPI/TensorCAPI.cpp"
 #include "Devices/DefaultDevice.cpp"
-#include "Devices/HostFactory.cpp"
-#include "Devices/WithoutMetal.cpp"
 #include "Support/Bytes.cpp"
 #include "Support/Errors.cpp"
 #include "Support/File.cpp"

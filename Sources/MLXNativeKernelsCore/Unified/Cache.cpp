@@ -1,11 +1,8 @@
 // Files that SwiftPM compiles together, because most compile time goes to headers.
 #include "Cache/AttentionCache.cpp"
 #include "Cache/CacheCursors.cpp"
-#include "Cache/CacheStorage.cpp"
 #include "Cache/ResolvedStep.cpp"
 #include "Cache/StepPlan.cpp"
-#include "Cache/StepRotation.cpp"
-#include "Cache/StepRows.cpp"
 
 // What follows neither iterates over data nor encodes steps: it is optimized for size, which compiles faster.
 #pragma clang diagnostic ignored "-Wignored-attributes"
@@ -14,9 +11,7 @@
 #include "Cache/AttentionCacheRules.cpp"
 #include "Cache/CacheFile.cpp"
 #include "Cache/CacheFileFormat.cpp"
-#include "Cache/NextPositions.cpp"
 #include "Cache/PrefixedAttention.cpp"
-#include "Cache/QuantizedStorageRules.cpp"
 #include "Cache/RotatedTokens.cpp"
 #include "Prepare/Prepare.cpp"
 #include "Prepare/TuningFile.cpp"

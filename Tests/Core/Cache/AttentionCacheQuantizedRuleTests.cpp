@@ -1,7 +1,7 @@
 // Rules that quantized storage adds to a cache's descriptor.
 #include <cmath>
 
-#include "Cache/QuantizedStorageRules.hpp"
+#include "Cache/AttentionCacheRules.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
