@@ -32,7 +32,7 @@
 #define MNK_HOST_TARGET_END
 #endif
 
-#include "MetalStdlib/KernelKeywords.h"
+#include "MetalStdlib/Kernels.h"
 
 #define MNK_HOST_KERNELS_BEGIN \
   MNK_HOST_TARGET_BEGIN        \

@@ -1,16 +1,28 @@
-// A library of the Host device: the kernels of a module with one label.
+// Libraries and pipelines of the Host device, and how libraries are compiled at run time.
 #pragma once
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "Executor/Module.h"
 #include "MLXNativeKernels/HostDevice.hpp"
+#include "MLXNativeKernels/Result.hpp"
 #include "TemporaryDirectory.hpp"
 
 namespace mnk::host {
+
+// An error of the Host device itself.
+inline Error hostError(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix) {
+  return Error{.code = code,
+               .op = "Host device",
+               .what = std::move(what),
+               .got = std::move(got),
+               .expected = std::move(expected),
+               .fix = std::move(fix)};
+}
 
 inline constexpr std::string_view kShippedLabel = "MLXNativeKernels";
 
@@ -44,6 +56,7 @@ struct ModuleVariant {
   auto operator<=>(const ModuleVariant&) const = default;
 };
 
+// The kernels of a module with one label.
 class HostLibrary final : public Library {
  public:
   // The program's kernels.
@@ -96,5 +109,40 @@ class HostLibrary final : public Library {
 
 // A library whose source was compiled into this program with the given label (HostKernels.h), as tests do.
 Result<std::shared_ptr<Library>> linkedLibrary(std::string_view label);
+
+// A kernel with the values of its function constants.
+class HostPipeline final : public Pipeline {
+ public:
+  // `whole` has all functions and constants that a key may name; `library` has the function that runs.
+  static Result<std::shared_ptr<Pipeline>> make(const HostLibrary& whole, std::shared_ptr<HostLibrary> library,
+                                                const KernelKey& key, HostOptions::Level limit);
+
+  HostPipeline(std::shared_ptr<HostLibrary> library, const RegisteredKernel* kernel, const Arguments& constants,
+               std::vector<Argument> arguments)
+      : library_(std::move(library)), kernel_(kernel), constants_(constants), arguments_(std::move(arguments)) {}
+
+  uint32_t maxThreadsPerThreadgroup() const override { return kMaxLanes; }
+  std::span<const Argument> arguments() const override { return arguments_; }
+
+  HostLibrary& library() const { return *library_; }
+  const RegisteredKernel& kernel() const { return *kernel_; }
+  // Only the constants are filled in.
+  const Arguments& constants() const { return constants_; }
+
+ private:
+  std::shared_ptr<HostLibrary> library_;
+  const RegisteredKernel* kernel_;
+  Arguments constants_;
+  std::vector<Argument> arguments_;
+};
+
+// Compiles kernel source into a separate module with a C++ compiler.
+Result<std::shared_ptr<HostLibrary>> compileLibrary(const LibrarySource& source, const HostOptions& options);
+
+// The library with this function, as a device with these options runs it: the library itself, or the function's source
+// recompiled for checking, without the library's other files, since compiling all of them takes half a minute. Returns
+// the library itself if it has no such function.
+Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library,
+                                                const std::string& function, const HostOptions& options);
 
 }  // namespace mnk::host

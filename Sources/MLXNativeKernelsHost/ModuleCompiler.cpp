@@ -1,15 +1,13 @@
-#include "ModuleCompiler.hpp"
-
 #include <dlfcn.h>
 #include <fmt/core.h>
 
 #include <cerrno>
 #include <cstring>
+#include <span>
+#include <string_view>
 
 #include "ChildProcess.hpp"
-#include "EmbeddedSources.hpp"
 #include "Executor/Worker.h"
-#include "HostError.hpp"
 #include "HostLibrary.hpp"
 #include "Support/Errors.hpp"
 #include "TemporaryDirectory.hpp"
@@ -17,6 +15,107 @@
 namespace mnk::host {
 
 namespace {
+
+// The sources of MetalStdlib and the executor, for libraries that are compiled at run time.
+struct EmbeddedSource {
+  std::string_view path;  // relative to this file's folder
+  std::string_view text;
+};
+
+#if defined(__has_embed)
+#pragma clang diagnostic ignored "-Wc23-extensions"
+
+constexpr char kHostKernels[] = {
+#embed "HostKernels.h"
+};
+constexpr char kCallbacksCpp[] = {
+#embed "Executor/Callbacks.cpp"
+};
+constexpr char kExecutorCpp[] = {
+#embed "Executor/Executor.cpp"
+};
+constexpr char kFiber[] = {
+#embed "Executor/Fiber.h"
+};
+constexpr char kModule[] = {
+#embed "Executor/Module.h"
+};
+constexpr char kRegistration[] = {
+#embed "Executor/Registration.h"
+};
+constexpr char kSchedulerCpp[] = {
+#embed "Executor/Scheduler.cpp"
+};
+constexpr char kWorker[] = {
+#embed "Executor/Worker.h"
+};
+constexpr char kAccuracy[] = {
+#embed "MetalStdlib/Accuracy.h"
+};
+constexpr char kCommon[] = {
+#embed "MetalStdlib/Common.h"
+};
+constexpr char kKernels[] = {
+#embed "MetalStdlib/Kernels.h"
+};
+constexpr char kLanes[] = {
+#embed "MetalStdlib/Lanes.h"
+};
+constexpr char kMath[] = {
+#embed "MetalStdlib/Math.h"
+};
+constexpr char kPackedVectors[] = {
+#embed "MetalStdlib/PackedVectors.h"
+};
+constexpr char kPerturbedMath[] = {
+#embed "MetalStdlib/PerturbedMath.h"
+};
+constexpr char kSimdgroupMatrix[] = {
+#embed "MetalStdlib/SimdgroupMatrix.h"
+};
+constexpr char kSimdgroups[] = {
+#embed "MetalStdlib/Simdgroups.h"
+};
+constexpr char kTypes[] = {
+#embed "MetalStdlib/Types.h"
+};
+constexpr char kVectors[] = {
+#embed "MetalStdlib/Vectors.h"
+};
+
+template <size_t N>
+constexpr std::string_view text(const char (&bytes)[N]) {
+  return {bytes, N};
+}
+
+constexpr EmbeddedSource kEmbeddedSources[] = {
+    {"HostKernels.h", text(kHostKernels)},
+    {"Executor/Callbacks.cpp", text(kCallbacksCpp)},
+    {"Executor/Executor.cpp", text(kExecutorCpp)},
+    {"Executor/Fiber.h", text(kFiber)},
+    {"Executor/Module.h", text(kModule)},
+    {"Executor/Registration.h", text(kRegistration)},
+    {"Executor/Scheduler.cpp", text(kSchedulerCpp)},
+    {"Executor/Worker.h", text(kWorker)},
+    {"MetalStdlib/Accuracy.h", text(kAccuracy)},
+    {"MetalStdlib/Common.h", text(kCommon)},
+    {"MetalStdlib/Kernels.h", text(kKernels)},
+    {"MetalStdlib/Lanes.h", text(kLanes)},
+    {"MetalStdlib/Math.h", text(kMath)},
+    {"MetalStdlib/PackedVectors.h", text(kPackedVectors)},
+    {"MetalStdlib/PerturbedMath.h", text(kPerturbedMath)},
+    {"MetalStdlib/SimdgroupMatrix.h", text(kSimdgroupMatrix)},
+    {"MetalStdlib/Simdgroups.h", text(kSimdgroups)},
+    {"MetalStdlib/Types.h", text(kTypes)},
+    {"MetalStdlib/Vectors.h", text(kVectors)},
+};
+
+#else
+
+// The compiler that built this file does not support #embed.
+constexpr std::span<const EmbeddedSource> kEmbeddedSources;
+
+#endif
 
 constexpr char kModuleLabel[] = "module";  // a shared object has one library, so any label works
 
@@ -49,7 +148,6 @@ std::string moduleText(std::string_view kernels, const ModuleVariant& variant) {
 #define MNK_HOST_PERTURBED {:d}
 #include "Executor/Executor.cpp"
 #include "Executor/Scheduler.cpp"
-#include "Executor/Worker.cpp"
 #include "Executor/Callbacks.cpp"
 extern "C" __attribute__((visibility("default"))) const mnk::host::Module* {}() {{
   return &mnk::host::programModule();
@@ -71,7 +169,7 @@ Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySour
                                                 "metal_integer", "metal_simdgroup", "metal_simdgroup_matrix",
                                                 "metal_atomic",  "metal_geometric", "metal_compute"};
   bool written = true;
-  for (const EmbeddedSource& file : embeddedSources()) written &= directory.write(file.path, file.text);
+  for (const EmbeddedSource& file : kEmbeddedSources) written &= directory.write(file.path, file.text);
   for (const std::string_view header : kMetalHeaders) written &= directory.write(header, kEmptyHeader);
   std::string kernels = "\"Text/Kernels.metal\"";
   if (source.kind == LibrarySource::Kind::path) {
@@ -199,7 +297,7 @@ Result<void> checkSource(const LibrarySource& source) {
                      labelOf(source), "a system where a program may start a compiler",
                      "Compile the kernels into the program (HostKernels.h), or use the Metal device.");
   }
-  if (embeddedSources().empty()) {
+  if (std::span(kEmbeddedSources).empty()) {
     return hostError(ErrorCode::unsupported, "this build cannot compile kernels at run time", labelOf(source),
                      "a core built by a compiler that has #embed (clang 19 or later)",
                      "Build with a newer compiler, or compile the kernels into the program (HostKernels.h).");

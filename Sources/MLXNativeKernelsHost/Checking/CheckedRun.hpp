@@ -1,9 +1,39 @@
-// Runs a dispatch of a module compiled for checking, and fails it with all findings.
+// Runs dispatches of modules compiled for checking, and fails them with all findings.
 #pragma once
+#include <functional>
+#include <string_view>
+
 #include "Checking/Shadow.hpp"
-#include "DispatchRunner.hpp"
+#include "HostSubmission.hpp"
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "Support/Bytes.hpp"
 
 namespace mnk::host {
+
+// The addresses that a dispatch declares that it reads and writes.
+struct DeclaredBytes {
+  ByteRanges reads, writes;
+
+  explicit DeclaredBytes(const Dispatch& dispatch);
+  // Bytes that are written and not read. Empty if the dispatch counts fewer bytes than it declares: the kernel then
+  // chooses which bytes to write, and the others keep their values.
+  ByteRanges outputs(const Dispatch& dispatch) const;
+};
+
+// Exposes bytes that a dispatch does not write, or reads before writing them.
+void poison(const ByteRanges& outputs);
+
+// "1 + 640", "0 - 4"
+std::string withOffset(uint32_t index, int64_t offset);
+
+// "buffer 1 + 640": the binding that contains the address, or the nearest one, among those that start in the range.
+std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among = {0, ~uint64_t(0)});
+
+// Turns a processor trap in a kernel, such as a bad address, a division by zero or a stack overflow, into a returned
+// value. For checked execution only: it replaces the process's handlers of these signals while it runs. Returns what
+// ended the body, such as "a bad address", or an empty string if it returned. After a trap, nothing that the body's
+// frames own is released. Traps on other threads go to the previous handler.
+std::string_view runCatchingTraps(const std::function<void()>& body);
 
 // The addresses that a dispatch accessed.
 struct DispatchTrace {

@@ -6,7 +6,7 @@
 #include <exception>
 #include <tuple>
 
-#include "Checking/SourceLocations.hpp"
+#include "Checking/Findings.hpp"
 
 namespace mnk::host {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "Checking/GuardedCopies.hpp"
+#include "Checking/GuardedRun.hpp"
 #include "Checking/Shadow.hpp"
 
 namespace mnk::host {

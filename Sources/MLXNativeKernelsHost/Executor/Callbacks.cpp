@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "Worker.h"
+#include "Executor/Worker.h"
 
 #if MNK_HOST_CHECKED
 

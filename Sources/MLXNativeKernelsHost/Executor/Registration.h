@@ -1,6 +1,6 @@
 // Kernels and function constants register in their module's lists before main, or when a shared object is loaded.
 #pragma once
-#include "Lane.h"
+#include "Executor/Worker.h"
 
 namespace mnk::host {
 

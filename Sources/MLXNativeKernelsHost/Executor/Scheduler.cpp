@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "Worker.h"
+#include "Executor/Worker.h"
 
 namespace mnk::host {
 

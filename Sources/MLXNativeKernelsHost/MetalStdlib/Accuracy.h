@@ -6,7 +6,7 @@
 #pragma once
 #include <stdint.h>
 
-#include "Executor/Sanitizers.h"
+#include "Executor/Fiber.h"
 
 namespace mnk::host {
 

@@ -1,6 +1,6 @@
 // The functions of Shaders/Common/Lanes.h, each with one synchronization of the lanes and with full-width CPU vectors.
 #pragma once
-#include "Simdgroups.h"
+#include "MetalStdlib/Simdgroups.h"
 
 #define MNK_HAS_WIDE_VECTORS 1
 // Checked execution uses the source's shuffle loops, which show which lanes took part.

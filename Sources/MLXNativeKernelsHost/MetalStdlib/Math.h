@@ -2,9 +2,9 @@
 // the C library; default and fast:: use inline approximations of exp and exp2, accurate to about 1 ulp. With
 // MNK_HOST_PERTURBED, all are as inaccurate as Metal allows (PerturbedMath.h).
 #pragma once
-#include "PackedVectors.h"
+#include "MetalStdlib/PackedVectors.h"
 #if MNK_HOST_PERTURBED
-#include "PerturbedMath.h"
+#include "MetalStdlib/PerturbedMath.h"
 #endif
 
 #ifndef INFINITY

@@ -1,7 +1,7 @@
 // packed_float3 and the like: vectors with the alignment of their elements. They convert to and from vectors and
 // support the same arithmetic.
 #pragma once
-#include "Vectors.h"
+#include "MetalStdlib/Vectors.h"
 
 namespace metal {
 

@@ -5,9 +5,9 @@
 // as are results that the specification leaves open. A subnormal result may become zero. If the specification gives a
 // formula, it is followed exactly, including overflow: fast::tanh(50.0f) is NaN.
 #pragma once
-#include "Accuracy.h"
-#include "Executor/Lane.h"
-#include "PackedVectors.h"
+#include "Executor/Worker.h"
+#include "MetalStdlib/Accuracy.h"
+#include "MetalStdlib/PackedVectors.h"
 
 // These modules are compiled with reassociation and reciprocals, which would break exact computations here.
 #pragma float_control(precise, on, push)

@@ -4,7 +4,7 @@
 // another, to expose kernels that rely on it. Sums are computed in f32 and added to the accumulator; Metal does not
 // specify their order, and perturbed modules use a random one.
 #pragma once
-#include "Simdgroups.h"
+#include "MetalStdlib/Simdgroups.h"
 
 namespace mnk::host {
 

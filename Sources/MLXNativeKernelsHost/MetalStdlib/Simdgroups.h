@@ -1,8 +1,8 @@
 // Barriers, and functions that exchange values between the lanes of a simdgroup or a quad. They order no memory; only
 // barriers with memory flags do.
 #pragma once
-#include "Executor/Checks.h"
-#include "Integers.h"
+#include "Executor/Worker.h"
+#include "MetalStdlib/Common.h"
 
 namespace mnk::host {
 

@@ -1,8 +1,7 @@
 // Vectors of two, three and four components, with swizzles. Vectors of half and bfloat round in every operation.
 #pragma once
-#include "Executor/Checks.h"
-#include "SmallFloats.h"
-#include "Swizzles.h"
+#include "Executor/Worker.h"
+#include "MetalStdlib/Types.h"
 
 #if !defined(MNK_HOST_LEVEL)
 #define MNK_HOST_LEVEL 1  // MNK_HOST_BASELINE, for files without kernels

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "Devices/HostFactory.hpp"
+#include "HostOptions.hpp"
 #include "HostTestSupport.hpp"
 #include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
-#include "Processor.hpp"
 
 using namespace mnk;
 using namespace mnk::test;

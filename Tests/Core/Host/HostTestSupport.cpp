@@ -4,7 +4,7 @@
 #include <future>
 
 #include "HostLibrary.hpp"
-#include "Processor.hpp"
+#include "HostOptions.hpp"
 
 namespace mnk::test {
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "Checking/Traps.hpp"
+#include "Checking/CheckedRun.hpp"
 #include "Harness/Check.hpp"
 
 using namespace mnk::host;

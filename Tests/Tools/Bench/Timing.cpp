@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "HostSubmission.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "WorkerPool.hpp"
 
 namespace mnk::bench {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "HostOptions.hpp"
+#include "HostSubmission.hpp"
 #include "MetalStdlib/Math.h"
-#include "Processor.hpp"
 #include "Timing.hpp"
-#include "WorkerPool.hpp"
 
 #pragma clang diagnostic ignored "-Wpsabi"  // wide vectors stay inside always_inline functions
 
