@@ -1,7 +1,7 @@
 // Rows of codes in memory. mlx1 with 5, 6 or 8 bits stores one code per byte. All other codes are stored in bit planes
 // whose widths are the powers of two in the number of bits, the widest first; see KVCodec.hpp.
 #pragma once
-#include "FourElements.h"
+#include "Elements.h"
 #include "KVCodec.h"
 
 // Whether rows of codes are aligned, so that a lane can load or store up to 16 bytes at once.

@@ -1,7 +1,7 @@
 // The query rows that attend to a cache in one threadgroup: which keys they see, where these keys are stored, how
 // queries are loaded, and how a dot product becomes a score.
 #pragma once
-#include "../Common/FourElements.h"
+#include "../Common/Elements.h"
 #include "AttentionOperands.h"
 #include "CacheTile.h"
 #include "FlashDecodeTypes.h"

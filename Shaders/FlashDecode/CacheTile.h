@@ -2,7 +2,7 @@
 // the form in which it was loaded, because converting it right away would stall on the load.
 #pragma once
 #include "../Common/CodePlanes.h"
-#include "../Common/FourElements.h"
+#include "../Common/Elements.h"
 #include "../Common/Lanes.h"
 #include "FlashDecodeTypes.h"
 

@@ -1,11 +1,11 @@
 // Attention of up to `Rows` rows over a cache with 8x8 matrices of halves and f32 accumulation. The simdgroups of a
 // threadgroup process the tiles of a split, `Keys` keys each, round robin. MatrixTile.h has the phases of a tile. Keys
 // and values are either both quantized or both dense.
-#include "AttentionFinish.h"
 #include "AttentionRows.h"
 #include "InKernelMerge.h"
 #include "MatrixQueries.h"
 #include "MatrixTile.h"
+#include "OnlineSoftmax.h"
 
 // Merges the simdgroups' parts of rows in threadgroup memory and finishes them, a few rows at a time, because the parts
 // of all rows do not fit.

@@ -1,8 +1,8 @@
 // Merges splits in the attention dispatch itself. Each threadgroup stores its parts of rows and increments an arrival
 // counter; the last to arrive finds all parts stored, merges them and finishes the rows.
 #pragma once
-#include "AttentionFinish.h"
 #include "AttentionRows.h"
+#include "OnlineSoftmax.h"
 
 #if MNK_HAS_DEVICE_FENCES
 

@@ -1,8 +1,8 @@
 // The rows of the prefill kernel, before and after its tiles: queries that need preparation, and results that matrices
 // store themselves.
 #pragma once
-#include "AttentionFinish.h"
 #include "AttentionRows.h"
+#include "OnlineSoftmax.h"
 #include "PrefillTile.h"
 
 // Before and after the matrix phase, a lane holds eight elements of a row of up to 256, and sixteen of a latent part.

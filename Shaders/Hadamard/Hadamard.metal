@@ -1,6 +1,6 @@
 // Rotates vectors with the Walsh-Hadamard transform, with or without the signs of a codec. In place, the kernels read
 // through the output argument, because two buffer arguments must not alias.
-#include "../Common/FourElements.h"
+#include "../Common/Elements.h"
 #include "../Common/KVCodec.h"
 #include "HadamardTypes.h"
 

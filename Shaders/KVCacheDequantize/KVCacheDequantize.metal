@@ -2,7 +2,7 @@
 // the host binds them as keys.
 #include "../Common/CacheAddress.h"
 #include "../Common/CodePlanes.h"
-#include "../Common/FourElements.h"
+#include "../Common/Elements.h"
 #include "../Common/KVCodec.h"
 #include "KVCacheDequantizeTypes.h"
 

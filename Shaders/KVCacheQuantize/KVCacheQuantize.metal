@@ -5,8 +5,8 @@
 // stored; then further threadgroups rotate the queries.
 #include "../Common/CacheAddress.h"
 #include "../Common/CodePlanes.h"
-#include "../Common/FourElements.h"
-#include "../Common/RotaryElements.h"
+#include "../Common/Elements.h"
+#include "../Common/Rotary.h"
 #include "KVCacheQuantizeTypes.h"
 #include "KVEncode.h"
 

@@ -1,6 +1,6 @@
 // Merges the parts of rows, one threadgroup per row. Its simdgroups share the parts, and the first simdgroup finishes
 // the row.
-#include "../FlashDecode/AttentionFinish.h"
+#include "../FlashDecode/OnlineSoftmax.h"
 
 template <ushort Chunks>
 kernel void flashDecodeReduce(

@@ -3,7 +3,7 @@
 // group. No other thread accesses its elements, so results may be written in place. In place, the kernel reads through
 // the output argument, because two buffer arguments must not alias.
 #include "../Common/Elements.h"
-#include "../Common/RotaryPairs.h"
+#include "../Common/Rotary.h"
 #include "MultiRoPETypes.h"
 
 pipeline_constant(bool, ropeHasKeys, kMultiRoPEHasKeys);

@@ -3,8 +3,8 @@
 // token); the head groups of the keys follow those of the queries, and those of the values come last. A unit is one
 // pair or four, as in MultiRoPE; for values, which are not rotated, it is the same number of neighboring elements.
 #include "../Common/CacheAddress.h"
-#include "../Common/FourElements.h"
-#include "../Common/RotaryPairs.h"
+#include "../Common/Elements.h"
+#include "../Common/Rotary.h"
 #include "RotaryAppendTypes.h"
 
 pipeline_constant(uint, appendQueryType, kRotaryAppendQueryType);

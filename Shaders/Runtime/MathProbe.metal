@@ -1,7 +1,7 @@
 // Shows how a library was compiled. Fast math assumes that there is no NaN and no infinity, and may multiply with a
 // reciprocal instead of dividing. Numbers come from memory, so that no compiler knows the results. Runs as one thread.
 #include "../Common/MetalCompat.h"
-#include "MathProbeTypes.h"
+#include "ProbeTypes.h"
 
 kernel void mathProbe(
     device const float* numbers [[buffer(kMathProbeNumbers)]], device float* found [[buffer(kMathProbeFound)]]) {

@@ -1,7 +1,7 @@
 // Probes which elements of an 8x8 simdgroup matrix each lane holds, which Metal does not specify. Each element of the
 // probed matrix is its own index. Runs as one simdgroup.
 #include "../Common/MetalCompat.h"
-#include "MatrixLayoutTypes.h"
+#include "ProbeTypes.h"
 
 kernel void matrixLayoutProbe(
     device uint* found [[buffer(kMatrixLayoutFound)]], uint lane [[thread_index_in_simdgroup]]) {

@@ -2,7 +2,7 @@
 // rotate vectors read it. Benchmarks and tests compare it with MultiRoPE, which recomputes them, in results and time.
 // Vectors are token-major f16, split in halves; a token's row of the table holds its cosines, then its sines.
 #include "../../Shaders/Common/MetalCompat.h"
-#include "../../Shaders/Common/RotaryAngle.h"
+#include "../../Shaders/Common/Rotary.h"
 
 struct RotaryTableParams {
   uint pairs;

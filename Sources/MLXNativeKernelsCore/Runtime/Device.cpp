@@ -5,7 +5,7 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
-#include "Runtime/MatrixLayoutTypes.h"
+#include "Runtime/ProbeTypes.h"
 #include "Runtime/RepeatedOp.hpp"
 #include "Runtime/ScratchPool.hpp"
 #include "Runtime/WorkInFlight.hpp"

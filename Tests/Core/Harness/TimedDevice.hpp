@@ -9,7 +9,7 @@
 #include "Harness/Check.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Runtime/MatrixLayoutTypes.h"
+#include "Runtime/ProbeTypes.h"
 
 namespace mnk::test {
 

@@ -7,7 +7,7 @@
 #include "Harness/SoftFloat.hpp"
 #include "HostOptions.hpp"
 #include "HostTestSupport.hpp"
-#include "Runtime/MatrixLayoutTypes.h"
+#include "Runtime/ProbeTypes.h"
 
 using namespace mnk;
 using namespace mnk::test;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "Runtime/MathProbeTypes.h"
+#include "Runtime/ProbeTypes.h"
 #include "Support/Errors.hpp"
 
 namespace mnk::metal {

@@ -74,7 +74,7 @@ MultiRoPERun rotatedBy(const std::shared_ptr<Device>& device, const RotaryEmbedd
   return opRun;
 }
 
-// Elements (1, 0) become (cosine, sine). 2^-23 is the error that RotaryAngle.h promises.
+// Elements (1, 0) become (cosine, sine). 2^-23 is the error that Rotary.h promises.
 void expectRotations(std::string_view name, const std::shared_ptr<Device>& device, const RotaryEmbedding& rotary,
                      const std::vector<uint32_t>& positions) {
   std::vector<float> queries(2 * positions.size());

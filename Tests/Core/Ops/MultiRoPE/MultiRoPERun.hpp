@@ -14,7 +14,7 @@ namespace mnk::test {
 // Whether a result may stand for what the reference says.
 //   kept     Bits between equal dtypes. A converted NaN is any NaN, because processors disagree about payloads.
 //   turned   Between (value - slack) and (value + slack), each rounded to the result's dtype. The slack is 1.5 * 2^-22
-//            of the pair's size: 2^-23 for cosine and sine, as RotaryAngle.h promises, and 2^-24 for each rounding,
+//            of the pair's size: 2^-23 for cosine and sine, as Rotary.h promises, and 2^-24 for each rounding,
 //            which are of the magnitude, of its product with them, of the products with x and y, and of their sum. To
 //            this comes the angle's error. A GPU may flush what is subnormal. Numbers that overflow on the way, and
 //            pairs that are not finite, give NaN.
