@@ -258,6 +258,10 @@ class ThreadgroupOrder {
 
 }  // namespace
 
+HostPipeline& DispatchJob::pipeline() const {
+  return static_cast<HostPipeline&>(*ready.pipeline);
+}
+
 std::string DispatchJob::name() const {
   return fmt::format("kernel {} of library {}", pipeline().kernel().name, pipeline().library().label());
 }
@@ -340,6 +344,10 @@ Result<void> runUnder(HostOptions::Checking checking, const DispatchJob& job,
 }
 
 }  // namespace
+
+HostSubmission::HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const HostOptions& options,
+                               std::string_view label)
+    : device_(std::move(device)), queue_(queue), options_(options), label_(label) {}
 
 Result<void> HostSubmission::dispatch(SharedDispatch shared, std::span<BoundMemory> memory) {
   if (!dynamic_cast<const HostPipeline*>(shared->pipeline.get())) {

@@ -46,8 +46,7 @@ class HostQueue {
 class HostSubmission final : public Submission {
  public:
   // The device owns the queue, and lives until the work is done.
-  HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const HostOptions& options, std::string_view label)
-      : device_(std::move(device)), queue_(queue), options_(options), label_(label) {}
+  HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const HostOptions& options, std::string_view label);
 
   using Submission::dispatch;
   Result<void> dispatch(SharedDispatch shared, std::span<BoundMemory> memory) override;
@@ -87,7 +86,7 @@ struct DispatchJob {
   const HostOptions& options;
   std::string_view label;  // of the submission
 
-  HostPipeline& pipeline() const { return static_cast<HostPipeline&>(*ready.pipeline); }
+  HostPipeline& pipeline() const;
   std::string name() const;          // "kernel copy of library tests"
   std::string inSubmission() const;  // " in 'step'", or empty without a label
   std::string op() const;            // the op that errors name

@@ -344,7 +344,6 @@ Result<std::shared_ptr<HostLibrary>> compileLibrary(const LibrarySource& source,
 Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library,
                                                 const std::string& function, const HostOptions& options) {
   ModuleVariant wanted = variantFor(options);
-  if (!wanted.checked && !wanted.perturbed) return library;
   if (library->isVariant(wanted.checked, wanted.perturbed)) return library;
   const RegisteredKernel* kernel = library->find(function, options.level);
   if (!kernel) return library;

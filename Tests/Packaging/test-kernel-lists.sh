@@ -13,7 +13,7 @@ for list in Package.swift "$hostList"; do
 done
 # SwiftPM names a bundle after the package and the target with the kernels.
 target=$(awk '/\.process\(/ { print name; exit } match($0, /name: "[A-Za-z]+"/) { name = substr($0, RSTART + 7, RLENGTH - 8) }' Package.swift)
-grep -qF "\"MLXNativeKernels_$target.bundle\"" "$core/Devices/Metal/LibraryFinder.cpp" ||
-  fail "LibraryFinder.cpp does not look for MLXNativeKernels_$target.bundle, which holds the kernels"
+grep -qF "\"MLXNativeKernels_$target.bundle\"" "$core/Devices/Metal/MetalLibrary.cpp" ||
+  fail "MetalLibrary.cpp does not look for MLXNativeKernels_$target.bundle, which holds the kernels"
 passed "the library is looked for in the bundle that holds it"
 passed "$(printf '%s\n' "$kernels" | wc -l | tr -d ' ') kernel files are in both lists"

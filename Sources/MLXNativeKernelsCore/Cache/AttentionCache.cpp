@@ -30,6 +30,8 @@ Result<void> checkHeld(const CacheSlots& slots, const CacheCursor& cursor, uint6
 
 }  // namespace
 
+AttentionCache::AttentionCache(const AttentionCache&) = default;
+
 Result<AttentionCache> AttentionCache::make(const std::shared_ptr<Device>& device,
                                             const AttentionCacheDescriptor& given) {
   return guarded(kCacheName, [&]() -> Result<AttentionCache> {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "Ops/Common/VectorLanes.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
 #include "Support/Errors.hpp"

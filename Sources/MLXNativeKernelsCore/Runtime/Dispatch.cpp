@@ -142,6 +142,12 @@ constexpr uint32_t kPreferredThreads = 256;
 
 }  // namespace
 
+uint64_t threadCount(const Size3& threadgroup) {
+  const uint64_t plane = uint64_t{threadgroup[0]} * threadgroup[1];
+  uint64_t count;
+  return __builtin_mul_overflow(plane, threadgroup[2], &count) ? UINT64_MAX : count;
+}
+
 Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads) {
   uint32_t left = std::max(1u, std::min(kPreferredThreads, maxThreads));
   Size3 shape{1, 1, 1};

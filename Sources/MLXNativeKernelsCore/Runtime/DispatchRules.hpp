@@ -26,10 +26,6 @@ Size3 shrinkToLimit(uint32_t maxThreads, Size3 threadgroup);
 Grid shrinkToLimit(uint32_t maxThreads, Grid grid);
 
 // Threads of a threadgroup; 64 bits because nothing has checked the shape yet.
-inline uint64_t threadCount(const Size3& threadgroup) {
-  const uint64_t plane = uint64_t{threadgroup[0]} * threadgroup[1];
-  uint64_t count;
-  return __builtin_mul_overflow(plane, threadgroup[2], &count) ? UINT64_MAX : count;
-}
+uint64_t threadCount(const Size3& threadgroup);
 
 }  // namespace mnk

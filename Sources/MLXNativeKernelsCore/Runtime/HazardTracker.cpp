@@ -28,6 +28,10 @@ bool overlapAtSameStride(const Region& a, const Region& b) {
 
 }  // namespace
 
+bool isEmpty(const Region& region) {
+  return region.rowBytes == 0 || region.rows == 0;
+}
+
 bool overlap(const Region& a, const Region& b) {
   if (isEmpty(a) || isEmpty(b)) return false;
   if (a.end() <= b.offset || b.end() <= a.offset) return false;
@@ -70,6 +74,12 @@ void addTouched(const CountedDispatch& dispatch, std::span<const BoundMemory> me
         to.emplace_back(range.space, region, isWrite, isWrite && areWritesWhole, isScratch, bound->buffer->isOrdered());
     next.region.offset += range.begin + bound->offset;
   }
+}
+
+void TouchedIndex::clear() {
+  fewReads_.clear();
+  fewWrites_.clear();
+  spaces_.clear();
 }
 
 void TouchedIndex::add(const Touched& touched) {

@@ -111,11 +111,7 @@ class TouchedIndex {
   // Whether a read overlaps a write, or a write overlaps any access.
   bool conflicts(const Touched& next) const;
   bool conflicts(std::span<const Touched> accesses) const;
-  void clear() {
-    fewReads_.clear();
-    fewWrites_.clear();
-    spaces_.clear();
-  }
+  void clear();
 
  private:
   static constexpr size_t kFew = 32;
@@ -134,9 +130,7 @@ class TouchedIndex {
 };
 
 // Whether the region is empty. Does not use byteCount, which can overflow for repeated rows.
-inline bool isEmpty(const Region& region) {
-  return region.rowBytes == 0 || region.rows == 0;
-}
+bool isEmpty(const Region& region);
 
 // Whether two regions in one space share a byte. Exact if one is a plain range or both have the same stride; otherwise
 // overlapping extents count as sharing.

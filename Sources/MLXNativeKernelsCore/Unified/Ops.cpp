@@ -8,7 +8,6 @@
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Ops/Common/KVCodec.cpp"
 #include "Ops/Common/QuantizedKVCacheRules.cpp"
-#include "Ops/Common/VectorLanes.cpp"
 #include "Ops/Hadamard/Hadamard.cpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantize.cpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantize.cpp"

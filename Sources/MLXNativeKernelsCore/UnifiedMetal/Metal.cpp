@@ -3,16 +3,10 @@
 // Optimized for size, which compiles faster.
 #pragma clang diagnostic ignored "-Wignored-attributes"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
-#include "Devices/Metal/EmbeddedLibrary.cpp"
 #include "Devices/Metal/EmbeddedShaders.cpp"
-#include "Devices/Metal/LibraryFinder.cpp"
-#include "Devices/Metal/MathProbe.cpp"
 #include "Devices/Metal/MetalBuffer.cpp"
 #include "Devices/Metal/MetalDevice.cpp"
-#include "Devices/Metal/MetalFailures.cpp"
-#include "Devices/Metal/MetalFeatures.cpp"
 #include "Devices/Metal/MetalLibrary.cpp"
-#include "Devices/Metal/MetalOpTimes.cpp"
 #include "Devices/Metal/MetalPipeline.cpp"
 #include "Devices/Metal/MetalSubmission.cpp"
 #include "Devices/Metal/MetalSupport.cpp"

@@ -8,16 +8,13 @@
 #include <memory>
 #include <mutex>
 
-#include "CheckedRun.hpp"
 #include "Checking/Findings.hpp"
 #include "Checking/Observer.hpp"
-#include "DeclaredAccesses.hpp"
 #include "Executor/Fiber.h"
 #include "HostBuffer.hpp"
 #include "HostOptions.hpp"
 #include "Runtime/HazardTracker.hpp"
 #include "Support/Errors.hpp"
-#include "Traps.hpp"
 
 namespace mnk::host {
 

@@ -5,9 +5,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "Checking/Findings.hpp"
 #include "ChildProcess.hpp"
-#include "Findings.hpp"
-#include "SourceLocations.hpp"
 #include "TemporaryDirectory.hpp"
 
 namespace mnk::host {

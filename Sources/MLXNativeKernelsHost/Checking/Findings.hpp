@@ -14,13 +14,6 @@
 
 namespace mnk::host {
 
-// The lines of kernel source of return addresses in a module compiled for checking: "File.metal:12", or the offset in
-// the module if no symbolizer is installed.
-std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<Place>& places);
-
-// The path's last component.
-std::string fileName(std::string_view path);
-
 enum class FindingKind : uint8_t {
   raceInSimdgroup,
   raceInThreadgroup,
@@ -66,6 +59,13 @@ struct Finding {
   Place first = 0, second = 0;
   std::string text;
 };
+
+// The lines of kernel source of return addresses in a module compiled for checking: "File.metal:12", or the offset in
+// the module if no symbolizer is installed.
+std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<Place>& places);
+
+// The path's last component.
+std::string fileName(std::string_view path);
 
 class Findings {
  public:

@@ -6,8 +6,7 @@
 #include <optional>
 
 #include "Checking/CheckedRun.hpp"
-#include "GuardedCopies.hpp"
-#include "GuardedRun.hpp"
+#include "Checking/GuardedRun.hpp"
 #include "HostBuffer.hpp"
 #include "HostOptions.hpp"
 #include "Support/Errors.hpp"

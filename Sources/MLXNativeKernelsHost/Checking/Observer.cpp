@@ -1,4 +1,4 @@
-#include "Observer.hpp"
+#include "Checking/Observer.hpp"
 
 #include <dlfcn.h>
 

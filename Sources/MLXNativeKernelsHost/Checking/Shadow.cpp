@@ -1,4 +1,4 @@
-#include "Shadow.hpp"
+#include "Checking/Shadow.hpp"
 
 #include <algorithm>
 #include <bit>

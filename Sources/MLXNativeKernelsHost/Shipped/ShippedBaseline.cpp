@@ -21,4 +21,4 @@ MNK_HOST_KERNELS_END
 #pragma clang attribute pop
 #endif
 
-void mnk::host::keepShippedBaseline() {}
+const char mnk::host::kShippedBaseline = 0;

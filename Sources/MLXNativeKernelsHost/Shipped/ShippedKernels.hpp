@@ -11,15 +11,9 @@ constexpr bool isGPUForm(std::string_view kernel) {
          kernel == "matrixLayoutProbe" || (kernel.starts_with("flashDecodeVector_") && !kernel.ends_with("_fewLanes"));
 }
 
-void keepShippedBaseline();
-void keepShippedAVX2();
-void keepShippedAVX512();
+extern const char kShippedBaseline, kShippedAVX2, kShippedAVX512;
 
-// Does nothing, but makes the linker keep these files of an archive.
-inline void linkShippedKernels() {
-  keepShippedBaseline();
-  keepShippedAVX2();
-  keepShippedAVX512();
-}
+// Makes the linker keep these files of an archive.
+[[gnu::used]] inline const char* const kShippedFiles[] = {&kShippedBaseline, &kShippedAVX2, &kShippedAVX512};
 
 }  // namespace mnk::host

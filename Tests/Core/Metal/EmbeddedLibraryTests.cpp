@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
-#include "Devices/Metal/LibraryFinder.hpp"
+#include "Devices/Metal/MetalLibrary.hpp"
 #include "MetalFixture.hpp"
 
 namespace mnk::test {

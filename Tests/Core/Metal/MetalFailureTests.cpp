@@ -1,6 +1,6 @@
 #include <atomic>
 
-#include "Devices/Metal/MetalFailures.hpp"
+#include "Devices/Metal/MetalSupport.hpp"
 #include "MetalFixture.hpp"
 #include "Support/Errors.hpp"
 

@@ -36,7 +36,6 @@ MetalFixture::MetalFixture(std::source_location where) : where_(where) {
   std::string pattern = (std::filesystem::temp_directory_path() / "mnk-metal-XXXXXX").string();
   folder_ = mkdtemp(pattern.data()) ? pattern : "";
   shippedLibrary_ = path("shipped.metallib");
-  host::linkShippedKernels();
   if (folder_.empty() || !softmetal::writeMetallib(shippedLibrary_, {.linked = "MLXNativeKernels"})) {
     fail(where.file_name(), static_cast<int>(where.line()), "no temporary folder can be had");
     throw Stop{};

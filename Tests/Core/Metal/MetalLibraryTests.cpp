@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
-#include "Devices/Metal/LibraryFinder.hpp"
+#include "Devices/Metal/MetalLibrary.hpp"
 #include "MetalFixture.hpp"
 
 namespace mnk::test {

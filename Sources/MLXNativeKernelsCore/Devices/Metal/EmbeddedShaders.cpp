@@ -1,4 +1,4 @@
-#include "EmbeddedShaders.hpp"
+#include "Devices/Metal/EmbeddedShaders.hpp"
 
 #include <algorithm>
 

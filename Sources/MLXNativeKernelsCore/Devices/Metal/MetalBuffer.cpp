@@ -1,4 +1,4 @@
-#include "MetalBuffer.hpp"
+#include "Devices/Metal/MetalBuffer.hpp"
 
 #include <unistd.h>
 

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "Devices/Metal/LibraryFinder.hpp"
 #include "Devices/Metal/MetalBuffer.hpp"
-#include "Devices/Metal/MetalFeatures.hpp"
+#include "Devices/Metal/MetalLibrary.hpp"
 #include "Devices/Metal/MetalPipeline.hpp"
 #include "Devices/Metal/MetalSubmission.hpp"
+#include "Devices/Metal/MetalSupport.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk::metal {

@@ -1,10 +1,23 @@
-#include "MetalLibrary.hpp"
+#include "Devices/Metal/MetalLibrary.hpp"
+
+#include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
+#include "MLXNativeKernels/mnk_version.h"
+#include "Runtime/ProbeTypes.h"
 #include "Support/Errors.hpp"
 
 namespace mnk::metal {
@@ -103,6 +116,336 @@ Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, cons
   }
   const std::string whole = fmt::format("{}\n#line 1 \"{}\"\n{}", embeddedWords(), quotable(label), kernels);
   return compileText(device, whole, label, std::move(origin));
+}
+
+namespace {
+
+using Numbers = std::array<float, kMathProbePairs + 2 * kMathProbePairCount>;
+using Found = std::array<float, kMathProbePairs + kMathProbePairCount>;
+
+// The quotient of each pair differs from the product with the rounded reciprocal.
+constexpr Numbers kNumbers{std::numeric_limits<float>::quiet_NaN(),
+                           std::numeric_limits<float>::infinity(),
+                           3,
+                           7,
+                           3,
+                           13,
+                           5,
+                           3,
+                           5,
+                           6,
+                           3,
+                           29,
+                           5,
+                           23,
+                           3,
+                           58,
+                           5,
+                           27};
+
+std::optional<Found> probe(MTL::Device* device, MetalLibrary& library) {
+  const auto native = library.nativeWith("mathProbe");
+  const auto function = owned(native ? (*native)->newFunction(nsText("mathProbe")) : nullptr);
+  NS::Error* error = nullptr;
+  const auto pipeline = owned(function ? device->newComputePipelineState(function.get(), &error) : nullptr);
+  const auto numbers = owned(device->newBuffer(&kNumbers, sizeof kNumbers, MTL::ResourceStorageModeShared));
+  const auto results = owned(device->newBuffer(sizeof(Found), MTL::ResourceStorageModeShared));
+  const auto queue = owned(device->newCommandQueue());
+  MTL::CommandBuffer* const commands = queue ? queue->commandBuffer() : nullptr;
+  MTL::ComputeCommandEncoder* const encoder = commands ? commands->computeCommandEncoder() : nullptr;
+  if (!encoder) return std::nullopt;
+  if (pipeline && numbers && results) {
+    encoder->setComputePipelineState(pipeline.get());
+    encoder->setBuffer(numbers.get(), 0, kMathProbeNumbers);
+    encoder->setBuffer(results.get(), 0, kMathProbeFound);
+    encoder->dispatchThreads(MTL::Size(1, 1, 1), MTL::Size(1, 1, 1));
+  }
+  encoder->endEncoding();
+  if (!pipeline || !numbers || !results) return std::nullopt;
+  commands->commit();
+  commands->waitUntilCompleted();
+  if (commands->status() != MTL::CommandBufferStatusCompleted) return std::nullopt;
+  return *static_cast<const Found*>(results->contents());
+}
+
+}  // namespace
+
+Result<bool> hasSafeMath(MTL::Device* device, MetalLibrary& library) {
+  const AutoreleasePool pool;
+  const auto found = probe(device, library);
+  if (!found) {
+    Error error = metalError(ErrorCode::deviceFault, "the compiled kernels cannot be probed",
+                             fmt::format("no result of mathProbe in {}", library.origin().text()), "a GPU that runs it",
+                             "Wait until the GPU can be used, and try again.");
+    error.retryable = true;
+    return error;
+  }
+  bool isSafe = (*found)[kMathProbeNaN] == 0 && std::isnan((*found)[kMathProbeInfinity]);
+  for (size_t i = 0; i < kMathProbePairCount; ++i) {
+    const float* const pair = &kNumbers[kMathProbePairs + 2 * i];
+    isSafe = isSafe && (*found)[kMathProbePairs + i] == pair[0] / pair[1];
+  }
+  return isSafe;
+}
+
+namespace {
+
+// Reports a slow compilation on stderr while it runs.
+class SlowNotice {
+ public:
+  explicit SlowNotice(std::string text) : text_(std::move(text)) {
+    const char* wanted = std::getenv("MNK_METAL_MESSAGES");
+    if (wanted && std::string_view(wanted) == "0") return;
+    try {
+      thread_ = std::thread([this] { wait(); });
+    } catch (const std::system_error&) {  // the notice is optional
+    }
+  }
+  ~SlowNotice() {
+    {
+      std::lock_guard lock(mutex_);
+      isOver_ = true;
+    }
+    over_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    if (!over_.wait_for(lock, std::chrono::seconds(1), [&] { return isOver_; })) std::fputs(text_.c_str(), stderr);
+  }
+
+  std::string text_;
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool isOver_ = false;
+  std::thread thread_;
+};
+
+class EmbeddedLibrary final : public MetalLibrary {
+ public:
+  EmbeddedLibrary(MTL::Device* device, std::string label, std::string tried, std::string instead)
+      : MetalLibrary(std::move(label), {LibraryOrigin::Kind::embeddedText, std::move(instead)}),
+        device_(retained(device)),
+        tried_(std::move(tried)),
+        parts_(embeddedFiles().size()) {}
+  ~EmbeddedLibrary() override {
+    const AutoreleasePool pool;
+    parts_.clear();
+    device_.reset();
+  }
+
+  std::vector<std::string> functionNames() const override {
+    std::vector<std::string> all;
+    for (const EmbeddedFile& file : embeddedFiles()) {
+      for (std::string& name : file.functionNames()) {
+        if (hasFences_ || name != kFencesFunction) all.push_back(std::move(name));
+      }
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  MTL::Device* device() const override { return device_.get(); }
+
+  // Device-wide fences need Metal 3.2. If the system lacks it, or refuses the kernel with such a fence, kernels run
+  // without.
+  Result<void> chooseLanguage() {
+    if (__builtin_available(macOS 15, iOS 18, tvOS 18, visionOS 2, *)) {
+      if (nativeWith(kFencesFunction)) return {};
+    }
+    hasFences_ = false;
+    MNK_TRY(nativeWith(shaderStamp()));
+    return {};
+  }
+
+  Result<MTL::Library*> nativeWith(std::string_view function) override {
+    const auto files = embeddedFiles();
+    const auto file =
+        std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& each) { return each.has(function); });
+    Part& part = parts_[static_cast<size_t>(file - files.begin())];
+    std::lock_guard lock(part.mutex);
+    if (!part.compiled) {
+      MNK_TRY(auto compiled, compile(*file));
+      part.compiled = std::move(compiled);
+    }
+    return part.compiled->native();
+  }
+
+ private:
+  struct Part {
+    std::mutex mutex;  // held during compilation
+    std::shared_ptr<NativeLibrary> compiled;
+  };
+
+  Result<std::shared_ptr<NativeLibrary>> compile(const EmbeddedFile& file) const {
+    const SlowNotice notice(fmt::format(
+        "MLXNativeKernels: {} is being compiled, because {}. `prepare` does so ahead; MNK_METAL_MESSAGES=0 turns this "
+        "message off.\n",
+        file.path,
+        origin().path.empty() ? "this program uses no compiled kernels (default.metallib)"
+                              : origin().path + " was compiled with fast math"));
+    constexpr auto kVersion3_2 = static_cast<MTL::LanguageVersion>((3 << 16) | 2);  // old headers have no name for it
+    auto compiled = compileText(device_.get(), file.text(), std::string(label()), origin(),
+                                hasFences_ ? kVersion3_2 : MTL::LanguageVersion3_1);
+    if (compiled) return compiled;
+    Error error = std::move(compiled).error();
+    error.code = ErrorCode::libraryNotFound;
+    error.what = "the kernels of this package were not found, and their embedded text does not compile";
+    error.got += "; tried:" + tried_;
+    error.fix = "Build with Xcode, which makes default.metallib, or name the file when the device is made.";
+    return error;
+  }
+
+  Owned<MTL::Device> device_;
+  std::string tried_;
+  bool hasFences_ = true;
+  std::vector<Part> parts_;  // one for each file
+};
+
+}  // namespace
+
+Result<std::shared_ptr<MetalLibrary>> makeEmbeddedLibrary(MTL::Device* device, std::string label, std::string tried,
+                                                          std::string instead) {
+  auto library = std::make_shared<EmbeddedLibrary>(device, std::move(label), std::move(tried), std::move(instead));
+  MNK_TRY(library->chooseLanguage());
+  return std::shared_ptr<MetalLibrary>(std::move(library));
+}
+
+namespace {
+
+using Kind = LibraryOrigin::Kind;
+
+constexpr std::string_view kLabel = "MLXNativeKernels";
+constexpr std::string_view kModuleBundle = "MLXNativeKernels_MLXNativeKernelsShaders.bundle";
+constexpr std::string_view kFile = "default.metallib";
+
+// Opens the file: reading its attributes would need a reason in an app's privacy manifest.
+bool canBeRead(const std::string& path) {
+  FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) return false;
+  std::fclose(file);
+  return true;
+}
+
+std::string folderOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash));
+}
+
+enum class Stamp { ours, stale, none };
+
+Stamp stampOf(const MetalLibrary& library) {
+  Stamp stamp = Stamp::none;
+  for (const std::string& name : library.functionNames()) {
+    if (name == shaderStamp()) return Stamp::ours;
+    if (name.starts_with(kStampPrefix)) stamp = Stamp::stale;
+  }
+  return stamp;
+}
+
+Error staleError(const std::string& path) {
+  return metalError(ErrorCode::libraryNotFound, "the compiled kernels are of another version than this code", path,
+                    fmt::format("the library of MLXNativeKernels {}, which exports {}", MNK_VERSION, shaderStamp()),
+                    "Clean the build folder and build again, so that both come from the same sources.");
+}
+
+Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::string& path) {
+  MNK_TRY(auto loaded, loadLibrary(device, path, std::string(kLabel), Kind::givenFile));
+  switch (stampOf(*loaded)) {
+    case Stamp::ours: {
+      MNK_TRY(const bool isSafe, hasSafeMath(device, *loaded));
+      if (isSafe) return std::shared_ptr<MetalLibrary>(std::move(loaded));
+      return metalError(ErrorCode::libraryNotFound, "the given library was compiled with fast math", path,
+                        "a library that handles NaN and infinity and rounds divisions correctly",
+                        "Compile it with -fno-fast-math, or pass no path: the device then compiles its embedded text.");
+    }
+    case Stamp::stale:
+      return staleError(path);
+    case Stamp::none:
+      break;
+  }
+  return metalError(ErrorCode::libraryNotFound, "the given library does not hold the kernels of this package", path,
+                    fmt::format("a library that exports {}", shaderStamp()),
+                    "Pass the default.metallib that was built from Shaders/, or no path.");
+}
+
+}  // namespace
+
+SearchRoots searchRoots() {
+  const AutoreleasePool pool;
+  SearchRoots roots;
+  static const char mark = 0;
+  Dl_info image{};
+  if (dladdr(&mark, &image) && image.dli_fname) roots.image = folderOf(image.dli_fname);
+  if (const NS::Bundle* bundle = NS::Bundle::mainBundle()) {
+    roots.mainResources = text(bundle->resourcePath());
+    roots.mainBundle = text(bundle->bundlePath());
+  }
+  if (const char* previews = std::getenv("PACKAGE_RESOURCE_BUNDLE_PATH")) roots.previews = previews;
+  return roots;
+}
+
+std::vector<Candidate> candidates(const SearchRoots& roots) {
+  std::vector<Candidate> found;
+  const auto add = [&](Kind kind, const std::string& folder, std::string_view below) {
+    if (folder.empty()) return;
+    Candidate candidate{kind, fmt::format("{}/{}{}", folder, below, kFile)};
+    const bool isNew = std::none_of(found.begin(), found.end(),
+                                    [&](const Candidate& earlier) { return earlier.path == candidate.path; });
+    if (isNew) found.push_back(std::move(candidate));
+  };
+  const auto fromImage = [&](const char* path) { return roots.image.empty() ? "" : roots.image + path; };
+  const std::string inFramework = fromImage("/Resources"), inTestBundle = fromImage("/../Resources"),
+                    besideTestBundle = fromImage("/../../..");
+  for (const std::string& root : {roots.previews, roots.mainResources, inFramework, inTestBundle, roots.image,
+                                  besideTestBundle, roots.mainBundle}) {
+    add(Kind::moduleBundle, root, fmt::format("{}/Contents/Resources/", kModuleBundle));  // macOS layout
+    add(Kind::moduleBundle, root, fmt::format("{}/", kModuleBundle));                     // iOS layout
+  }
+  if ((roots.image + "/").find(".framework/") != std::string::npos) {
+    add(Kind::frameworkBundle, roots.image, "Resources/");
+    add(Kind::frameworkBundle, roots.image, "");
+  }
+  add(Kind::besideCode, roots.image, "");
+  add(Kind::mainBundle, roots.mainResources, "");
+  return found;
+}
+
+Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, const std::string& givenPath,
+                                                         std::span<const Candidate> places, bool usesText) {
+  if (!usesText && !givenPath.empty()) return loadGiven(device, givenPath);
+  std::string tried, fast;
+  if (usesText) places = {};
+  for (const Candidate& place : places) {
+    const auto note = [&](std::string_view why) {
+      tried += fmt::format("\n  {} ({}): {}", name(place.kind), place.path, why);
+    };
+    if (!canBeRead(place.path)) {
+      note("not there");
+      continue;
+    }
+    auto loaded = loadLibrary(device, place.path, std::string(kLabel), place.kind);
+    if (!loaded) {
+      note(loaded.error().got);
+      continue;
+    }
+    switch (stampOf(**loaded)) {
+      case Stamp::ours: {
+        MNK_TRY(const bool isSafe, hasSafeMath(device, **loaded));
+        if (isSafe) return std::shared_ptr<MetalLibrary>(std::move(*loaded));
+        note("was compiled with fast math");
+        fast = place.path;
+        break;
+      }
+      case Stamp::stale:
+        return staleError(place.path);
+      case Stamp::none:
+        note("holds other kernels");
+        break;
+    }
+  }
+  return makeEmbeddedLibrary(device, std::string(kLabel), tried + "\n  embedded text", std::move(fast));
 }
 
 }  // namespace mnk::metal

@@ -1,5 +1,7 @@
-// A library of the Metal device, loaded from a file or compiled from text.
+// Libraries of the Metal device, loaded from a file or compiled from text, and where the package's kernels come from.
 #pragma once
+#include <span>
+
 #include "Devices/Metal/MetalSupport.hpp"
 #include "MLXNativeKernels/Device.hpp"
 
@@ -46,5 +48,41 @@ Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const st
                                                    MTL::LanguageVersion version = MTL::LanguageVersion3_1);
 // The caller's kernels, which can use MetalCompat.h without including it.
 Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source);
+
+// Whether a compiled library of this package's kernels was compiled with safe math. Build systems choose fast math by
+// default, and Metal does not report it. Runs a kernel of the library and waits for it. An error if it cannot run, such
+// as in the background.
+Result<bool> hasSafeMath(MTL::Device* device, MetalLibrary& library);
+
+// The package's kernels, compiled from embedded text, for systems and builds without a compiled library. A kernel file
+// is compiled when a pipeline first needs one of its functions, because compiling all of them at once is slow. Compiles
+// the smallest file to find out whether Metal 3.2 is available. `tried` lists, for errors, where else kernels
+// were looked for, and `instead` is a compiled library that this one replaces. A compilation of more than a second is
+// reported on stderr unless MNK_METAL_MESSAGES=0 is set.
+Result<std::shared_ptr<MetalLibrary>> makeEmbeddedLibrary(MTL::Device* device, std::string label, std::string tried,
+                                                          std::string instead);
+
+struct Candidate {
+  LibraryOrigin::Kind kind;
+  std::string path;
+};
+
+// Folders where the search starts.
+struct SearchRoots {
+  std::string image;          // the folder of the image that contains this code
+  std::string mainResources;  // of the main bundle
+  std::string mainBundle;
+  std::string previews;  // where Xcode's previews put bundles
+};
+SearchRoots searchRoots();
+// Every path that is searched, in order and without duplicates.
+std::vector<Candidate> candidates(const SearchRoots& roots);
+
+// Finds the package's kernels, in this order: the file that the caller names; the module's bundle; the framework's
+// bundle; beside the image that contains this code; the main bundle; the embedded text. A library without a stamp
+// belongs to another package and is skipped. A library with another stamp is stale, which is an error. A library with
+// fast math is skipped, or refused if the caller names it. `usesText` takes the embedded text without a search.
+Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, const std::string& givenPath,
+                                                         std::span<const Candidate> places, bool usesText = false);
 
 }  // namespace mnk::metal

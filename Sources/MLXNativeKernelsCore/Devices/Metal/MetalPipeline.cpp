@@ -1,4 +1,4 @@
-#include "MetalPipeline.hpp"
+#include "Devices/Metal/MetalPipeline.hpp"
 
 #include <algorithm>
 

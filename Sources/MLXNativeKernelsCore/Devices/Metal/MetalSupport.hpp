@@ -1,10 +1,11 @@
-// Autorelease pools, strings and errors for the Metal device.
+// Autorelease pools, strings, errors and features of GPUs for the Metal device.
 #pragma once
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "Devices/Metal/MetalCpp.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Result.hpp"
 
 namespace mnk::metal {
@@ -72,5 +73,14 @@ std::string text(const NS::String* text);
 std::string reason(const NS::Error* error);
 
 Error metalError(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix);
+
+// Checks the GPU features that kernels need, once when a device is created. The error names the first missing one.
+Result<void> checkFeatures(MTL::Device* device);
+
+// The features that affect the speed of kernels.
+DeviceProfile profileOf(MTL::Device* device);
+
+// Converts a failed command buffer's error code to an Error that says whether a retry can help.
+Error commandBufferError(const NS::Error* error, std::string_view label);
 
 }  // namespace mnk::metal

@@ -344,6 +344,22 @@ void describeSlots(const View& view, OpForm& form) {
 
 }  // namespace
 
+void addAttended(OpPositions& positions, const AttendedSequence& attended) {
+  positions.add(attended.sequence, attended.length, attended.highest);
+  if (attended.position) positions.add(*attended.position);  // the form says which have one
+}
+
+RepeatedAttention::RepeatedAttention(const FlashDecode& op, const std::optional<ScratchQueries>& queries)
+    : op_(op), queries_(queries) {}
+
+Result<Plan> RepeatedAttention::plan(Device* device) const {
+  return mnk::plan(op_, queries_, device);
+}
+
+void RepeatedAttention::addPositions(OpPositions& positions) const {
+  for (const AttendedSequence& each : op_.sequences) addAttended(positions, each);
+}
+
 bool RepeatedAttention::describe(OpForm& form) const {
   if (op_.options.mask || op_.scratch) return false;  // a mask grows with the keys
   form.add(FlashDecode::name);

@@ -5,7 +5,6 @@
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
-#include "Ops/Common/VectorLanes.hpp"
 #include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Support/Errors.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "Ops/Common/CacheAddressing.hpp"
-#include "Ops/Common/VectorLanes.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {

@@ -5,7 +5,6 @@
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Ops/Common/VectorLanes.hpp"
 #include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"
 

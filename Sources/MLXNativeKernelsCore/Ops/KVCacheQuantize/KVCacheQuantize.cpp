@@ -7,7 +7,6 @@
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Ops/Common/VectorLanes.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk {

@@ -99,6 +99,14 @@ std::span<const Rule<KVCacheWrite>> kvCacheWriteRules() {
   return all;
 }
 
+uint64_t KVCacheWritePlane::sourceRowBytes() const {
+  return headDim * byteSize(source.tensor.dtype());
+}
+
+uint64_t KVCacheWritePlane::cacheRowBytes() const {
+  return headDim * byteSize(cache.dtype());
+}
+
 namespace {
 
 using Op = KVCacheWrite;

@@ -18,8 +18,8 @@ struct KVCacheWritePlane {
   uint32_t sourceIndex;
   uint32_t cacheIndex;
 
-  uint64_t sourceRowBytes() const { return headDim * byteSize(source.tensor.dtype()); }
-  uint64_t cacheRowBytes() const { return headDim * byteSize(cache.dtype()); }
+  uint64_t sourceRowBytes() const;
+  uint64_t cacheRowBytes() const;
 };
 
 void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const KVCacheWritePlane& plane);

@@ -6,7 +6,6 @@
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
-#include "Ops/Common/VectorLanes.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
 #include "Ops/KVCacheWrite/KVCacheWrite.hpp"
 #include "Ops/MultiRoPE/MultiRoPE.hpp"

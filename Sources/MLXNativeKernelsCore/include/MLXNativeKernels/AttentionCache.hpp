@@ -28,7 +28,7 @@ class AttentionCache {
   static Result<AttentionCache> make(const std::shared_ptr<Device>& device, const AttentionCacheDescriptor& descriptor);
 
   // Copies share the cache. Moves copy too, so that no cache is ever without memory.
-  AttentionCache(const AttentionCache&) = default;
+  AttentionCache(const AttentionCache&);
   AttentionCache& operator=(const AttentionCache&) = default;
 
   const AttentionCacheDescriptor& descriptor() const;
