@@ -1,4 +1,4 @@
-// Turns the accesses of lanes in a checked module (Watcher.h) into shadow memory entries, and collects findings. A
+// Turns the accesses of lanes in a checked module (Module.h) into shadow memory entries, and collects findings. A
 // store is entered at the next event, because its value is not in memory before; lanes do not switch in between.
 #pragma once
 #include <array>

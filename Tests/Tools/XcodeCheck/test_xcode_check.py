@@ -68,11 +68,11 @@ EDITS = {
         ("@78 /* jargon-lm in Resources */,\n", "", "DecodeDemo does not copy Examples/Models/jargon-lm"),
     ],
     f"{CORE}/Unified/Ops.cpp": [
-        ('#include "Ops/Hadamard/HadamardRules.cpp"\n', "",
-         "Ops/Hadamard/HadamardRules.cpp:1: the package does not compile this file"),
+        ('#include "Ops/Hadamard/Hadamard.cpp"\n', "",
+         "Ops/Hadamard/Hadamard.cpp:1: the package does not compile this file"),
     ],
     "Package.swift": [
-        ('"Executor", ', "", "Executor/Worker.cpp:1: the package does not compile this file"),
+        ('"Executor", ', "", "Executor/Scheduler.cpp:1: the package does not compile this file"),
         ("Hadamard/Hadamard.metal", "Hadamard/Other.metal",
          "the package compiles Shaders/Hadamard/Other.metal, and the project does not"),
     ],
