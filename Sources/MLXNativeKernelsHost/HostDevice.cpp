@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 
 #include "Checking/CheckedRun.hpp"
 #include "Devices/HostFactory.hpp"

@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <string_view>
 
 #include "ChildProcess.hpp"
 #include "HostLevels.h"

@@ -5,18 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
-#include <list>
-#include <mutex>
 #include <numeric>
 #include <random>
 #include <system_error>
-#include <thread>
 
 #include "Checking/CheckedRun.hpp"
 #include "Checking/GuardedRun.hpp"
-#include "HostLibrary.hpp"
 #include "HostOptions.hpp"
 #include "Runtime/WorkInFlight.hpp"
 #include "Support/Errors.hpp"

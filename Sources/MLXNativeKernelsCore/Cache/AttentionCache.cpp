@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"

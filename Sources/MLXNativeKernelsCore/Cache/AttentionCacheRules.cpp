@@ -8,7 +8,6 @@
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -1,6 +1,5 @@
 // Rules of a cache descriptor that do not depend on its storage, and the errors of calls of a cache.
 #pragma once
-#include <optional>
 #include <span>
 
 #include "MLXNativeKernels/AttentionCache.hpp"

@@ -3,8 +3,6 @@
 #include "Cache/AttentionCacheRules.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
 
-#include <algorithm>
-
 #include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"

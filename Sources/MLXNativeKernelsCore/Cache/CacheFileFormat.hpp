@@ -34,7 +34,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "Cache/CacheCursors.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"

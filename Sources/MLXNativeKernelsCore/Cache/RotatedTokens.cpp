@@ -1,7 +1,6 @@
 #include "Cache/AttentionCacheState.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "MLXNativeKernels/Device.hpp"
 #include "Runtime/CommandEncoderImpl.hpp"
 #include "Runtime/DispatchRules.hpp"
 #include "Runtime/ScratchPool.hpp"

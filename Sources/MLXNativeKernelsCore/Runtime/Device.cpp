@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Device.hpp"
-#include "MLXNativeKernels/Tensor.hpp"
 #include "Runtime/ProbeTypes.h"
 #include "Runtime/RepeatedOp.hpp"
 #include "Runtime/ScratchPool.hpp"

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 
 #include "Common/FunctionConstants.h"
 #include "MLXNativeKernels/Device.hpp"

@@ -1,7 +1,5 @@
 #include "Runtime/HazardTracker.hpp"
 
-#include <algorithm>
-
 namespace mnk {
 
 namespace {

@@ -4,8 +4,6 @@
 #include <map>
 #include <new>
 
-#include "Support/Errors.hpp"
-
 namespace mnk {
 
 namespace {

@@ -2,9 +2,6 @@
 
 #include <exception>
 #include <new>
-#include <string>
-
-#include "MLXNativeKernels/Result.hpp"
 
 namespace mnk {
 

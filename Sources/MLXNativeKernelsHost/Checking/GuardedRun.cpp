@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "Checking/CheckedRun.hpp"
 #include "Checking/GuardedRun.hpp"

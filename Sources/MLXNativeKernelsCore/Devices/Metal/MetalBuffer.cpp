@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "Runtime/WorkInFlight.hpp"
 #include "Support/Errors.hpp"
 
 namespace mnk::metal {

@@ -1,12 +1,10 @@
 #include "Ops/Common/CacheAddressing.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "Common/FunctionConstants.h"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Support/Bytes.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 

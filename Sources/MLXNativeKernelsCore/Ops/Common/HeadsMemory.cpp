@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
-#include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "Support/Bytes.hpp"
 #include "Support/Errors.hpp"
 

@@ -1,7 +1,6 @@
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 
 #include "Ops/Common/CacheAddressing.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 

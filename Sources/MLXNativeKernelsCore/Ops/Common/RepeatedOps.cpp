@@ -5,10 +5,7 @@
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
 #include "KVCacheWrite/KVCacheWriteTypes.h"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Ops/FlashDecode/FlashDecode.hpp"
-#include "Ops/MultiRoPE/MultiRoPE.hpp"
 #include "RotaryAppend/RotaryAppendTypes.h"
 #include "Support/Errors.hpp"
 

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecode.hpp"

@@ -1,7 +1,6 @@
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <vector>

@@ -4,9 +4,7 @@
 
 #include "Hadamard/HadamardTypes.h"
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
-#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -1,12 +1,10 @@
 #include "Ops/KVCacheDequantize/KVCacheDequantize.hpp"
 
 #include "KVCacheDequantize/KVCacheDequantizeTypes.h"
-#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Support/Bytes.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 

@@ -1,6 +1,5 @@
 // Rules of KVCacheDequantize, apart from those of all quantized caches.
 #pragma once
-#include <optional>
 #include <span>
 #include <vector>
 

@@ -3,11 +3,9 @@
 #include <cmath>
 
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
-#include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 

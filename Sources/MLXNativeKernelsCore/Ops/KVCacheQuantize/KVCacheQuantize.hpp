@@ -1,6 +1,5 @@
 // Rules of KVCacheQuantize, apart from those of all cache writes and of all quantized caches.
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

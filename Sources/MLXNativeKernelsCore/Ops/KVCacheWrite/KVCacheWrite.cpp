@@ -4,10 +4,7 @@
 #include <numeric>
 
 #include "KVCacheWrite/KVCacheWriteTypes.h"
-#include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
-#include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 

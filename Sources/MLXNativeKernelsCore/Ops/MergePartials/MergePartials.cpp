@@ -1,8 +1,6 @@
 #include "Ops/MergePartials/MergePartials.hpp"
 
-#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "Ops/FlashDecode/FlashDecode.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 

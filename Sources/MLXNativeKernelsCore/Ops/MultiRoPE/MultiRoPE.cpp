@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
-#include <span>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "MLXNativeKernels/Generated/MultiRoPE.hpp"
-#include "MultiRoPE/MultiRoPETypes.h"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Runtime/HazardTracker.hpp"
-#include "Support/Errors.hpp"
 
 namespace mnk {
 
