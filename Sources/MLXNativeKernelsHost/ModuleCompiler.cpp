@@ -40,9 +40,6 @@ constexpr char kFiber[] = {
 constexpr char kModule[] = {
 #embed "Executor/Module.h"
 };
-constexpr char kRegistration[] = {
-#embed "Executor/Registration.h"
-};
 constexpr char kSchedulerCpp[] = {
 #embed "Executor/Scheduler.cpp"
 };
@@ -94,7 +91,6 @@ constexpr EmbeddedSource kEmbeddedSources[] = {
     {"Executor/Executor.cpp", text(kExecutorCpp)},
     {"Executor/Fiber.h", text(kFiber)},
     {"Executor/Module.h", text(kModule)},
-    {"Executor/Registration.h", text(kRegistration)},
     {"Executor/Scheduler.cpp", text(kSchedulerCpp)},
     {"Executor/Worker.h", text(kWorker)},
     {"MetalStdlib/Accuracy.h", text(kAccuracy)},

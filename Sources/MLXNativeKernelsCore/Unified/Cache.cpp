@@ -10,7 +10,6 @@
 #include "Cache/AttentionCacheCopy.cpp"
 #include "Cache/AttentionCacheRules.cpp"
 #include "Cache/CacheFile.cpp"
-#include "Cache/CacheFileFormat.cpp"
 #include "Cache/PrefixedAttention.cpp"
 #include "Cache/RotatedTokens.cpp"
 #include "Prepare/Prepare.cpp"

@@ -7,7 +7,6 @@
 #include "Devices/Metal/MetalBuffer.cpp"
 #include "Devices/Metal/MetalDevice.cpp"
 #include "Devices/Metal/MetalLibrary.cpp"
-#include "Devices/Metal/MetalPipeline.cpp"
 #include "Devices/Metal/MetalSubmission.cpp"
 #include "Devices/Metal/MetalSupport.cpp"
 #pragma clang attribute pop

@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "Checking/Findings.hpp"
-#include "Checking/Observer.hpp"
 #include "Executor/Fiber.h"
 #include "HostBuffer.hpp"
 #include "HostOptions.hpp"

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "Executor/Registration.h"
+#include "Executor/Module.h"
 #include "Executor/Worker.h"
 
 namespace mnk::host {

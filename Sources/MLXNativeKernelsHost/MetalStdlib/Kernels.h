@@ -1,6 +1,6 @@
 // What the text of kernels needs besides functions: atomic operations, arguments, and the keywords of Metal.
 #pragma once
-#include "Executor/Registration.h"
+#include "Executor/Module.h"
 #include "Executor/Worker.h"
 #include "MetalStdlib/Common.h"
 #include "MetalStdlib/Lanes.h"

@@ -1,6 +1,5 @@
 // Files that SwiftPM compiles together, because most compile time goes to headers.
 #include "Checking/GuardedRun.cpp"
-#include "Checking/Observer.cpp"
 #include "Checking/Shadow.cpp"
 
 // What follows neither iterates over data nor encodes steps: it is optimized for size, which compiles faster.

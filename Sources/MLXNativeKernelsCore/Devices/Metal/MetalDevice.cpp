@@ -7,7 +7,6 @@
 
 #include "Devices/Metal/MetalBuffer.hpp"
 #include "Devices/Metal/MetalLibrary.hpp"
-#include "Devices/Metal/MetalPipeline.hpp"
 #include "Devices/Metal/MetalSubmission.hpp"
 #include "Devices/Metal/MetalSupport.hpp"
 #include "Support/Errors.hpp"

@@ -1,4 +1,5 @@
-// Libraries of the Metal device, loaded from a file or compiled from text, and where the package's kernels come from.
+// Libraries and pipelines of the Metal device, loaded from a file or compiled from text, and where the package's
+// kernels come from.
 #pragma once
 #include <span>
 
@@ -84,5 +85,31 @@ std::vector<Candidate> candidates(const SearchRoots& roots);
 // fast math is skipped, or refused if the caller names it. `usesText` takes the embedded text without a search.
 Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, const std::string& givenPath,
                                                          std::span<const Candidate> places, bool usesText = false);
+
+// The width that kernels are written for.
+inline constexpr uint32_t kSimdgroupWidth = 32;
+// The size of the buffer that replaces a binding without bytes.
+inline constexpr uint32_t kNothingBytes = 4096;
+
+// A function of a Metal library with its constants. Its requirements and limits are read from Metal once.
+class MetalPipeline final : public Pipeline {
+ public:
+  static Result<std::shared_ptr<Pipeline>> make(MTL::Device* device, std::shared_ptr<MetalLibrary> library,
+                                                const KernelKey& key);
+
+  MetalPipeline(Owned<MTL::ComputePipelineState> native, std::vector<Argument> arguments);
+  ~MetalPipeline() override;
+
+  uint32_t maxThreadsPerThreadgroup() const override { return maxThreads_; }
+  uint32_t staticThreadgroupBytes() const override { return staticThreadgroupBytes_; }
+  std::span<const Argument> arguments() const override { return arguments_; }
+  MTL::ComputePipelineState* native() const { return native_.get(); }
+
+ private:
+  Owned<MTL::ComputePipelineState> native_;
+  std::vector<Argument> arguments_;
+  uint32_t maxThreads_;
+  uint32_t staticThreadgroupBytes_;
+};
 
 }  // namespace mnk::metal

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "Devices/Metal/MetalBuffer.hpp"
-#include "Devices/Metal/MetalPipeline.hpp"
+#include "Devices/Metal/MetalLibrary.hpp"
 #include "Devices/Metal/MetalSubmission.hpp"
 #include "Support/Errors.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "Devices/Metal/MetalPipeline.hpp"
+#include "Devices/Metal/MetalLibrary.hpp"
 #include "Devices/Metal/MetalSupport.hpp"
 #include "Support/Errors.hpp"
 
