@@ -100,7 +100,7 @@ uint64_t channelFloats(const CacheNumbers& cache, uint32_t bit) {
   return uint64_t{cache.kvHeads} * (bit == 2 ? cache.valueHeadDim : cache.headDim);
 }
 
-// What CacheFileFormat.hpp and AttentionCache::load promise, of any bytes: what the error must say, or nothing.
+// What CacheFile.hpp and AttentionCache::load promise, of any bytes: what the error must say, or nothing.
 std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   if (std::memcmp(file.data(), "MNKCACHE", std::min<size_t>(file.size(), 8)) != 0) return kNotACache;
   if (file.size() >= 12 && at<uint16_t>(file, 8) < 4) return kOldVersion;
