@@ -116,8 +116,6 @@ struct RowCounts {
 
   static RowCounts of(std::span<const StepEntry> entries);
   bool areEqual() const { return rows != 0 || total == 0; }
-  // Whether `runs` runs of `rows` rows are all of them, in this shape.
-  bool isAll(uint64_t runRows, uint64_t runs) const { return runs == entries && runRows == rows && rows != 0; }
 };
 
 // `count` runs of `rows` tokens each, starting at a token, as a view with `count` sequences. In a view with several

@@ -28,6 +28,22 @@ Error fileError(std::string_view op, std::string_view what, const std::string& p
           .fix = std::string(fix)};
 }
 
+// Where a file is or will be: its open folder and its name there. A path that is examined once and used again later can
+// lead elsewhere the second time; names in an open folder cannot.
+struct FileLocation {
+  FileDescriptor folder;
+  std::string name;
+
+  // Follows symbolic links, also to a file that does not exist. In a folder that others can write to, another user's
+  // link could lead anywhere: every link in the path must belong to this user, to root or to the owner of its folder.
+  static Result<FileLocation> find(std::string_view op, const std::string& path);
+};
+
+namespace {
+
+// Larger spans bypass the buffer.
+constexpr size_t kFileBufferBytes = 1 << 18;
+
 Error notPlainFile(std::string_view op, const std::string& path) {
   return {.op = std::string(op),
           .what = "the path does not lead to a plain file",
@@ -41,6 +57,7 @@ Error cannotMakeFile(std::string_view op, const std::string& path, int number) {
                    "Pass a path in a folder that exists and that this process may write to.");
 }
 
+// Refuses an empty path, and one with a null character, where the system would end it.
 Result<void> checkPath(std::string_view op, const std::string& path) {
   if (!path.empty() && path.find('\0') == std::string::npos) return {};
   return Error{.op = std::string(op),
@@ -49,6 +66,8 @@ Result<void> checkPath(std::string_view op, const std::string& path) {
                .expected = "the name of a file",
                .fix = "Pass the path of a file."};
 }
+
+}  // namespace
 
 FileDescriptor::~FileDescriptor() {
   if (number_ >= 0) ::close(number_);

@@ -33,15 +33,8 @@ class FileDescriptor {
   int number_;
 };
 
-// The buffer size. Larger spans bypass the buffer.
-inline constexpr size_t kFileBufferBytes = 1 << 18;
-
 // `number` is an errno value.
 Error fileError(std::string_view op, std::string_view what, const std::string& path, int number, std::string_view fix);
-Error notPlainFile(std::string_view op, const std::string& path);
-Error cannotMakeFile(std::string_view op, const std::string& path, int number);
-// Refuses an empty path, and one with a null character, where the system would end it.
-Result<void> checkPath(std::string_view op, const std::string& path);
 
 class FileReader {
  public:
@@ -65,17 +58,6 @@ class FileReader {
   std::unique_ptr<std::byte[]> buffer_;
   size_t used_ = 0;    // of the buffer
   size_t filled_ = 0;  // of the buffer
-};
-
-// Where a file is or will be: its open folder and its name there. A path that is examined once and used again later can
-// lead elsewhere the second time; names in an open folder cannot.
-struct FileLocation {
-  FileDescriptor folder;
-  std::string name;
-
-  // Follows symbolic links, also to a file that does not exist. In a folder that others can write to, another user's
-  // link could lead anywhere: every link in the path must belong to this user, to root or to the owner of its folder.
-  static Result<FileLocation> find(std::string_view op, const std::string& path);
 };
 
 // A file that has no name until it replaces another, so that a killed process leaves nothing behind. Some systems lack
@@ -116,6 +98,8 @@ class TemporaryFile {
   FileDescriptor file_;
   bool isNamed_ = false;
 };
+
+struct FileLocation;
 
 // A file that replaces another once it is complete. Links are followed as FileLocation says. Only regular files are
 // replaced; the new file gets the old one's permissions and group. A file that did not exist is readable only by its

@@ -30,6 +30,11 @@ void addRegions(const Binding& binding, const std::vector<Region>& regions, Byte
   }
 }
 
+// "1 + 640", "0 - 4"
+std::string withOffset(uint32_t index, int64_t offset) {
+  return fmt::format("{} {} {}", index, offset < 0 ? '-' : '+', offset < 0 ? -offset : offset);
+}
+
 }  // namespace
 
 DeclaredBytes::DeclaredBytes(const Dispatch& dispatch) {
@@ -52,10 +57,6 @@ void poison(const ByteRanges& outputs) {
   for (const auto& range : outputs.ranges()) {
     std::memset(reinterpret_cast<void*>(range.begin), kPoison, range.end - range.begin);
   }
-}
-
-std::string withOffset(uint32_t index, int64_t offset) {
-  return fmt::format("{} {} {}", index, offset < 0 ? '-' : '+', offset < 0 ? -offset : offset);
 }
 
 std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among) {

@@ -23,9 +23,6 @@ struct DeclaredBytes {
 // Exposes bytes that a dispatch does not write, or reads before writing them.
 void poison(const ByteRanges& outputs);
 
-// "1 + 640", "0 - 4"
-std::string withOffset(uint32_t index, int64_t offset);
-
 // "buffer 1 + 640": the binding that contains the address, or the nearest one, among those that start in the range.
 std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among = {0, ~uint64_t(0)});
 

@@ -69,6 +69,8 @@ NativeLibrary::~NativeLibrary() {
   native_.reset();
 }
 
+namespace {
+
 Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const std::string& path, std::string label,
                                                    LibraryOrigin::Kind origin) {
   const AutoreleasePool pool;
@@ -83,8 +85,10 @@ Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const st
   return std::make_shared<NativeLibrary>(std::move(native), std::move(label), LibraryOrigin{origin, path});
 }
 
+// The text must be complete, except for Metal's own headers.
 Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
-                                                   LibraryOrigin origin, MTL::LanguageVersion version) {
+                                                   LibraryOrigin origin,
+                                                   MTL::LanguageVersion version = MTL::LanguageVersion3_1) {
   const AutoreleasePool pool;
   // Shaders need bfloat, from Metal 3.1, and no fast math, which would fold comparisons with NaN and infinity.
   const auto options = owned(MTL::CompileOptions::alloc()->init());
@@ -100,6 +104,8 @@ Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const st
   }
   return std::make_shared<NativeLibrary>(std::move(native), std::move(label), std::move(origin));
 }
+
+}  // namespace
 
 Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source) {
   const bool isFile = source.kind == LibrarySource::Kind::path;
@@ -168,8 +174,9 @@ std::optional<Found> probe(MTL::Device* device, MetalLibrary& library) {
   return *static_cast<const Found*>(results->contents());
 }
 
-}  // namespace
-
+// Whether a compiled library of this package's kernels was compiled with safe math. Build systems choose fast math by
+// default, and Metal does not report it. Runs a kernel of the library and waits for it. An error if it cannot run, such
+// as in the background.
 Result<bool> hasSafeMath(MTL::Device* device, MetalLibrary& library) {
   const AutoreleasePool pool;
   const auto found = probe(device, library);
@@ -187,8 +194,6 @@ Result<bool> hasSafeMath(MTL::Device* device, MetalLibrary& library) {
   }
   return isSafe;
 }
-
-namespace {
 
 // Reports a slow compilation on stderr while it runs.
 class SlowNotice {
@@ -303,16 +308,17 @@ class EmbeddedLibrary final : public MetalLibrary {
   std::vector<Part> parts_;  // one for each file
 };
 
-}  // namespace
-
+// The package's kernels, compiled from embedded text, for systems and builds without a compiled library. A kernel file
+// is compiled when a pipeline first needs one of its functions, because compiling all of them at once is slow. Compiles
+// the smallest file to find out whether Metal 3.2 is available. `tried` lists, for errors, where else kernels were
+// looked for, and `instead` is a compiled library that this one replaces. A compilation of more than a second is
+// reported on stderr unless MNK_METAL_MESSAGES=0 is set.
 Result<std::shared_ptr<MetalLibrary>> makeEmbeddedLibrary(MTL::Device* device, std::string label, std::string tried,
                                                           std::string instead) {
   auto library = std::make_shared<EmbeddedLibrary>(device, std::move(label), std::move(tried), std::move(instead));
   MNK_TRY(library->chooseLanguage());
   return std::shared_ptr<MetalLibrary>(std::move(library));
 }
-
-namespace {
 
 using Kind = LibraryOrigin::Kind;
 

@@ -41,27 +41,8 @@ class NativeLibrary final : public MetalLibrary {
   std::vector<std::string> names_;  // sorted
 };
 
-Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const std::string& path, std::string label,
-                                                   LibraryOrigin::Kind origin);
-// The text must be complete, except for Metal's own headers.
-Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
-                                                   LibraryOrigin origin,
-                                                   MTL::LanguageVersion version = MTL::LanguageVersion3_1);
 // The caller's kernels, which can use MetalCompat.h without including it.
 Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source);
-
-// Whether a compiled library of this package's kernels was compiled with safe math. Build systems choose fast math by
-// default, and Metal does not report it. Runs a kernel of the library and waits for it. An error if it cannot run, such
-// as in the background.
-Result<bool> hasSafeMath(MTL::Device* device, MetalLibrary& library);
-
-// The package's kernels, compiled from embedded text, for systems and builds without a compiled library. A kernel file
-// is compiled when a pipeline first needs one of its functions, because compiling all of them at once is slow. Compiles
-// the smallest file to find out whether Metal 3.2 is available. `tried` lists, for errors, where else kernels
-// were looked for, and `instead` is a compiled library that this one replaces. A compilation of more than a second is
-// reported on stderr unless MNK_METAL_MESSAGES=0 is set.
-Result<std::shared_ptr<MetalLibrary>> makeEmbeddedLibrary(MTL::Device* device, std::string label, std::string tried,
-                                                          std::string instead);
 
 struct Candidate {
   LibraryOrigin::Kind kind;

@@ -13,10 +13,12 @@ namespace mnk {
 
 namespace {
 
+struct WriteIndices {
+  uint32_t keys, values, keyCache, valueCache, sequences, positions;
+};
+
 constexpr WriteIndices kWriteIndices{kKVCacheWriteKeys,       kKVCacheWriteValues,    kKVCacheWriteKeyCache,
                                      kKVCacheWriteValueCache, kKVCacheWriteSequences, kKVCacheWritePositions};
-
-}  // namespace
 
 bool describeWrite(const KVCacheWrite& op, const WriteIndices& indices, OpForm& form) {
   form.bind(indices.keys, op.keys, Access::read);
@@ -37,6 +39,8 @@ void patchWritten(const KVCacheWrite& op, const Placement& placement, const Writ
     patchCacheRegions(op, placement, shape[shape.rank() - 1] * byteSize(cache.dtype()), binding);
   }
 }
+
+}  // namespace
 
 bool RepeatedWrite::describe(OpForm& form) const {
   form.add(KVCacheWrite::name);

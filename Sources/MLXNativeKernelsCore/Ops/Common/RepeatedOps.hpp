@@ -14,12 +14,6 @@
 
 namespace mnk {
 
-struct WriteIndices {
-  uint32_t keys, values, keyCache, valueCache, sequences, positions;
-};
-bool describeWrite(const KVCacheWrite& op, const WriteIndices& indices, OpForm& form);
-void patchWritten(const KVCacheWrite& op, const Placement& placement, const WriteIndices& indices, Dispatch& dispatch);
-
 class RepeatedWrite final : public RepeatedOp {
  public:
   explicit RepeatedWrite(const KVCacheWrite& op) : op_(op) {}

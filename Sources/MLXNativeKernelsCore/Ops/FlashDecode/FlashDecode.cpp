@@ -75,14 +75,18 @@ void addTargets(std::vector<NamedRange>& targets, const AttentionResults& result
   if (results.logSumExp) targets.push_back({"logSumExp", results.logSumExp->range()});
 }
 
+MemoryPart MemoryPart::of(const Tensor& tensor) {
+  return {tensor.buffer(), tensor.byteOffset(), tensor.byteCount()};
+}
+
 namespace {
 
 std::vector<Region> allOf(uint64_t bytes) {
   return {{.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1}};
 }
 
-}  // namespace
-
+// Function constants of kernels that finish rows. If the kernel only stores the parts of splits, the results do not
+// matter.
 std::vector<FunctionConstant> finishConstants(const AttentionResults& results, const QuantizedKVCacheView* quantized,
                                               bool hasSinks) {
   const bool hasValueMeans = quantized && quantized->values->means.has_value();
@@ -103,10 +107,7 @@ std::vector<FunctionConstant> finishConstants(const AttentionResults& results, c
           {kFlashDecodeWritesSums, results.partials.has_value()}};
 }
 
-MemoryPart MemoryPart::of(const Tensor& tensor) {
-  return {tensor.buffer(), tensor.byteOffset(), tensor.byteCount()};
-}
-
+// Sums and stats of splits, in the caller's scratch memory, or in the plan's scratch memory from offset `bytesBefore`.
 std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t bytesBefore,
                                                 uint64_t sumsBytes, uint64_t statsBytes) {
   const uint64_t start = (scratch ? scratch->byteOffset() : 0) + bytesBefore;
@@ -125,6 +126,7 @@ void bindTo(Dispatch& dispatch, uint32_t index, const MemoryPart& memory, std::v
   dispatch.buffers.push_back(std::move(binding));
 }
 
+// Binds all results. `regions` maps the bytes per row and head of a tensor to the regions that are written.
 void bindResults(Dispatch& dispatch, const AttentionResults& results, uint64_t headDim,
                  const std::function<std::vector<Region>(uint64_t bytesPerVector)>& regions) {
   const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t elements) {
@@ -137,6 +139,8 @@ void bindResults(Dispatch& dispatch, const AttentionResults& results, uint64_t h
   }
   if (results.logSumExp) bind(kFlashDecodeLogSumExp, *results.logSumExp, 1);
 }
+
+}  // namespace
 
 Dispatch makeReduce(const ReduceDispatch& reduce) {
   const uint64_t headDim = reduce.finish.headDim;

@@ -117,10 +117,7 @@ std::span<const Rule<HeadsView>> queryRules();
 // Rules of dense caches; those of quantized caches are quantizedKVCacheRules.
 std::span<const Rule<KVCacheView>> attendedCacheRules();
 std::span<const Rule<AttentionShape>> attentionRules();
-// Subsets of these: how query heads map to heads of the cache, and how sequences share the rows of queries.
-std::span<const Rule<AttentionShape>> headGroupRules();
-std::span<const Rule<AttentionShape>> sequenceRowRules();
-// Rules for the positions of sequences, without masks.
+// The subset for the positions of sequences, without masks.
 std::span<const Rule<AttentionShape>> attentionPositionRules();
 
 // Checks the rules of queries and cache.
@@ -263,14 +260,6 @@ uint64_t mergingBytes(uint64_t parts, uint64_t headDim);
 uint32_t finishChunks(uint64_t headDim);
 FlashDecodeFinish finishOf(uint64_t heads, uint64_t kvHeads, uint64_t headDim, uint32_t chunks);
 
-// Shared by the dispatches that finish attention: result bindings of FlashDecode and MergePartials, and the kernel that
-// merges parts of rows.
-
-// Function constants of kernels that finish rows. If the kernel only stores the parts of splits, the results do not
-// matter.
-std::vector<FunctionConstant> finishConstants(const AttentionResults& results, const QuantizedKVCacheView* quantized,
-                                              bool hasSinks);
-
 // A range of memory: of a tensor, or, if `buffer` is null, of the plan's scratch memory.
 struct MemoryPart {
   std::shared_ptr<Buffer> buffer;
@@ -279,15 +268,8 @@ struct MemoryPart {
 
   static MemoryPart of(const Tensor& tensor);
 };
-// Sums and stats of splits, in the caller's scratch memory, or in the plan's scratch memory from offset `bytesBefore`.
-std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t bytesBefore,
-                                                uint64_t sumsBytes, uint64_t statsBytes);
 
-void bindTo(Dispatch& dispatch, uint32_t index, const MemoryPart& memory, std::vector<Region> regions, Access access);
-// Binds all results. `regions` maps the bytes per row and head of a tensor to the regions that are written.
-void bindResults(Dispatch& dispatch, const AttentionResults& results, uint64_t headDim,
-                 const std::function<std::vector<Region>(uint64_t bytesPerVector)>& regions);
-
+// The dispatch that merges parts of rows, of FlashDecode and of MergePartials.
 struct ReduceDispatch {
   std::string_view kind;
   uint64_t rows = 0;

@@ -121,20 +121,6 @@ constexpr Rule<Op> kSequenceRowRules[] = {
                "Pass the rows of all sequences one after another, without an axis of sequences."),
 };
 
-}  // namespace
-
-std::span<const Rule<HeadsView>> queryRules() {
-  return query::kRules;
-}
-std::span<const Rule<AttentionShape>> headGroupRules() {
-  return kGroupRules;
-}
-std::span<const Rule<AttentionShape>> sequenceRowRules() {
-  return kSequenceRowRules;
-}
-
-namespace {
-
 namespace dense {
 
 using Op = KVCacheView;
@@ -524,18 +510,22 @@ constexpr Rule<Op> kOperandRules[] = {
 
 }  // namespace
 
+std::span<const Rule<HeadsView>> queryRules() {
+  return query::kRules;
+}
+
 std::span<const Rule<KVCacheView>> attendedCacheRules() {
   return dense::kRules;
 }
 
 std::span<const Rule<AttentionShape>> attentionRules() {
-  static const std::vector<Rule<Op>> all = joined<Op>({kRules, headGroupRules(), sequenceRowRules(), kSequenceRules,
+  static const std::vector<Rule<Op>> all = joined<Op>({kRules, kGroupRules, kSequenceRowRules, kSequenceRules,
                                                        kResultRules<Op>, kOptionRules, kWindowRules, kOperandRules});
   return all;
 }
 
 std::span<const Rule<AttentionShape>> attentionPositionRules() {
-  static const std::vector<Rule<Op>> all = joined<Op>({sequenceRowRules(), kSequenceRules, kWindowRules});
+  static const std::vector<Rule<Op>> all = joined<Op>({kSequenceRowRules, kSequenceRules, kWindowRules});
   return all;
 }
 

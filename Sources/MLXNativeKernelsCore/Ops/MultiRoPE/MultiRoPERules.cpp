@@ -379,7 +379,7 @@ constexpr Rule<MultiRoPE> kOperandRules[] = {
                "every vector inside", "Correct the offset, the strides or the counts."),
 };
 
-constexpr Rule<MultiRoPE> kResultRules[] = {
+constexpr Rule<MultiRoPE> kRotatedResultRules[] = {
     INVALID_IF(firstSelfOverlap(operandsOf(op)), "the vectors of a result overlap each other",
                selfOverlapText(*firstSelfOverlap(operandsOf(op))), "each stride past all that the smaller ones reach",
                "Give the result strides that keep its vectors apart."),
@@ -427,7 +427,7 @@ constexpr Rule<MultiRoPE> kRotaryOverlapRules[] = {
 
 std::span<const Rule<MultiRoPE>> multiRoPERules() {
   static const auto all =
-      joined<MultiRoPE>({kOperandRules, kResultRules, kNumberRules, kRotaryPositionRules, kRotaryOverlapRules});
+      joined<MultiRoPE>({kOperandRules, kRotatedResultRules, kNumberRules, kRotaryPositionRules, kRotaryOverlapRules});
   return all;
 }
 std::span<const Rule<MultiRoPE>> multiRoPEPositionRules() {
