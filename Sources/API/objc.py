@@ -147,11 +147,11 @@ def op_methods(one):
     device = ", device" if one.op.get("device") else ""
     encode = one.c.replace("mnk_", "mnk_encoder_", 1)
     text = ""
-    for head, call in (("Result<mnk_plan *>)planForHandle:(const mnk_device *)device", f"{one.c}_make_plan(&op{device}, error)"),
-                       ("Result<void>)encodeWithHandle:(mnk_encoder *)encoder", f"{encode}(encoder, &op, error)")):
+    for head, call in (("Result<mnk_plan *>)planForHandle:(const mnk_device *)device", f"{one.c}_make_plan, &op{device}"),
+                       ("Result<void>)encodeWithHandle:(mnk_encoder *)encoder", f"{encode}, encoder, &op")):
         text += (f'- ({head} {{\nobjc::Reading reading("{one.name}");\n'
                  f'const auto op = objc::structFrom(reading, self, "the op");\n'
-                 f"return objc::called(reading, [&](mnk_error_out error) {{ return {call}; }});\n}}\n\n")
+                 f"return objc::call(reading, {call});\n}}\n\n")
     return text
 
 
@@ -181,17 +181,10 @@ def implementation(one):
     return text + "@end\n\n"
 
 
-def choice(one, value, name):
+def enum_reader(one):
     cases = ", ".join(one.c_case(case) for case in one.cases)
-    return f'reading.choice<{one.c}>({value}, {{{cases}}}, {name}, "{one.objc}")'
-
-
-def read_enum(one):
-    """Numbers of the Objective-C enum are those of C."""
-    first = next(iter(one.cases))
-    return (f"{one.cxx} read(Reading &reading, {one.objc} value, std::string_view name) {{\n"
-            f"{one.cxx} core = {one.cxx}::{first};\nconst auto from = {choice(one, 'value', 'name')};\n"
-            f"if (!reading.failed()) reading.check(c::read(core, from));\nreturn core;\n}}\n\n")
+    return (f"{one.c} enumFrom(Reading &reading, {one.objc} value, std::string_view name) {{\n"
+            f'return reading.choice<{one.c}>(value, {{{cases}}}, name, "{one.objc}");\n}}\n\n')
 
 
 def read_field(field):
@@ -204,12 +197,10 @@ def read_field(field):
     if field.base == "text":
         return f"{into} = {at} ? reading.keep(textFrom({at})) : nullptr;\n"
     if field.is_enum and field.optional:
-        number = f"reading.integer<uint32_t>({at}, {quoted(field.objc)})"
-        return f"if ({at}) {{\ninto.has_{field.c} = true;\n{into} = {choice(field.type, number, quoted(field.objc))};\n}}\n"
-    if field.is_enum and field.type.is_foreign:
-        return f'{into} = c::write(read(reading, {at}, "{field.objc}"));\n'
+        number = f"static_cast<{field.type.objc}>(reading.integer<uint32_t>({at}, {quoted(field.objc)}))"
+        return f'if ({at}) {{\ninto.has_{field.c} = true;\n{into} = enumFrom(reading, {number}, "{field.objc}");\n}}\n'
     if field.is_enum:
-        return f"{into} = {choice(field.type, at, quoted(field.objc))};\n"
+        return f'{into} = enumFrom(reading, {at}, "{field.objc}");\n'
     if field.is_list and field.is_struct:
         return (f"std::vector<{field.type.c}> {field.name};\nfor ({field.type.objc} *one in {at}) {{\n"
                 f'if (!reading.isA([{field.type.objc} class], one, "{field.objc}")) break;\n'
@@ -276,12 +267,6 @@ def reader(one):
             f"{one.c} into{{}};\n{body}return into;\n}}\n\n")
 
 
-def to_core(one):
-    return (f"{one.cxx} read(Reading &reading, {one.objc} *object, std::string_view name) {{\n"
-            f"{one.cxx} core;\nconst auto from = structFrom(reading, object, name);\n"
-            f"if (!reading.failed()) reading.check(c::read(core, from, {{nullptr, name}}));\nreturn core;\n}}\n\n")
-
-
 def boxed(field, value, function="objectFrom", tensor="tensorFrom"):
     """A value of the core as one of Objective-C."""
     if field.is_tensor:
@@ -326,19 +311,17 @@ def from_core(one, function="objectFrom", tensor="tensorFrom"):
 
 
 def declarations(api):
-    text = "// Reads objects into structs of C, and those into the core's types. Lists belong to the reading.\n"
+    text = "// Reads objects into structs of C, whose lists belong to the reading, and makes objects of the core's structs.\n"
     text += "#pragma once\n"
     text += '#import "ObjC/Core.hpp"\n\nNS_ASSUME_NONNULL_BEGIN\n\nnamespace mnk::objc {\n\n'
     for topic in api.topics:
         for one in topic.in_language("objc"):
             if isinstance(one, Enum):
-                text += f"{one.cxx} read(Reading &reading, {one.objc} value, std::string_view name);\n"
+                text += f"{one.c} enumFrom(Reading &reading, {one.objc} value, std::string_view name);\n"
                 continue
             type = f"id<{one.objc}> _Nullable " if isinstance(one, Union) else f"{one.objc} *_Nullable "
             arguments = f"Reading &reading, {type}object, std::string_view name"
             text += f"{one.c} structFrom({arguments});\n"
-            if one.op is None and not isinstance(one, Union):
-                text += f"{one.cxx} read({arguments});\n"
             if is_made_from_core(one):
                 text += f"{one.objc} *objectFrom(const {one.cxx} &core);\n"
     return text + "\n}  // namespace mnk::objc\n\nNS_ASSUME_NONNULL_END\n"
@@ -350,9 +333,8 @@ def source(topic):
     text = '#include "CAPI/Generated/Read.hpp"\n#include "CAPI/Generated/Write.hpp"\n'
     text += '#import "ObjC/Generated/Read.hpp"\n\nusing namespace mnk;\n\n'
     text += "".join(implementation(one) for one in classes)
-    text += "namespace mnk::objc {\n\n" + "".join(read_enum(one) for one in types if one not in classes)
+    text += "namespace mnk::objc {\n\n" + "".join(enum_reader(one) for one in types if one not in classes)
     for one in classes:
         text += reader(one)
-        text += to_core(one) if one.op is None and not isinstance(one, Union) else ""
         text += from_core(one) if is_made_from_core(one) else ""
     return text + "}  // namespace mnk::objc\n"

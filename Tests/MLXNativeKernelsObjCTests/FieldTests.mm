@@ -12,7 +12,7 @@ using namespace mnk;
 @implementation FieldTests
 
 - (void)testEachReachesTheCore {
-  const Tensor tensor = objc::coreOf([self zeros:@[ @1 ]]), other = objc::coreOf([self zeros:@[ @1 ]]);
+  const Tensor tensor = objc_test::coreOf([self zeros:@[ @1 ]]), other = objc_test::coreOf([self zeros:@[ @1 ]]);
   test::forEachField(tensor, other, [self](std::string_view name, const auto &core) {
     objc::Reading reading("test");
     const auto from = objc::structFrom(reading, objc_test::objectFor(core), "object");

@@ -124,17 +124,6 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertEqual((0..<4).map { linear.slot(ofPosition: $0) }, [0, 1, nil, nil])
     }
 
-    func testFullLinearCacheRefusesAndIsUnchanged() throws {
-        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 3), isStorageOnly: true, on: device)
-        XCTAssertEqual(cache.whenFull, .fail)
-        try append(0..<3, to: cache)
-        let before = try cache.keys.bytes()
-        assertRefused { try append(3..<4, to: cache) }
-        XCTAssertEqual(try cache.nextPosition, 3)
-        XCTAssertEqual(try cache.keys.bytes(), before)
-        XCTAssertFalse(cache.isSuspect)
-    }
-
     func testTruncateDropsLaterTokens() throws {
         let cache = try AttentionCache(
             .init(kvHeads: 1, headDim: 2, capacity: 4), whenFull: .overwriteOldest, isStorageOnly: true, on: device)
@@ -162,35 +151,6 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertEqual(try (0..<3).map(cache.count(ofSequence:)), [0, 0, 0])
     }
 
-    func testBatchAppendAddsOneTokenPerSequence() throws {
-        let cache = try AttentionCache(
-            .init(kvHeads: 2, headDim: 4, capacity: 4, sequences: 3), storage: .dense(.float32), isStorageOnly: true,
-            on: device)
-        try append(10..<13, to: cache, sequence: 2)
-        let batch = try tokens(0..<2, heads: 2, headDim: 4)
-        let done = try device.encode {
-            try $0.append(keys: batch, values: batch, to: cache, sequences: [2, 0])
-        }
-        try done.wait()
-        XCTAssertEqual(done.summary.total.dispatches, 1)
-        XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
-        let stored = try cache.values.array(of: Float.self)
-        for (token, sequence, slot) in [(0, 2, 3), (1, 0, 0)] {
-            for head in 0..<2 {
-                let start = ((sequence * 2 + head) * 4 + slot) * 4
-                XCTAssertEqual(
-                    Array(stored[start..<start + 4]),
-                    (0..<4).map { number(position: token, head: head, element: $0) })
-            }
-        }
-        for sequences in [[0, 3], [0, -1], [0, 1, 2]] {
-            assertRefused {
-                try device.encode { try $0.append(keys: batch, values: batch, to: cache, sequences: sequences) }
-            }
-        }
-        XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
-    }
-
     func testInvalidCachesAreRefused() throws {
         assertRefused(op: "AttentionCache") {
             try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 0), on: device)
@@ -201,28 +161,6 @@ final class AttentionCacheTests: DeviceTestCase {
         assertRefused(op: "AttentionCache", got: "4") {
             try AttentionCache(
                 .init(kvHeads: 1, headDim: 4, capacity: 4), whenFull: .overwriteOldest(keepingFirst: 4), on: device)
-        }
-    }
-
-    /// Attention kernels exist only for some head dims. A cache with another head dim must be storage-only.
-    func testHeadDimsWithoutAttentionAreStorageOnly() throws {
-        let quantized = AttentionCache.Storage.quantized(.turbo, keys: .bits4, values: .bits4)
-        let cases: [(AttentionCache.Storage, Int, Int, Bool)] = [
-            (.dense(.float16), 8, 8, true), (.dense(.float16), 256, 248, true), (.dense(.float16), 512, 512, true),
-            (.dense(.float16), 576, 512, true), (.dense(.float16), 4, 4, false), (.dense(.float16), 264, 264, false),
-            (quantized, 64, 64, true), (quantized, 80, 32, true), (quantized, 512, 256, false),
-        ]
-        for (storage, headDim, valueHeadDim, isAttended) in cases {
-            let dimensions = AttentionCache.Dimensions(
-                kvHeads: 1, headDim: headDim, capacity: 2, valueHeadDim: valueHeadDim)
-            if isAttended {
-                XCTAssertFalse(try AttentionCache(dimensions, storage: storage, on: device).isStorageOnly)
-            } else {
-                assertRefused(op: "AttentionCache", what: "no attention kernel", got: "\(headDim) of keys") {
-                    try AttentionCache(dimensions, storage: storage, on: device)
-                }
-            }
-            XCTAssert(try AttentionCache(dimensions, storage: storage, isStorageOnly: true, on: device).isStorageOnly)
         }
     }
 

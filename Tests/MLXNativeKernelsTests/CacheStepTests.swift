@@ -129,31 +129,6 @@ final class CacheStepTests: AttentionTestCase {
         }
     }
 
-    func testListsTakeOneTokenOrASequenceAxis() throws {
-        let cache = try makeCache(sequences: 2)
-        let tokens = [someTokens(3), someTokens(3)]
-        let all = tokens[1] + tokens[0]
-        let q = try queries(6)
-        let out = try Tensor.zeros(shape: [2, 3, heads, headDim], on: device)
-        func batch(_ part: KeyPath<Token, [Float]>) throws -> Tensor {
-            try tensor(all.map { $0[keyPath: part] }).reshaped([2, 3, kvHeads, headDim])
-        }
-        try device.encode { step in
-            try step.append(keys: batch(\.key), values: batch(\.value), to: cache, sequences: [1, 0])
-            let rows = try q.reshaped([2, 3, heads, headDim])
-            try step.attend(rows, over: cache, sequences: [1, 0], into: out)
-        }
-        let expected = try attended(try q[0..<3], over: tokens[1]) + attended(try q[3..<6], over: tokens[0])
-        try assertClose(out, expected)
-        // One token for each entry; one sequence occurs twice.
-        let next = someTokens(2)
-        try device.encode {
-            try $0.append(
-                keys: tensor(next.map(\.key)), values: tensor(next.map(\.value)), to: cache, sequences: [1, 1])
-        }
-        XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [3, 5])
-    }
-
     func testMismatchedListsAreRefused() throws {
         let cache = try makeCache(sequences: 2)
         let three = try tensor(someTokens(3).map(\.key))
@@ -189,45 +164,6 @@ final class CacheStepTests: AttentionTestCase {
             try step.append(keys: none, values: none, to: cache, sequences: [], rowCounts: [])
         }.wait()
         XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [0, 0])
-    }
-
-    /// A prompt longer than the ring in one call, compared with single tokens.
-    func testAppendAndAttendMatchesSingleTokens() throws {
-        for (window, pinned, capacity) in [(nil, 0, 6), (4, 0, 6), (4, 0, 4), (3, 2, 8), (nil, 0, 64)]
-            as [(Int?, Int, Int)]
-        {
-            let whenFull = AttentionCache.WhenFull.overwriteOldest(keepingFirst: pinned)
-            let together = try makeCache(capacity: capacity, sequences: 2, whenFull: whenFull)
-            let single = try makeCache(capacity: capacity, sequences: 2, whenFull: whenFull)
-            let options = AttentionOptions(scale: 0.5, window: window, windowSeesPinned: true)
-            for count in [1, 17, 0, 5] {
-                let tokens = someTokens(count)
-                let q = try queries(count)
-                let keys = try tensor(tokens.map(\.key))
-                let values = try tensor(tokens.map(\.value))
-                let (out, expected) = try (zeros(count), zeros(count))
-                let logSumExp = try Tensor.zeros(shape: [count, heads], on: device)
-                let expectedSums = try Tensor.zeros(shape: [count, heads], on: device)
-                try device.encode { step in
-                    try step.appendAndAttend(
-                        queries: q, keys: keys, values: values, over: together, into: out, options, sequence: 1,
-                        logSumExp: logSumExp)
-                    for row in 0..<count {
-                        let part = row..<row + 1
-                        try step.append(keys: keys[part], values: values[part], to: single, sequence: 1)
-                        try step.attend(
-                            q[part], over: single, into: expected[part], options, sequence: 1,
-                            logSumExp: expectedSums[part])
-                    }
-                }
-                guard count > 0 else { continue }
-                let context = "window \(window ?? 0), \(count) tokens, \(together)"
-                try assertClose(out, try expected.array(of: Float.self), context)
-                try assertClose(logSumExp, try expectedSums.array(of: Float.self), context)
-            }
-            XCTAssertEqual(try together.nextPosition(ofSequence: 1), 23)
-            XCTAssertEqual(try together.nextPosition(ofSequence: 0), 0)
-        }
     }
 
     /// Rotates in the dispatch that stores the keys, with the results of rotating queries and keys before.
@@ -271,31 +207,6 @@ final class CacheStepTests: AttentionTestCase {
                 XCTAssertEqual(try fused.nextPosition, 3)
             }
         }
-    }
-
-    func testAppendAndAttendRefusesMismatches() throws {
-        let cache = try makeCache(capacity: 4, whenFull: .fail)
-        let ring = try makeCache(capacity: 4)
-        let five = try tensor(someTokens(5).map(\.key))
-        func refused(
-            _ cache: AttentionCache, queries rows: Int = 5, what: String = "", got: String = "",
-            _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, line: UInt = #line
-        ) {
-            assertRefused(op: "AttentionCache.appendAndAttend", what: what, got: got, line: line) {
-                try device.encode {
-                    try $0.appendAndAttend(
-                        queries: queries(rows), keys: five, values: five, over: cache, into: zeros(rows), options,
-                        sequence: sequence)
-                }
-            }
-        }
-        refused(cache)
-        refused(ring, queries: 4, what: "not of the same tokens", got: "4 tokens")
-        refused(
-            ring, what: "a mask cannot be divided", AttentionOptions(mask: try Tensor.zeros(shape: [5, 5], on: device)))
-        refused(ring, got: "sequence 1", sequence: 1)
-        refused(ring, what: "window is out of range", got: "-1", AttentionOptions(window: -1))
-        XCTAssertEqual(try [cache.nextPosition, ring.nextPosition], [0, 0])
     }
 
     func testCopiedSequencesAreIndependent() throws {

@@ -32,21 +32,6 @@ final class KVCacheWriteTests: DeviceTestCase {
         XCTAssertEqual(Array(try values.array(of: Float.self)[16..<20]), row(6, head: 0))
     }
 
-    func testEveryFieldOfTheDescriptorReachesTheOp() throws {
-        let memory = try Tensor.zeros(shape: [2, 5, heads, headDim], on: device)
-        let view = KVCacheView(keys: memory, layout: .tokenMajor, wrap: .ring, pinned: 1)
-        // A ring of four behind one pinned slot: positions 6, 7, 8 are in slots 2, 3, 4.
-        try run(KVCacheWrite(keys: source(0..<9), into: view, at: 6, sequence: 1, sourceOffset: 4, tokens: 3))
-        var expected = [Float](repeating: 0, count: memory.count)
-        for (token, slot) in [(4, 2), (5, 3), (6, 4)] {
-            for head in 0..<heads {
-                let start = ((5 + slot) * heads + head) * headDim
-                expected.replaceSubrange(start..<start + headDim, with: row(token, head: head))
-            }
-        }
-        assertSame(try memory.array(of: Float.self), expected, "token-major ring")
-    }
-
     /// The same tokens head-major, as a view or through the layout of the source, and as columns of a wider tensor.
     func testSourcesAreViewsOfAnyLayout() throws {
         let tokenMajor = try source(0..<3)
@@ -116,19 +101,6 @@ final class KVCacheWriteTests: DeviceTestCase {
             }
             assertSame(stored, expected, "\(rows)")
         }
-    }
-
-    func testRingBecomesLinear() throws {
-        let ring = try Tensor.zeros(shape: [heads, 4, headDim], on: device)
-        try run(KVCacheWrite(keys: source(0..<6), into: KVCacheView(keys: ring, wrap: .ring), at: 0))
-        let linear = try Tensor.zeros(shape: [heads, 4, headDim], on: device)
-        try run(
-            KVCacheWrite(
-                keys: ring, into: KVCacheView(keys: linear), at: 0, sourceLayout: .headMajor, sourceOffset: 2,
-                tokens: 4, sourceIsRing: true))
-        assertSame(
-            try linear.array(of: Float.self), (0..<heads).flatMap { h in (2..<6).flatMap { row($0, head: h) } },
-            "positions 2 to 5 in order")
     }
 
     func testPlanDescribesTheWorkAndRunsNothing() throws {

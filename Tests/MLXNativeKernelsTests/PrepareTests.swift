@@ -69,36 +69,6 @@ final class PrepareTests: AttentionTestCase {
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["tuning"])
     }
 
-    /// Measured choices give the same results as those of the table, except for the last bits.
-    func testMeasuredChoicesAttend() async throws {
-        let host = try KernelDevice.host()
-        let cache = try measuredCache(on: host)
-        let tokens = (0..<256).map { _ in Token(key: numbers(kvHeads * headDim), value: numbers(kvHeads * headDim)) }
-        func hostTensor(_ rows: [Float], _ heads: Int) throws -> Tensor {
-            try Tensor(rows, shape: [rows.count / heads / headDim, heads, headDim], on: host)
-        }
-        let q = try hostTensor(numbers(heads * headDim), heads)
-        let out = try Tensor.zeros(shape: [1, heads, headDim], on: host)
-        try host.encode {
-            try $0.append(
-                keys: hostTensor(tokens.flatMap(\.key), kvHeads), values: hostTensor(tokens.flatMap(\.value), kvHeads),
-                to: cache)
-        }
-        try await host.prepare(
-            for: [cache], queryHeads: heads, dtype: .float32, tuning: .measure, tuningFile: path("tuning"))
-        XCTAssertEqual(try cache.nextPosition, 256)
-        try await host.run { try $0.attend(q, over: cache, into: out) }
-        try assertClose(out, try attended(q, over: tokens), accuracy: 1e-3)
-    }
-
-    func testUnwritableFileIsReported() async throws {
-        let host = try KernelDevice.host()
-        let ready = try await host.prepare(
-            for: [measuredCache(on: host)], tuning: .measure, tuningFile: path("missing/tuning"))
-        XCTAssertEqual(ready.measured, 1)
-        XCTAssertFalse(ready.isKept)
-    }
-
     func testNoCachesNeedNothing() async throws {
         let ready = try await device.prepare(for: [])
         XCTAssertEqual(ready.kernels, 0)

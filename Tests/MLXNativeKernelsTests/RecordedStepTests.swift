@@ -74,45 +74,6 @@ final class RecordedStepTests: DeviceTestCase {
         }
     }
 
-    func testPositionsThatStayAreRefusedBesideAnAppend() throws {
-        let cache = try makeCache()
-        let token = try tokens(0..<1, heads: 2, headDim: 64)
-        let output = try Tensor.zeros(shape: [1, 2, 64], on: device)
-        let rotary = RotaryEmbedding()
-        for positions in [MultiRoPE.Positions.text(startingAt: 0), .perToken([0]), .perAxis([[0]])] {
-            let bodies: [(KernelEncoder) throws -> Void] = [
-                { step in
-                    try step.rotate(token, positions: positions, with: rotary)
-                    try step.append(keys: token, values: token, to: cache)
-                },
-                { step in
-                    try step.append(keys: token, values: token, to: cache)
-                    try step.rotate(token, positions: positions, with: rotary)
-                },
-                { step in
-                    try step.appendAndAttend(
-                        queries: token, keys: token, values: token, rotary: .init(rotary, positions: positions),
-                        over: cache, into: output)
-                },
-            ]
-            for body in bodies {
-                assertRefused(op: "RecordedStep", what: "rotary positions stay as recorded") {
-                    try device.record(body)
-                }
-            }
-            try device.encode(bodies[2]).wait()
-            cache.reset()
-            try device.record { try $0.rotate(token, positions: positions, with: rotary) }.run().wait()
-        }
-        let positions = try Tensor([7] as [Int32], on: device)
-        let step = try device.record { step in
-            try step.rotate(token, positions: .tensor(positions), with: rotary)
-            try step.append(keys: token, values: token, to: cache)
-        }
-        try step.run().wait()
-        XCTAssertEqual(try cache.nextPosition, 1)
-    }
-
     func testTokensRotatedByTheNextPositionsAreAppended() throws {
         let cache = try makeCache()
         let token = try tokens(0..<1, heads: 2, headDim: 64)
@@ -151,23 +112,6 @@ final class RecordedStepTests: DeviceTestCase {
         XCTAssertEqual(try token.bytes(), before)
         let op = MultiRoPE(HeadsView(token), positions: .next(of: cache), with: RotaryEmbedding())
         assertRefused(op: "MultiRoPE", what: "a plan cannot follow a cache") { _ = try op.plan() }
-    }
-
-    func testThrowsBeforeRunningWhenTheCacheIsFull() throws {
-        let cache = try makeCache(capacity: 2)
-        let other = try makeCache(capacity: 4)
-        let token = try tokens(0..<1, heads: 2, headDim: 64)
-        let step = try device.record { step in
-            try step.append(keys: token, values: token, to: other)
-            try step.append(keys: token, values: token, to: cache)
-        }
-        try step.run()
-        try step.run()
-        assertRefused { try step.run() }
-        XCTAssertEqual(try other.nextPosition, 2)
-        try cache.truncate(to: 1)
-        try step.run().wait()
-        XCTAssertEqual(try other.nextPosition, 3)
     }
 
     func testAThrowingClosureRecordsNothing() throws {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <variant>
 
-#include "CAPI/Indices.hpp"
+#include "CAPI/Generated/Read.hpp"
 #import "ObjC/DescriptorReader.hpp"
 #import "ObjC/ErrorBridge.hpp"
 
@@ -21,58 +21,62 @@ NS_ASSUME_NONNULL_BEGIN
 + (NSArray<NSString*>*)valueKeys;
 @end
 
+// An object and its handle of the C API. The object owns a handle that it is made with.
 @interface MNKDevice () {
  @public
-  std::shared_ptr<mnk::Device> _core;
+  std::unique_ptr<mnk_device> _handle;
 }
-- (instancetype)initWithCore:(std::shared_ptr<mnk::Device>)core;
+- (instancetype)initWithHandle:(mnk_device*)handle;
 @end
 
 @interface MNKTensor () {
  @public
-  mnk_tensor _handle;
+  std::unique_ptr<mnk_tensor> _handle;
 }
-- (instancetype)initWithCore:(mnk::Tensor)core;
+- (instancetype)initWithHandle:(mnk_tensor*)handle;
 @end
 
 @interface MNKKernelLibrary () {
  @public
-  std::shared_ptr<mnk::Library> _core;
+  std::unique_ptr<mnk_library> _handle;
 }
-- (instancetype)initWithCore:(std::shared_ptr<mnk::Library>)core;
+- (instancetype)initWithHandle:(mnk_library*)handle;
 @end
 
 @interface MNKAttentionCache () {
  @public
   std::unique_ptr<mnk_cache> _handle;
 }
-- (instancetype)initWithCore:(mnk::AttentionCache)core NS_DESIGNATED_INITIALIZER;
+- (instancetype)initWithHandle:(mnk_cache*)handle NS_DESIGNATED_INITIALIZER;
 @end
 
 @interface MNKPlan () {
  @public
-  mnk::Plan _core;
+  std::unique_ptr<mnk_plan> _handle;
 }
-- (instancetype)initWithCore:(mnk::Plan)core;
+- (instancetype)initWithHandle:(mnk_plan*)handle;
+@end
+
+@interface MNKCompletion () {
+ @public
+  std::unique_ptr<mnk_completion> _handle;
+}
+- (instancetype)initWithHandle:(mnk_completion*)handle;
 @end
 
 @interface MNKSummary ()
 - (instancetype)initWithCore:(mnk::Summary)core;
 @end
 
-@interface MNKPreparationSummary ()
-- (instancetype)initWithCore:(const mnk::PreparationSummary&)core;
-@end
-
-@interface MNKCompletion ()
-- (instancetype)initWithCore:(mnk::Completion)core;
-@end
-
 @interface MNKCommandEncoder () {
  @public
   std::unique_ptr<mnk_encoder> _handle;
 }
-- (instancetype)initWithDevice:(MNKDevice*)device handle:(std::unique_ptr<mnk_encoder>)handle;
+- (instancetype)initWithDevice:(MNKDevice*)device handle:(mnk_encoder*)handle;
+@end
+
+@interface MNKPreparationSummary ()
+- (instancetype)initWithSummary:(mnk_preparation_summary)summary;
 @end
 
 // What each op implements with its functions of C.
@@ -88,13 +92,11 @@ CommandEncoder::Finished finishedBy(void (^_Nullable handler)(MNKSummary* _Nulla
 // The error when a block returns NO without an error.
 Error failedWithoutError();
 
-Result<std::shared_ptr<Device>> coreOf(MNKDevice* _Nullable device);
-Tensor coreOf(MNKTensor* _Nullable tensor);
-// Of the C API; NULL for nil.
-mnk_tensor* _Null_unspecified handleOf(MNKTensor* _Nullable tensor);
-// Fails for an object of another class, which a property that was set with key-value coding may hold.
+// The handles of the C API. Fail for nil, except for a tensor, and for an object of another class, which a property
+// that was set with key-value coding may hold.
+mnk_device* _Null_unspecified handleOf(Reading& reading, MNKDevice* _Nullable device);
 mnk_tensor* _Null_unspecified handleOf(Reading& reading, MNKTensor* _Nullable tensor, std::string_view name);
-std::optional<Tensor> optionalCoreOf(MNKTensor* _Nullable tensor);
+mnk_cache* _Null_unspecified handleOf(Reading& reading, MNKAttentionCache* _Nullable cache, std::string_view name);
 MNKTensor* _Nullable tensorFrom(const std::optional<Tensor>& tensor);
 // Nil without memory.
 MNKTensor* _Nullable tensorFrom(const Tensor& tensor);
@@ -104,7 +106,6 @@ NSArray<NSNumber*>* numbersFrom(const Numbers& numbers) {
   for (const auto number : numbers) [all addObject:@(number)];
   return all;
 }
-std::shared_ptr<Library> coreOf(MNKKernelLibrary* _Nullable library);
 
 // A number too large for a sequence becomes that of an unknown one.
 inline uint32_t sequenceNumber(NSUInteger sequence) {
@@ -138,13 +139,13 @@ void fillSequences(Reading& reading, Struct& into, NSArray<NSNumber*>* _Nullable
 mnk_cache_step structFrom(Reading& reading, MNKCacheStep* _Nullable step);
 
 // Calls a function of C with what was read, and converts its error.
-template <typename Call>
-auto called(const Reading& reading, Call&& call) {
-  using Value = decltype(call(nullptr));
+template <typename Function, typename... Arguments>
+auto call(const Reading& reading, Function&& function, Arguments... arguments) {
+  using Value = decltype(function(arguments..., nullptr));
   using Converted = Result<std::conditional_t<std::is_same_v<Value, bool>, void, Value>>;
   if (reading.failed()) return Converted(reading.error());
   mnk_error* error = nullptr;
-  const Value value = call(&error);
+  const Value value = function(arguments..., &error);
   if (!value) {
     const std::unique_ptr<mnk_error, decltype(&mnk_error_release)> owned(error, mnk_error_release);
     return Converted(owned->error);
@@ -156,14 +157,42 @@ auto called(const Reading& reading, Call&& call) {
   }
 }
 
-// Empty, with a failure, for nil.
-std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullable cache);
-mnk_cache* _Null_unspecified handleOf(Reading& reading, MNKAttentionCache* _Nullable cache, std::string_view name);
-DType read(Reading& reading, MNKElementType type, std::string_view name = "element type");
+// Runs a body that reads arguments and returns Result<void>. `op` is what errors of reading name.
+template <typename Body>
+BOOL run(NSError* _Nullable __autoreleasing* _Nullable error, std::string_view op, Body&& body) {
+  return run(error, [&]() -> Result<void> {
+    Reading reading(op);
+    return body(reading);
+  });
+}
+
+// Runs a body that reads arguments and returns the result of a function of C that makes a handle, for a new object.
+template <typename Object, typename Body>
+Object* _Nullable make(NSError* _Nullable __autoreleasing* _Nullable error, std::string_view op, Body&& body) {
+  return make(error, [&]() -> Result<Object*> {
+    Reading reading(op);
+    auto handle = body(reading);
+    if (!handle) return handle.error();
+    return [[Object alloc] initWithHandle:*handle];
+  });
+}
+
+// Reads what was read from an object into a type of the core.
+template <typename Core, typename From>
+void read(Reading& reading, Core& into, const From& from) {
+  if (reading.failed()) return;
+  if constexpr (std::is_enum_v<From>) {
+    reading.check(c::read(into, from));
+  } else {
+    reading.check(c::read(into, from, {}));
+  }
+}
+
+mnk_dtype enumFrom(Reading& reading, MNKElementType type, std::string_view name = "element type");
 void fill(Reading& reading, mnk_row_indices& into, MNKIntegers* _Nullable numbers, std::string_view name);
 void fill(Reading& reading, mnk_rotary_offsets& into, MNKIntegers* _Nullable numbers, std::string_view name);
 void fill(Reading& reading, mnk_rotary_positions& into, MNKRotaryPositions* _Nullable positions, std::string_view name);
-Preparation read(Reading& reading, MNKPreparation* _Nullable preparation);
+mnk_preparation structFrom(Reading& reading, MNKPreparation* _Nullable preparation);
 Result<Dispatch> coreOf(MNKDispatch* _Nullable dispatch);
 
 }  // namespace mnk::objc

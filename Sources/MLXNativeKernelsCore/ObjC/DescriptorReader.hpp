@@ -49,6 +49,8 @@ class Reading {
   }
   std::vector<float> floats(NSArray<NSNumber*>* _Nullable list, std::string_view name);
   Shape shape(NSArray<NSNumber*>* _Nullable extents);
+  // The path of a file URL, which lives as long as the reading.
+  const char* _Nonnull path(NSURL* _Nullable url);
   // A case of an enum whose numbers are those of another.
   template <typename Enum, typename Input>
   Enum choice(Input input, std::initializer_list<Enum> cases, std::string_view name, std::string_view type) {

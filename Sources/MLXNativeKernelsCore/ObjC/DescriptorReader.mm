@@ -65,6 +65,10 @@ std::vector<float> Reading::floats(NSArray<NSNumber *> *list, std::string_view n
   return all;
 }
 
+const char *Reading::path(NSURL *url) {
+  return keep(take(pathFrom(url, op_)));
+}
+
 Shape Reading::shape(NSArray<NSNumber *> *extents) {
   if (!needed(extents, "the shape")) return {};
   if (extents.count > Shape::kMaxRank) {

@@ -28,8 +28,8 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
   return nil;
 }
 
-- (instancetype)initWithCore:(AttentionCache)core {
-  if ((self = [super init])) _handle.reset(*c::handleFor(Result<AttentionCache>(std::move(core))));
+- (instancetype)initWithHandle:(mnk_cache *)handle {
+  if ((self = [super init])) _handle.reset(handle);
   return self;
 }
 
@@ -37,13 +37,10 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
                     descriptor:(MNKAttentionCacheDescriptor *)descriptor
                          error:(NSError **)error {
   if (!(self = [super init])) return nil;
-  const BOOL succeeded = objc::run(error, [&]() -> Result<void> {
-    auto target = objc::coreOf(device);
-    if (!target) return target.error();
-    Reading reading("AttentionCache");
-    const AttentionCacheDescriptor input = objc::read(reading, descriptor, "the descriptor");
-    if (reading.failed()) return reading.error();
-    auto cache = c::handleFor(AttentionCache::make(*target, input));
+  const BOOL succeeded = objc::run(error, "AttentionCache", [&](Reading &reading) -> Result<void> {
+    mnk_device *target = objc::handleOf(reading, device);
+    const auto input = objc::structFrom(reading, descriptor, "the descriptor");
+    const auto cache = objc::call(reading, mnk_cache_make, target, &input);
     if (!cache) return cache.error();
     self->_handle.reset(*cache);
     return {};
@@ -64,15 +61,9 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
                       capacity:(NSUInteger)capacity
                          error:(NSError **)error {
   if (!(self = [super init])) return nil;
-  const BOOL succeeded = objc::run(error, [&]() -> Result<void> {
-    auto target = objc::coreOf(device);
-    if (!target) return target.error();
-    auto path = objc::pathFrom(url, "AttentionCache");
-    if (!path) return path.error();
-    Reading reading("AttentionCache");
-    const uint32_t slots = reading.narrow(capacity, "capacity");
-    if (reading.failed()) return reading.error();
-    auto cache = c::handleFor(AttentionCache::load(*target, *path, maxBytes, slots));
+  const BOOL succeeded = objc::run(error, "AttentionCache", [&](Reading &reading) -> Result<void> {
+    const auto cache = objc::call(reading, mnk_cache_make_from_path, objc::handleOf(reading, device), reading.path(url),
+                                  maxBytes, reading.narrow(capacity, "capacity"));
     if (!cache) return cache.error();
     self->_handle.reset(*cache);
     return {};
@@ -81,10 +72,8 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
 }
 
 - (BOOL)saveToURL:(NSURL *)url error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    auto path = objc::pathFrom(url, "AttentionCache");
-    if (!path) return path.error();
-    return self->_handle->cache.save(*path);
+  return objc::run(error, "AttentionCache", [&](Reading &reading) {
+    return objc::call(reading, mnk_cache_save, self->_handle.get(), reading.path(url));
   });
 }
 
@@ -165,10 +154,6 @@ NSUInteger countOrNotFound(const Result<uint64_t> &count) {
 
 namespace mnk::objc {
 
-std::optional<AttentionCache> read(Reading &reading, MNKAttentionCache *cache) {
-  const auto *handle = handleOf(reading, cache, "the cache");
-  return handle ? std::optional(handle->cache) : std::nullopt;
-}
 mnk_cache *handleOf(Reading &reading, MNKAttentionCache *cache, std::string_view name) {
   return reading.needed(cache, name) && reading.isA([MNKAttentionCache class], cache, name) ? cache->_handle.get()
                                                                                             : nullptr;

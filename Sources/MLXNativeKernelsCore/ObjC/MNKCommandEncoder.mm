@@ -9,21 +9,19 @@ using objc::Reading;
   return nil;
 }
 
-- (instancetype)initWithDevice:(MNKDevice *)device handle:(std::unique_ptr<mnk_encoder>)handle {
+- (instancetype)initWithDevice:(MNKDevice *)device handle:(mnk_encoder *)handle {
   if ((self = [super init])) {
     _device = device;
-    _handle = std::move(handle);
+    _handle.reset(handle);
   }
   return self;
 }
 
 - (BOOL)append:(MNKCacheStep *)step toCache:(MNKAttentionCache *)cache error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache.append");
+  return objc::run(error, "AttentionCache.append", [&](Reading &reading) {
     mnk_cache *target = objc::handleOf(reading, cache, "the cache");
     const auto input = objc::structFrom(reading, step);
-    return objc::called(
-        reading, [&](mnk_error_out out) { return mnk_encoder_append(self->_handle.get(), target, &input, out); });
+    return objc::call(reading, mnk_encoder_append, self->_handle.get(), target, &input);
   });
 }
 
@@ -35,12 +33,10 @@ using objc::Reading;
 }
 
 - (BOOL)attend:(MNKCacheStep *)step overCache:(MNKAttentionCache *)cache error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache.attend");
+  return objc::run(error, "AttentionCache.attend", [&](Reading &reading) {
     mnk_cache *target = objc::handleOf(reading, cache, "the cache");
     const auto input = objc::structFrom(reading, step);
-    return objc::called(
-        reading, [&](mnk_error_out out) { return mnk_encoder_attend(self->_handle.get(), target, &input, out); });
+    return objc::call(reading, mnk_encoder_attend, self->_handle.get(), target, &input);
   });
 }
 
@@ -55,13 +51,10 @@ using objc::Reading;
 }
 
 - (BOOL)appendAndAttend:(MNKCacheStep *)step overCache:(MNKAttentionCache *)cache error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache.appendAndAttend");
+  return objc::run(error, "AttentionCache.appendAndAttend", [&](Reading &reading) {
     mnk_cache *target = objc::handleOf(reading, cache, "the cache");
     const auto input = objc::structFrom(reading, step);
-    return objc::called(reading, [&](mnk_error_out out) {
-      return mnk_encoder_append_and_attend(self->_handle.get(), target, &input, out);
-    });
+    return objc::call(reading, mnk_encoder_append_and_attend, self->_handle.get(), target, &input);
   });
 }
 
@@ -69,12 +62,10 @@ using objc::Reading;
           toSequence:(NSUInteger)target
              inCache:(MNKAttentionCache *)cache
                error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache.copy");
-    auto both = objc::read(reading, cache);
-    const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
-    if (reading.failed()) return reading.error();
-    return both->copy(self->_handle->encoder, from, to);
+  return objc::run(error, "AttentionCache.copy", [&](Reading &reading) {
+    return objc::call(reading, mnk_encoder_copy_sequence, self->_handle.get(),
+                      objc::handleOf(reading, cache, "the cache"), reading.narrow(source, "the source"),
+                      reading.narrow(target, "the target"));
   });
 }
 
@@ -83,25 +74,17 @@ using objc::Reading;
           toSequence:(NSUInteger)target
              ofCache:(MNKAttentionCache *)other
                error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache.copy");
-    const auto first = objc::read(reading, cache);
-    auto second = objc::read(reading, other);
-    const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
-    if (reading.failed()) return reading.error();
-    return first->copy(self->_handle->encoder, from, *second, to);
+  return objc::run(error, "AttentionCache.copy", [&](Reading &reading) {
+    return objc::call(reading, mnk_encoder_copy_sequence_to_cache, self->_handle.get(),
+                      objc::handleOf(reading, cache, "the cache"), reading.narrow(source, "the source"),
+                      objc::handleOf(reading, other, "the cache"), reading.narrow(target, "the target"));
   });
 }
 
 - (MNKAttentionCache *)growCache:(MNKAttentionCache *)cache toCapacity:(NSUInteger)capacity error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKAttentionCache *> {
-    Reading reading("AttentionCache.grown");
-    const auto source = objc::read(reading, cache);
-    const uint32_t slots = reading.narrow(capacity, "capacity");
-    if (reading.failed()) return reading.error();
-    auto result = source->grown(self->_handle->encoder, slots);
-    if (!result) return result.error();
-    return [[MNKAttentionCache alloc] initWithCore:*result];
+  return objc::make<MNKAttentionCache>(error, "AttentionCache.grown", [&](Reading &reading) {
+    return objc::call(reading, mnk_encoder_make_grown_cache, self->_handle.get(),
+                      objc::handleOf(reading, cache, "the cache"), reading.narrow(capacity, "capacity"));
   });
 }
 
@@ -121,14 +104,10 @@ using objc::Reading;
 - (MNKAttentionCache *)quantizeCache:(MNKAttentionCache *)cache
                            asStorage:(MNKKVQuantizedStorage *)storage
                                error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKAttentionCache *> {
-    Reading reading("AttentionCache.quantized");
-    const auto source = objc::read(reading, cache);
-    const KVQuantizedStorage quantizedStorage = objc::read(reading, storage, "the storage");
-    if (reading.failed()) return reading.error();
-    auto result = source->quantized(self->_handle->encoder, quantizedStorage);
-    if (!result) return result.error();
-    return [[MNKAttentionCache alloc] initWithCore:*result];
+  return objc::make<MNKAttentionCache>(error, "AttentionCache.quantized", [&](Reading &reading) {
+    mnk_cache *source = objc::handleOf(reading, cache, "the cache");
+    const auto input = objc::structFrom(reading, storage, "the storage");
+    return objc::call(reading, mnk_encoder_make_quantized_cache, self->_handle.get(), source, &input);
   });
 }
 
@@ -139,20 +118,15 @@ using objc::Reading;
                sequence:(NSUInteger)sequence
                  domain:(MNKKVDomain)domain
                   error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache.dequantize");
-    const auto source = objc::read(reading, cache);
-    const uint32_t one = objc::sequenceNumber(sequence);
-    const KVDomain form = objc::read(reading, domain, "domain");
-    if (reading.failed()) return reading.error();
-    return source->dequantize(self->_handle->encoder, objc::optionalCoreOf(keys), objc::optionalCoreOf(values),
-                              position, one, form);
+  return objc::run(error, "AttentionCache.dequantize", [&](Reading &reading) {
+    return objc::call(reading, mnk_encoder_dequantize, self->_handle.get(), objc::handleOf(reading, cache, "the cache"),
+                      objc::handleOf(reading, keys, "keys"), objc::handleOf(reading, values, "values"), position,
+                      objc::sequenceNumber(sequence), objc::enumFrom(reading, domain, "domain"));
   });
 }
 
 - (BOOL)encodeOperation:(MNKOperation *)operation error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("MNKCommandEncoder");
+  return objc::run(error, "MNKCommandEncoder", [&](Reading &reading) -> Result<void> {
     if (!reading.needed(operation, "the operation")) return reading.error();
     return [operation encodeWithHandle:self->_handle.get()];
   });
@@ -175,19 +149,15 @@ using objc::Reading;
 }
 
 - (MNKCompletion *)commitWithError:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKCompletion *> {
-    auto completion = self->_handle->encoder.commit();
-    if (!completion) return completion.error();
-    return [[MNKCompletion alloc] initWithCore:*completion];
+  return objc::make<MNKCompletion>(error, "MNKCommandEncoder", [&](Reading &reading) {
+    return objc::call(reading, mnk_encoder_commit, self->_handle.get(), nullptr, nullptr);
   });
 }
 
 - (void)commitWithCompletionHandler:(void (^)(MNKSummary *, NSError *))completionHandler {
   void (^handler)(MNKSummary *, NSError *) = [completionHandler copy];
-  const Result<void> submitted = guarded("MNKCommandEncoder", [&]() -> Result<void> {
-    auto completion = self->_handle->encoder.commit(objc::finishedBy(handler));
-    return completion ? Result<void>() : Result<void>(completion.error());
-  });
+  const Result<Completion> submitted =
+      guarded("MNKCommandEncoder", [&] { return self->_handle->encoder.commit(objc::finishedBy(handler)); });
   if (!submitted && handler) handler(nil, objc::errorFrom(submitted.error()));
 }
 

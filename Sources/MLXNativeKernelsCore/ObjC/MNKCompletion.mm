@@ -55,30 +55,27 @@ using namespace mnk;
 
 @end
 
-@implementation MNKCompletion {
-  Completion _core;
-}
+@implementation MNKCompletion
 
 - (instancetype)init {
   return nil;
 }
 
-- (instancetype)initWithCore:(Completion)core {
-  if ((self = [super init])) _core = std::move(core);
+- (instancetype)initWithHandle:(mnk_completion *)handle {
+  if ((self = [super init])) _handle.reset(handle);
   return self;
 }
 
 - (BOOL)waitWithError:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    const auto outcome = self->_core.wait();
-    return outcome ? Result<void>() : Result<void>(outcome.error());
+  return objc::run(error, "MNKCompletion", [&](objc::Reading &reading) {
+    return objc::call(reading, mnk_completion_wait, self->_handle.get());
   });
 }
 - (BOOL)isDone {
-  return _core.isDone() ? YES : NO;
+  return mnk_completion_is_done(_handle.get()) ? YES : NO;
 }
 - (MNKSummary *)summary {
-  return [[MNKSummary alloc] initWithCore:_core.summary()];
+  return [[MNKSummary alloc] initWithCore:_handle->completion.summary()];
 }
 
 @end

@@ -1,5 +1,3 @@
-#include "MLXNativeKernels/Device.hpp"
-#include "MLXNativeKernels/HostDevice.hpp"
 #import "ObjC/Core.hpp"
 #include "Runtime/WorkInFlight.hpp"
 
@@ -16,58 +14,50 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
   return nil;
 }
 
-- (instancetype)initWithCore:(std::shared_ptr<Device>)core {
-  if ((self = [super init])) _core = std::move(core);
+- (instancetype)initWithHandle:(mnk_device *)handle {
+  if ((self = [super init])) _handle.reset(handle);
   return self;
 }
 
 + (instancetype)defaultDeviceWithError:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKDevice *> {
-    auto device = Device::makeDefault();
-    if (!device) return device.error();
-    return [[MNKDevice alloc] initWithCore:*device];
-  });
+  return objc::make<MNKDevice>(error, "MNKDevice",
+                               [&](Reading &reading) { return objc::call(reading, mnk_device_make_default); });
 }
 
 + (NSArray<MNKDevice *> *)allDevices {
   NSArray<MNKDevice *> *devices = objc::make(nil, [&]() -> Result<NSArray<MNKDevice *> *> {
     NSMutableArray<MNKDevice *> *all = [NSMutableArray array];
-    for (const auto &device : Device::all()) [all addObject:[[MNKDevice alloc] initWithCore:device]];
+    for (const auto &device : Device::all()) [all addObject:[[MNKDevice alloc] initWithHandle:*c::handleFor(device)]];
     return all;
   });
   return devices ?: @[];
 }
 
 + (instancetype)hostDeviceWithOptions:(MNKHostOptions *)options error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKDevice *> {
-    Reading reading("Host device");
-    const HostOptions input = objc::read(reading, options, "options");
-    if (reading.failed()) return reading.error();
-    auto device = host::makeDevice(input);
-    if (!device) return device.error();
-    return [[MNKDevice alloc] initWithCore:*device];
+  return objc::make<MNKDevice>(error, "Host device", [&](Reading &reading) {
+    const auto input = objc::structFrom(reading, options, "options");
+    return objc::call(reading, mnk_device_make_host, &input);
   });
 }
 
 - (MNKDeviceKind)kind {
-  return objc::stringFrom(_core->kind());
+  return objc::stringFrom(_handle->kind);
 }
 - (NSString *)name {
-  return objc::stringFrom(_core->name());
+  return objc::stringFrom(_handle->name);
 }
 
 - (MNKCommandEncoder *)commandEncoder {
   return [self commandEncoderWithLabel:@""];
 }
 - (MNKCommandEncoder *)commandEncoderWithLabel:(NSString *)label {
-  std::unique_ptr<mnk_encoder> handle(new mnk_encoder{CommandEncoder(_core, objc::textFrom(label))});
-  return [[MNKCommandEncoder alloc] initWithDevice:self handle:std::move(handle)];
+  auto *handle = new mnk_encoder{CommandEncoder(_handle->device, objc::textFrom(label))};
+  return [[MNKCommandEncoder alloc] initWithDevice:self handle:handle];
 }
 
 - (MNKSummary *)runWithError:(NSError **)error block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *, NSError **))block {
   // Records only work that can be waited for.
-  const BOOL canRun = objc::run(error, [&]() -> Result<void> {
-    Reading reading("MNKDevice");
+  const BOOL canRun = objc::run(error, "MNKDevice", [&](Reading &reading) -> Result<void> {
     if (!reading.needed(block, "the block")) return reading.error();
     return isInFinishedHandler() ? Result<void>(waitInHandler("MNKDevice")) : Result<void>();
   });
@@ -85,32 +75,30 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 }
 
 - (MNKPreparationSummary *)prepare:(MNKPreparation *)preparation error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKPreparationSummary *> {
-    Reading reading("prepare");
-    const Preparation input = objc::read(reading, preparation);
-    if (reading.failed()) return reading.error();
-    const auto prepared = mnk::prepare(self->_core, input);
-    if (!prepared) return prepared.error();
-    return [[MNKPreparationSummary alloc] initWithCore:*prepared];
+  mnk_preparation_summary summary{};
+  const BOOL isPrepared = objc::run(error, "prepare", [&](Reading &reading) {
+    const auto input = objc::structFrom(reading, preparation);
+    return objc::call(reading, mnk_device_prepare, self->_handle.get(), &input, &summary);
   });
+  return isPrepared ? [[MNKPreparationSummary alloc] initWithSummary:summary] : nil;
 }
 
 - (NSError *)lastFailure {
   return objc::make(nil, [&]() -> Result<NSError *> {
-    const auto failure = self->_core->lastFailure();
+    const auto failure = self->_handle->device->lastFailure();
     return failure ? objc::errorFrom(*failure) : nil;
   });
 }
 
 - (void)clearKernels {
-  _core->registry().clear();
+  mnk_device_clear_kernels(_handle.get());
 }
 
 - (BOOL)isEqual:(id)other {
-  return [other isKindOfClass:[MNKDevice class]] && static_cast<MNKDevice *>(other)->_core == _core;
+  return [other isKindOfClass:[MNKDevice class]] && static_cast<MNKDevice *>(other)->_handle->device == _handle->device;
 }
 - (NSUInteger)hash {
-  return reinterpret_cast<NSUInteger>(_core.get()) / 16;
+  return reinterpret_cast<NSUInteger>(_handle->device.get()) / 16;
 }
 - (NSString *)description {
   return self.name;
@@ -120,13 +108,14 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 
 namespace mnk::objc {
 
-Result<std::shared_ptr<Device>> coreOf(MNKDevice *device) {
-  if (device) return device->_core;
-  return Error{.op = "MNKDevice",
-               .what = "nil was passed for the device",
-               .got = "nil",
-               .expected = "a device",
-               .fix = "Pass a device, such as that of +[MNKDevice defaultDeviceWithError:]."};
+mnk_device *handleOf(Reading &reading, MNKDevice *device) {
+  if (device) return device->_handle.get();
+  reading.fail(Error{.op = "MNKDevice",
+                     .what = "nil was passed for the device",
+                     .got = "nil",
+                     .expected = "a device",
+                     .fix = "Pass a device, such as that of +[MNKDevice defaultDeviceWithError:]."});
+  return nullptr;
 }
 
 }  // namespace mnk::objc

@@ -118,7 +118,7 @@ Result<Dispatch> coreOf(MNKDispatch *input) {
   Dispatch dispatch;
   dispatch.kind = textFrom(input.kind);
   dispatch.kernel.function = textFrom(input.function);
-  dispatch.kernel.library = coreOf(input.library);
+  if (input.library) dispatch.kernel.library = input.library->_handle->library;
   for (NSNumber *index in sortedIndices(input.constantTypes)) {
     dispatch.kernel.constants.emplace_back(reading.integer<uint32_t>(index, "a constant's index"),
                                            static_cast<ConstantType>(input.constantTypes[index].intValue),
@@ -127,8 +127,9 @@ Result<Dispatch> coreOf(MNKDispatch *input) {
   for (NSNumber *index in sortedIndices(input.tensors)) {
     const auto access =
         reading.choice(input.accesses[index].unsignedIntValue, Access::readWrite, "access", "MNKAccess");
+    const mnk_tensor *tensor = handleOf(reading, input.tensors[index], "a buffer");
     dispatch.buffers.push_back(
-        Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), coreOf(input.tensors[index]), access));
+        Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), tensor ? tensor->tensor : Tensor(), access));
   }
   for (NSNumber *index in sortedIndices(input.inlineBytes)) {
     NSData *data = input.inlineBytes[index];

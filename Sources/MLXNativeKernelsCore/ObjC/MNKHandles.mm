@@ -1,17 +1,15 @@
-#include "CAPI/Handles.hpp"
 #import "ObjC/Core.hpp"
 
 using namespace mnk;
+using objc::Reading;
 
 namespace {
 
-// Converts a required handle.
-template <typename Object, typename Handle, typename Body>
-Object *fromHandle(const Handle *handle, NSError *__autoreleasing *error, Body &&body) {
-  return objc::make(error, [&]() -> Result<Object *> {
-    if (!handle) return c::nullArgument("handle");
-    return body();
-  });
+// A new handle of the same object.
+template <typename Handle, typename Member>
+Result<Handle *> copyOf(const Handle *handle, Member Handle::*member) {
+  if (!handle) return c::nullArgument("handle");
+  return c::handleFor(Result<Member>(handle->*member));
 }
 
 }  // namespace
@@ -19,10 +17,10 @@ Object *fromHandle(const Handle *handle, NSError *__autoreleasing *error, Body &
 @implementation MNKDevice (MNKHandles)
 
 + (instancetype)deviceWithHandle:(const mnk_device *)handle error:(NSError **)error {
-  return fromHandle<MNKDevice>(handle, error, [&] { return [[MNKDevice alloc] initWithCore:handle->device]; });
+  return objc::make<MNKDevice>(error, "C API", [&](Reading &) { return copyOf(handle, &mnk_device::device); });
 }
 - (mnk_device *)makeHandleWithError:(NSError **)error {
-  return objc::make(error, [&] { return c::handleFor(Result<std::shared_ptr<Device>>(self->_core)); });
+  return objc::make(error, [&] { return copyOf(self->_handle.get(), &mnk_device::device); });
 }
 
 @end
@@ -30,10 +28,10 @@ Object *fromHandle(const Handle *handle, NSError *__autoreleasing *error, Body &
 @implementation MNKTensor (MNKHandles)
 
 + (instancetype)tensorWithHandle:(const mnk_tensor *)handle error:(NSError **)error {
-  return fromHandle<MNKTensor>(handle, error, [&] { return [[MNKTensor alloc] initWithCore:handle->tensor]; });
+  return objc::make<MNKTensor>(error, "C API", [&](Reading &) { return copyOf(handle, &mnk_tensor::tensor); });
 }
 - (mnk_tensor *)makeHandleWithError:(NSError **)error {
-  return objc::make(error, [&] { return c::handleFor(Result<Tensor>(self->_handle.tensor)); });
+  return objc::make(error, [&] { return copyOf(self->_handle.get(), &mnk_tensor::tensor); });
 }
 
 @end
@@ -41,11 +39,10 @@ Object *fromHandle(const Handle *handle, NSError *__autoreleasing *error, Body &
 @implementation MNKAttentionCache (MNKHandles)
 
 + (instancetype)cacheWithHandle:(const mnk_cache *)handle error:(NSError **)error {
-  return fromHandle<MNKAttentionCache>(handle, error,
-                                       [&] { return [[MNKAttentionCache alloc] initWithCore:handle->cache]; });
+  return objc::make<MNKAttentionCache>(error, "C API", [&](Reading &) { return copyOf(handle, &mnk_cache::cache); });
 }
 - (mnk_cache *)makeHandleWithError:(NSError **)error {
-  return objc::make(error, [&] { return c::handleFor(Result<AttentionCache>(self->_handle->cache)); });
+  return objc::make(error, [&] { return copyOf(self->_handle.get(), &mnk_cache::cache); });
 }
 
 @end

@@ -5,16 +5,16 @@ using namespace mnk;
 using objc::Reading;
 
 @interface MNKKVCodecSizes ()
-- (instancetype)initWithCore:(const KVCodecSizes &)core;
+- (instancetype)initWithSizes:(mnk_kv_codec_sizes)sizes;
 @end
 
 @implementation MNKKVCodecSizes
 
-- (instancetype)initWithCore:(const KVCodecSizes &)core {
+- (instancetype)initWithSizes:(mnk_kv_codec_sizes)sizes {
   if ((self = [super init])) {
-    _codeBytes = static_cast<NSUInteger>(core.codeBytes);
-    _scales = static_cast<NSUInteger>(core.scales);
-    _scaleBytes = static_cast<NSUInteger>(core.scaleBytes);
+    _codeBytes = static_cast<NSUInteger>(sizes.code_bytes);
+    _scales = static_cast<NSUInteger>(sizes.scales);
+    _scaleBytes = static_cast<NSUInteger>(sizes.scale_bytes);
   }
   return self;
 }
@@ -36,19 +36,17 @@ using objc::Reading;
   return [[self alloc] initWithName:MNKKVCodecNameMLX1Affine4 bits:4];
 }
 - (MNKElementType)scaleType {
-  Reading reading("KVCodec");
-  return static_cast<MNKElementType>(KVCodec{.name = objc::read(reading, self.name, "name")}.scaleType());
+  // The number of an unknown name, which other calls refuse, is that of no codec.
+  return static_cast<MNKElementType>(KVCodec{.name = static_cast<KVCodec::Name>(self.name)}.scaleType());
 }
 
 - (MNKKVCodecSizes *)sizesForHeadDim:(NSUInteger)headDim error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKKVCodecSizes *> {
-    Reading reading("KVCodec");
-    const KVCodec codec = objc::read(reading, self, "the codec");
-    if (reading.failed()) return reading.error();
-    auto taken = sizes(codec, headDim);
-    if (!taken) return taken.error();
-    return [[MNKKVCodecSizes alloc] initWithCore:*taken];
+  mnk_kv_codec_sizes sizes{};
+  const BOOL succeeded = objc::run(error, "KVCodec", [&](Reading &reading) {
+    const auto codec = objc::structFrom(reading, self, "the codec");
+    return objc::call(reading, mnk_kv_codec_get_sizes, &codec, headDim, &sizes);
   });
+  return succeeded ? [[MNKKVCodecSizes alloc] initWithSizes:sizes] : nil;
 }
 
 @end
@@ -69,11 +67,13 @@ using objc::Reading;
                          error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKQuantizedKVPlane *> {
     Reading reading("QuantizedKVPlane");
-    const KVCodec kvCodec = objc::read(reading, codec, "the codec");
-    const KVLayout order = objc::read(reading, layout, "layout");
-    const auto target = reading.take(objc::coreOf(device));
+    KVCodec kvCodec;
+    KVLayout order;
+    objc::read(reading, kvCodec, objc::structFrom(reading, codec, "the codec"));
+    objc::read(reading, order, objc::enumFrom(reading, layout, "layout"));
+    const mnk_device *target = objc::handleOf(reading, device);
     if (reading.failed()) return reading.error();
-    auto plane = QuantizedKVPlane::zeros(target, kvCodec, heads, headDim, capacity,
+    auto plane = QuantizedKVPlane::zeros(target->device, kvCodec, heads, headDim, capacity,
                                          sequences == 0 ? std::nullopt : std::optional<uint64_t>(sequences), order);
     if (!plane) return plane.error();
     return objc::objectFrom(*plane);
@@ -94,13 +94,12 @@ using objc::Reading;
                           error:(NSError **)error {
   return objc::make(error, [&]() -> Result<NSNumber *> {
     Reading reading("QuantizedKVCacheView");
-    QuantizedCacheExtents extents{.keys = objc::read(reading, keys, "the codec of keys"),
-                                  .headDim = headDim,
-                                  .valueHeadDim = valueHeadDim,
-                                  .heads = heads,
-                                  .capacity = capacity,
-                                  .sequences = sequences};
-    if (values) extents.values = objc::read(reading, values, "the codec of values");
+    QuantizedCacheExtents extents{
+        .headDim = headDim, .valueHeadDim = valueHeadDim, .heads = heads, .capacity = capacity, .sequences = sequences};
+    objc::read(reading, extents.keys, objc::structFrom(reading, keys, "the codec of keys"));
+    if (values) {
+      objc::read(reading, extents.values.emplace(), objc::structFrom(reading, values, "the codec of values"));
+    }
     if (reading.failed()) return reading.error();
     auto bytes = quantizedCacheBytes(extents);
     if (!bytes) return bytes.error();

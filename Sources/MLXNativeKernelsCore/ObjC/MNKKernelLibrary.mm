@@ -1,7 +1,7 @@
-#include "MLXNativeKernels/Device.hpp"
 #import "ObjC/Core.hpp"
 
 using namespace mnk;
+using objc::Reading;
 
 @implementation MNKKernelLibrary
 
@@ -9,8 +9,8 @@ using namespace mnk;
   return nil;
 }
 
-- (instancetype)initWithCore:(std::shared_ptr<Library>)core {
-  if ((self = [super init])) _core = std::move(core);
+- (instancetype)initWithHandle:(mnk_library *)handle {
+  if ((self = [super init])) _handle.reset(handle);
   return self;
 }
 
@@ -18,64 +18,43 @@ using namespace mnk;
                           label:(NSString *)label
                          device:(MNKDevice *)device
                           error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKKernelLibrary *> {
-    auto target = objc::coreOf(device);
-    if (!target) return target.error();
-    auto library = (*target)->registry().library(
-        {.kind = LibrarySource::Kind::text, .value = objc::textFrom(text), .label = objc::textFrom(label)});
-    if (!library) return library.error();
-    return [[MNKKernelLibrary alloc] initWithCore:*library];
+  return objc::make<MNKKernelLibrary>(error, "KernelLibrary", [&](Reading &reading) {
+    return objc::call(reading, mnk_library_make_from_text, objc::handleOf(reading, device),
+                      reading.keep(objc::textFrom(text)), reading.keep(objc::textFrom(label)));
   });
 }
 
 + (instancetype)libraryWithContentsOfURL:(NSURL *)url device:(MNKDevice *)device error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKKernelLibrary *> {
-    auto target = objc::coreOf(device);
-    if (!target) return target.error();
-    auto path = objc::pathFrom(url, "KernelLibrary");
-    if (!path) return path.error();
-    auto library = (*target)->registry().library({.kind = LibrarySource::Kind::path, .value = *path, .label = *path});
-    if (!library) return library.error();
-    return [[MNKKernelLibrary alloc] initWithCore:*library];
+  return objc::make<MNKKernelLibrary>(error, "KernelLibrary", [&](Reading &reading) {
+    return objc::call(reading, mnk_library_make_from_path, objc::handleOf(reading, device), reading.path(url));
   });
 }
 
 + (instancetype)shippedLibraryForDevice:(MNKDevice *)device error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKKernelLibrary *> {
-    auto target = objc::coreOf(device);
-    if (!target) return target.error();
-    auto library = (*target)->registry().shippedLibrary();
-    if (!library) return library.error();
-    return [[MNKKernelLibrary alloc] initWithCore:*library];
+  return objc::make<MNKKernelLibrary>(error, "KernelLibrary", [&](Reading &reading) {
+    return objc::call(reading, mnk_library_make_shipped, objc::handleOf(reading, device));
   });
 }
 
 - (BOOL)isEqual:(id)other {
-  return [other isKindOfClass:[MNKKernelLibrary class]] && static_cast<MNKKernelLibrary *>(other)->_core == _core;
+  return [other isKindOfClass:[MNKKernelLibrary class]] &&
+         static_cast<MNKKernelLibrary *>(other)->_handle->library == _handle->library;
 }
 - (NSUInteger)hash {
-  return reinterpret_cast<NSUInteger>(_core.get()) / 16;
+  return reinterpret_cast<NSUInteger>(_handle->library.get()) / 16;
 }
 
 - (MNKLibraryOrigin)origin {
-  return static_cast<MNKLibraryOrigin>(_core->origin().kind);
+  return static_cast<MNKLibraryOrigin>(mnk_library_get_origin(_handle.get()));
 }
 - (NSURL *)originURL {
-  const std::string &path = _core->origin().path;
+  const std::string_view path = mnk_library_origin_path(_handle.get());
   return path.empty() ? nil : [NSURL fileURLWithPath:objc::stringFrom(path)];
 }
 - (NSArray<NSString *> *)functionNames {
   NSMutableArray<NSString *> *names = [NSMutableArray array];
-  for (const std::string &name : _core->functionNames()) [names addObject:objc::stringFrom(name)];
+  for (const std::string &name : _handle->functions) [names addObject:objc::stringFrom(name)];
   return names;
 }
 
 @end
-
-namespace mnk::objc {
-
-std::shared_ptr<Library> coreOf(MNKKernelLibrary *library) {
-  return library ? library->_core : nullptr;
-}
-
-}  // namespace mnk::objc

@@ -1,5 +1,5 @@
 #ifdef __APPLE__
-#include "MLXNativeKernels/MetalDevice.hpp"
+#include "MLXNativeKernels/mnk_metal.h"
 #import "ObjC/Core.hpp"
 
 using namespace mnk;
@@ -30,26 +30,22 @@ using objc::Reading;
                 describesDispatches:(BOOL)describesDispatches
                    usesEmbeddedText:(BOOL)usesEmbeddedText
                               error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKDevice *> {
-    Reading reading("Metal device");
-    if (!reading.needed(device, "the device")) return reading.error();
-    metal::Options options{.device = (__bridge MTL::Device *)device,
-                           .queue = (__bridge MTL::CommandQueue *)queue,
-                           .usesEmbeddedText = usesEmbeddedText != NO,
-                           .describesDispatches = describesDispatches != NO};
-    if (libraryURL) options.libraryPath = reading.take(objc::pathFrom(libraryURL, "Metal device"));
-    if (reading.failed()) return reading.error();
-    auto result = metal::makeDevice(options);
-    if (!result) return result.error();
-    return [[MNKDevice alloc] initWithCore:*result];
+  return objc::make<MNKDevice>(error, "Metal device", [&](Reading &reading) {
+    reading.needed(device, "the device");
+    const mnk_metal_options options{.device = (__bridge void *)device,
+                                    .queue = (__bridge void *)queue,
+                                    .library_path = libraryURL ? reading.path(libraryURL) : nullptr,
+                                    .describes_dispatches = describesDispatches != NO,
+                                    .uses_embedded_text = usesEmbeddedText != NO};
+    return objc::call(reading, mnk_device_make_metal, &options);
   });
 }
 
 - (id<MTLDevice>)mtlDevice {
-  return (__bridge id<MTLDevice>)metal::nativeDevice(_core);
+  return (__bridge id<MTLDevice>)mnk_device_metal_device(_handle.get());
 }
 - (id<MTLCommandQueue>)mtlCommandQueue {
-  return (__bridge id<MTLCommandQueue>)metal::nativeQueue(_core);
+  return (__bridge id<MTLCommandQueue>)mnk_device_metal_queue(_handle.get());
 }
 
 - (MNKCommandEncoder *)commandEncoderIntoCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
@@ -57,12 +53,11 @@ using objc::Reading;
                                                  error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKCommandEncoder *> {
     Reading reading("MNKCommandEncoder");
-    if (!reading.needed(commandBuffer, "the command buffer")) return reading.error();
-    auto submission =
-        metal::makeSubmission(self->_core, (__bridge MTL::CommandBuffer *)commandBuffer, objc::textFrom(label));
-    if (!submission) return submission.error();
-    std::unique_ptr<mnk_encoder> handle(new mnk_encoder{CommandEncoder(self->_core, std::move(*submission))});
-    return [[MNKCommandEncoder alloc] initWithDevice:self handle:std::move(handle)];
+    reading.needed(commandBuffer, "the command buffer");
+    const auto handle = objc::call(reading, mnk_encoder_make_into_metal, self->_handle.get(),
+                                   (__bridge void *)commandBuffer, reading.keep(objc::textFrom(label)));
+    if (!handle) return handle.error();
+    return [[MNKCommandEncoder alloc] initWithDevice:self handle:*handle];
   });
 }
 
@@ -76,23 +71,18 @@ using objc::Reading;
                             elementType:(MNKElementType)elementType
                                  device:(MNKDevice *)device
                                   error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKTensor *> {
-    Reading reading("Tensor");
+  return objc::make<MNKTensor>(error, "Tensor", [&](Reading &reading) {
     reading.needed(buffer, "the buffer");
-    const auto target = reading.take(objc::coreOf(device));
+    mnk_device *target = objc::handleOf(reading, device);
     const Shape extents = reading.shape(shape);
-    const DType type = objc::read(reading, elementType);
-    if (reading.failed()) return reading.error();
-    auto wrapped = metal::wrapBuffer(target, (__bridge MTL::Buffer *)buffer);
-    if (!wrapped) return wrapped.error();
-    auto tensor = Tensor::over(*wrapped, type, extents, offset);
-    if (!tensor) return tensor.error();
-    return [[MNKTensor alloc] initWithCore:*tensor];
+    const auto type = objc::enumFrom(reading, elementType);
+    return objc::call(reading, mnk_tensor_make_over_metal_buffer, target, (__bridge void *)buffer, type,
+                      extents.extents().data(), extents.extents().size(), offset);
   });
 }
 
 - (id<MTLBuffer>)mtlBuffer {
-  return (__bridge id<MTLBuffer>)metal::nativeBuffer(_handle.tensor.buffer());
+  return (__bridge id<MTLBuffer>)mnk_tensor_metal_buffer(_handle.get());
 }
 
 @end

@@ -20,26 +20,23 @@ using namespace mnk;
 
 @end
 
-@implementation MNKPlan {
-  NSString *_text;
-}
+@implementation MNKPlan
 
-- (instancetype)initWithCore:(Plan)core {
+- (instancetype)initWithHandle:(mnk_plan *)handle {
   if ((self = [super init])) {
+    _handle.reset(handle);
     NSMutableArray<MNKPlannedDispatch *> *dispatches = [NSMutableArray array];
-    for (const Dispatch &dispatch : core.dispatches) {
+    for (const Dispatch &dispatch : handle->plan.dispatches) {
       [dispatches addObject:[[MNKPlannedDispatch alloc] initWithCore:dispatch]];
     }
     _dispatches = [dispatches copy];
-    _scratchBytes = static_cast<NSUInteger>(core.scratchBytes);
-    _text = objc::stringFrom(core.text());
-    _core = std::move(core);
+    _scratchBytes = static_cast<NSUInteger>(handle->plan.scratchBytes);
   }
   return self;
 }
 
 - (NSString *)description {
-  return _text;
+  return objc::stringFrom(_handle->text);
 }
 
 @end
@@ -63,13 +60,8 @@ static Error customClass(Class kind) {
 }
 
 - (MNKPlan *)planForDevice:(MNKDevice *)device error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKPlan *> {
-    mnk_device handle;
-    if (device) handle.device = device->_core;
-    auto planned = [self planForHandle:device ? &handle : nullptr];
-    if (!planned) return planned.error();
-    const std::unique_ptr<mnk_plan> plan(*planned);
-    return [[MNKPlan alloc] initWithCore:std::move(plan->plan)];
+  return objc::make<MNKPlan>(error, "MNKOperation", [&](objc::Reading &) {
+    return [self planForHandle:device ? device->_handle.get() : nil];
   });
 }
 

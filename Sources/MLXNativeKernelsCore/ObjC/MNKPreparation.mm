@@ -21,55 +21,64 @@ using objc::Reading;
 @end
 
 @implementation MNKPreparationSummary {
-  PreparationSummary _core;
+  mnk_preparation_summary _summary;
 }
 
 - (instancetype)init {
   return nil;
 }
 
-- (instancetype)initWithCore:(const PreparationSummary &)core {
-  if ((self = [super init])) _core = core;
+- (instancetype)initWithSummary:(mnk_preparation_summary)summary {
+  if ((self = [super init])) _summary = summary;
   return self;
 }
 
 - (NSUInteger)kernels {
-  return static_cast<NSUInteger>(_core.kernels);
+  return static_cast<NSUInteger>(_summary.kernels);
 }
 - (NSUInteger)measured {
-  return static_cast<NSUInteger>(_core.measured);
+  return static_cast<NSUInteger>(_summary.measured);
 }
 - (NSUInteger)known {
-  return static_cast<NSUInteger>(_core.known);
+  return static_cast<NSUInteger>(_summary.known);
 }
 - (NSTimeInterval)seconds {
-  return _core.seconds;
+  return _summary.seconds;
 }
 - (BOOL)isKept {
-  return _core.tuningFile.empty() ? NO : YES;
+  return _summary.is_kept ? YES : NO;
 }
 - (NSString *)description {
-  return objc::stringFrom(_core.text());
+  const std::unique_ptr<char, decltype(&mnk_text_release)> text(mnk_preparation_summary_copy_text(&_summary),
+                                                                mnk_text_release);
+  return objc::stringFrom(text ? text.get() : "");
 }
 
 @end
 
 namespace mnk::objc {
 
-Preparation read(Reading &reading, MNKPreparation *preparation) {
-  if (!reading.needed(preparation, "the preparation") || !reading.needed(preparation.caches, "the caches")) return {};
-  Preparation result{.queryHeads = reading.narrow(preparation.queryHeads, "queryHeads"),
-                     .rows = reading.narrow(preparation.rows, "rows"),
-                     .dtype = read(reading, preparation.elementType),
-                     .options = read(reading, preparation.options, "options"),
-                     .tuning = read(reading, preparation.tuning, "tuning")};
-  for (MNKAttentionCache *cache in preparation.caches) {
-    if (!reading.isA([MNKAttentionCache class], cache, "a cache")) return {};
-    if (const auto core = read(reading, cache)) result.caches.push_back(*core);
+mnk_preparation structFrom(Reading &reading, MNKPreparation *preparation) {
+  mnk_preparation into{};
+  if (!reading.needed(preparation, "the preparation") || !reading.needed(preparation.caches, "the caches")) return into;
+  std::vector<const mnk_cache *> caches;
+  for (MNKAttentionCache *cache in preparation.caches) caches.push_back(handleOf(reading, cache, "a cache"));
+  into.cache_count = caches.size();
+  into.caches = caches.empty() ? nullptr : reading.keep(std::move(caches)).data();
+  into.query_heads = reading.narrow(preparation.queryHeads, "queryHeads");
+  into.rows = reading.narrow(preparation.rows, "rows");
+  // C reads 0 as a missing number.
+  if (into.rows == 0) {
+    reading.fail("the rows do not fit a cache", "0 rows", "at least 1",
+                 "Pass the most tokens that a step appends to a sequence.");
   }
-  if (preparation.rotary) result.rotary = read(reading, preparation.rotary, "rotary");
-  if (NSURL *url = preparation.tuningFileURL) result.tuningFile = reading.take(pathFrom(url, "prepare"));
-  return result;
+  into.dtype = enumFrom(reading, preparation.elementType);
+  into.options = structFrom(reading, preparation.options, "options");
+  into.has_rotary = preparation.rotary != nil;
+  if (preparation.rotary) into.rotary = structFrom(reading, preparation.rotary, "rotary");
+  into.tuning = enumFrom(reading, preparation.tuning, "tuning");
+  if (preparation.tuningFileURL) into.tuning_file = reading.path(preparation.tuningFileURL);
+  return into;
 }
 
 }  // namespace mnk::objc

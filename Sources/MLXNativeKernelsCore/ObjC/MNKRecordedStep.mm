@@ -5,9 +5,9 @@ using objc::Reading;
 
 @interface MNKRecordedStep () {
  @public
-  std::optional<RecordedStep> _core;
+  std::unique_ptr<mnk_recorded_step> _handle;
 }
-- (instancetype)initWithDevice:(MNKDevice *)device core:(RecordedStep)core;
+- (instancetype)initWithDevice:(MNKDevice *)device handle:(mnk_recorded_step *)handle;
 @end
 
 @implementation MNKRecordedStep
@@ -16,31 +16,29 @@ using objc::Reading;
   return nil;
 }
 
-- (instancetype)initWithDevice:(MNKDevice *)device core:(RecordedStep)core {
+- (instancetype)initWithDevice:(MNKDevice *)device handle:(mnk_recorded_step *)handle {
   if ((self = [super init])) {
     _device = device;
-    _core = std::move(core);
+    _handle.reset(handle);
   }
   return self;
 }
 
 - (MNKCompletion *)runWithError:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKCompletion *> {
-    auto completion = self->_core->run();
-    if (!completion) return completion.error();
-    return [[MNKCompletion alloc] initWithCore:*completion];
+  return objc::make<MNKCompletion>(error, "MNKRecordedStep", [&](Reading &reading) {
+    return objc::call(reading, mnk_recorded_step_run, self->_handle.get(), nullptr, nullptr);
   });
 }
 
 - (void)runWithCompletionHandler:(void (^)(MNKSummary *, NSError *))completionHandler {
   void (^handler)(MNKSummary *, NSError *) = [completionHandler copy];
   const Result<Completion> submitted =
-      guarded("MNKRecordedStep", [&] { return self->_core->run(objc::finishedBy(handler)); });
+      guarded("MNKRecordedStep", [&] { return self->_handle->step.run(objc::finishedBy(handler)); });
   if (!submitted && handler) handler(nil, objc::errorFrom(submitted.error()));
 }
 
 - (MNKSummary *)summary {
-  return [[MNKSummary alloc] initWithCore:_core->summary()];
+  return [[MNKSummary alloc] initWithCore:_handle->step.summary()];
 }
 
 @end
@@ -66,10 +64,10 @@ using objc::Reading;
     return nil;
   }
   return objc::make(error, [&]() -> Result<MNKRecordedStep *> {
-    auto step = StepRecording::end(encoder->_handle->encoder);
-    if (!step) encoder->_handle->encoder.discard();
-    if (!step) return step.error();
-    return [[MNKRecordedStep alloc] initWithDevice:self core:std::move(*step)];
+    const auto handle = objc::call(Reading("MNKDevice"), mnk_recorded_step_make, encoder->_handle.get());
+    if (!handle) encoder->_handle->encoder.discard();
+    if (!handle) return handle.error();
+    return [[MNKRecordedStep alloc] initWithDevice:self handle:*handle];
   });
 }
 
@@ -78,18 +76,16 @@ using objc::Reading;
 @implementation MNKCommandEncoder (MNKRecordedStep)
 
 - (BOOL)encodeStep:(MNKRecordedStep *)step error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("MNKCommandEncoder");
-    if (!reading.needed(step, "the step")) return reading.error();
-    return step->_core->encode(self->_handle->encoder);
+  return objc::run(error, "MNKCommandEncoder", [&](Reading &reading) {
+    const mnk_recorded_step *handle = reading.needed(step, "the step") ? step->_handle.get() : nullptr;
+    return objc::call(reading, mnk_encoder_encode_step, self->_handle.get(), handle);
   });
 }
 
 - (BOOL)encodePlan:(MNKPlan *)plan error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("MNKCommandEncoder");
-    if (!reading.needed(plan, "the plan")) return reading.error();
-    return self->_handle->encoder.encode(plan->_core);
+  return objc::run(error, "MNKCommandEncoder", [&](Reading &reading) {
+    const mnk_plan *handle = reading.needed(plan, "the plan") ? plan->_handle.get() : nullptr;
+    return objc::call(reading, mnk_encoder_encode_plan, self->_handle.get(), handle);
   });
 }
 

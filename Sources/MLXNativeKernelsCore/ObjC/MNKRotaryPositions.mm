@@ -28,7 +28,10 @@ using objc::Reading;
                                 headDim:(NSUInteger)headDim
                                   error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKHeadsView *> {
-    auto core = HeadsView::columns(objc::coreOf(tensor), firstColumn, heads, headDim);
+    Reading reading("HeadsView");
+    const mnk_tensor *handle = objc::handleOf(reading, tensor, "the tensor");
+    if (reading.failed()) return reading.error();
+    auto core = HeadsView::columns(handle ? handle->tensor : Tensor(), firstColumn, heads, headDim);
     if (!core) return core.error();
     MNKHeadsView *view = [[self alloc] initWithTensor:tensor];
     view.strides = objc::objectFrom(core->resolved());

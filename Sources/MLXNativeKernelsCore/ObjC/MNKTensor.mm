@@ -1,5 +1,3 @@
-#include <functional>
-
 #import "ObjC/Core.hpp"
 #include "Runtime/FloatElements.hpp"
 #include "Support/Errors.hpp"
@@ -10,12 +8,10 @@ using objc::Reading;
 namespace {
 
 // Runs once, whether the memory was used or refused. A device's threads have no autorelease pool.
-std::function<void()> releasing(void (^deallocator)(void)) {
-  return [deallocator] {
-    @autoreleasepool {
-      if (deallocator) deallocator();
-    }
-  };
+void release(void *deallocator) {
+  @autoreleasepool {
+    if (auto block = (__bridge_transfer void (^)(void))deallocator) block();
+  }
 }
 
 Error wrongCount(std::string_view what, uint64_t got, uint64_t expected) {
@@ -34,8 +30,8 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
 
 @implementation MNKTensor
 
-- (instancetype)initWithCore:(Tensor)core {
-  if ((self = [super init])) _handle.tensor = std::move(core);
+- (instancetype)initWithHandle:(mnk_tensor *)handle {
+  if ((self = [super init])) _handle.reset(handle);
   return self;
 }
 
@@ -43,15 +39,11 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
                    elementType:(MNKElementType)elementType
                         device:(MNKDevice *)device
                          error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKTensor *> {
-    Reading reading("Tensor");
+  return objc::make<MNKTensor>(error, "Tensor", [&](Reading &reading) {
     const Shape extents = reading.shape(shape);
-    const DType type = objc::read(reading, elementType);
-    const auto target = reading.take(objc::coreOf(device));
-    if (reading.failed()) return reading.error();
-    auto tensor = Tensor::zeros(target, type, extents);
-    if (!tensor) return tensor.error();
-    return [[MNKTensor alloc] initWithCore:*tensor];
+    const auto type = objc::enumFrom(reading, elementType);
+    return objc::call(reading, mnk_tensor_make, objc::handleOf(reading, device), type, extents.extents().data(),
+                      extents.extents().size());
   });
 }
 
@@ -81,72 +73,61 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
                               device:(MNKDevice *)device
                          deallocator:(void (^)(void))deallocator
                                error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKTensor *> {
-    Reading reading("Tensor");
-    const auto target = reading.take(objc::coreOf(device));
+  return objc::make<MNKTensor>(error, "Tensor", [&](Reading &reading) {
+    mnk_device *target = objc::handleOf(reading, device);
     const Shape extents = reading.shape(shape);
-    const DType type = objc::read(reading, elementType);
-    if (reading.failed()) {
-      if (deallocator) deallocator();
-      return reading.error();
-    }
-    // From here on the buffer releases the memory, also if creating it fails.
-    auto buffer = target->wrapMemory(memory, length, releasing(deallocator));
-    if (!buffer) return buffer.error();
-    auto tensor = Tensor::over(*buffer, type, extents, offset);
-    if (!tensor) return tensor.error();
-    return [[MNKTensor alloc] initWithCore:*tensor];
+    const auto type = objc::enumFrom(reading, elementType);
+    if (reading.failed() && deallocator) deallocator();
+    // From here on the C API releases the memory, also if it fails.
+    void *context = reading.failed() ? nullptr : (__bridge_retained void *)[deallocator copy];
+    return objc::call(reading, mnk_tensor_make_wrapping, target, memory, length, type, extents.extents().data(),
+                      extents.extents().size(), offset, release, context);
   });
 }
 
 - (MNKTensor *)sliceWithRange:(NSRange)range error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKTensor *> {
-    auto slice = _handle.tensor.slice(range.location, range.length);
-    if (!slice) return slice.error();
-    return [[MNKTensor alloc] initWithCore:*slice];
+  return objc::make<MNKTensor>(error, "Tensor", [&](Reading &reading) {
+    return objc::call(reading, mnk_tensor_make_slice, self->_handle.get(), range.location, range.length);
   });
 }
 
 - (MNKTensor *)reshapedTo:(NSArray<NSNumber *> *)shape error:(NSError **)error {
-  return objc::make(error, [&]() -> Result<MNKTensor *> {
-    Reading reading("Tensor");
+  return objc::make<MNKTensor>(error, "Tensor", [&](Reading &reading) {
     const Shape extents = reading.shape(shape);
-    if (reading.failed()) return reading.error();
-    auto reshaped = _handle.tensor.reshaped(extents);
-    if (!reshaped) return reshaped.error();
-    return [[MNKTensor alloc] initWithCore:*reshaped];
+    return objc::call(reading, mnk_tensor_make_reshaped, self->_handle.get(), extents.extents().data(),
+                      extents.extents().size());
   });
 }
 
 - (MNKElementType)elementType {
-  return static_cast<MNKElementType>(_handle.tensor.dtype());
+  return static_cast<MNKElementType>(_handle->tensor.dtype());
 }
 - (NSArray<NSNumber *> *)shape {
   NSMutableArray<NSNumber *> *shape = [NSMutableArray array];
-  for (const uint64_t extent : _handle.tensor.shape().extents()) [shape addObject:@(extent)];
+  for (const uint64_t extent : _handle->tensor.shape().extents()) [shape addObject:@(extent)];
   return shape;
 }
 - (NSUInteger)count {
-  return static_cast<NSUInteger>(_handle.tensor.shape().elementCount());
+  return static_cast<NSUInteger>(_handle->tensor.shape().elementCount());
 }
 - (NSUInteger)byteCount {
-  return static_cast<NSUInteger>(_handle.tensor.byteCount());
+  return static_cast<NSUInteger>(_handle->tensor.byteCount());
 }
 - (NSUInteger)byteOffset {
-  return static_cast<NSUInteger>(_handle.tensor.byteOffset());
+  return static_cast<NSUInteger>(_handle->tensor.byteOffset());
 }
 
 - (BOOL)readFloats:(float *)floats count:(NSUInteger)count error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     if (count != self.count) return wrongCount("floats", count, self.count);
-    return mnk::readFloats(_handle.tensor, {floats, count});
+    return mnk::readFloats(self->_handle->tensor, {floats, count});
   });
 }
 
 - (BOOL)writeFloats:(const float *)floats count:(NSUInteger)count error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     if (count != self.count) return wrongCount("floats", count, self.count);
-    return mnk::writeFloats(_handle.tensor, {floats, count});
+    return mnk::writeFloats(self->_handle->tensor, {floats, count});
   });
 }
 
@@ -154,7 +135,7 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
   return objc::make(error, [&]() -> Result<NSData *> {
     NSMutableData *data = [NSMutableData dataWithLength:self.byteCount];
     if (!data) return outOfMemory("Tensor", bytesText(self.byteCount));
-    auto read = _handle.tensor.read({static_cast<std::byte *>(data.mutableBytes), data.length});
+    auto read = self->_handle->tensor.read({static_cast<std::byte *>(data.mutableBytes), data.length});
     if (!read) return read.error();
     return data;
   });
@@ -163,52 +144,42 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
 - (BOOL)writeData:(NSData *)data error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     if (!data || data.length != self.byteCount) return wrongCount("bytes", data.length, self.byteCount);
-    return _handle.tensor.write({static_cast<const std::byte *>(data.bytes), data.length});
+    return self->_handle->tensor.write({static_cast<const std::byte *>(data.bytes), data.length});
   });
 }
 
 - (BOOL)isEqualToTensor:(MNKTensor *)tensor {
   if (!tensor) return NO;
-  const Tensor &other = tensor->_handle.tensor;
-  return _handle.tensor.buffer() == other.buffer() && _handle.tensor.byteOffset() == other.byteOffset() &&
-         _handle.tensor.dtype() == other.dtype() && _handle.tensor.shape() == other.shape();
+  const Tensor &other = tensor->_handle->tensor;
+  return _handle->tensor.buffer() == other.buffer() && _handle->tensor.byteOffset() == other.byteOffset() &&
+         _handle->tensor.dtype() == other.dtype() && _handle->tensor.shape() == other.shape();
 }
 - (BOOL)isEqual:(id)other {
   return [other isKindOfClass:[MNKTensor class]] && [self isEqualToTensor:other];
 }
 - (NSUInteger)hash {
-  return reinterpret_cast<NSUInteger>(_handle.tensor.buffer().get()) / 16 +
-         static_cast<NSUInteger>(_handle.tensor.byteOffset());
+  return reinterpret_cast<NSUInteger>(_handle->tensor.buffer().get()) / 16 +
+         static_cast<NSUInteger>(_handle->tensor.byteOffset());
 }
 - (NSString *)description {
-  return objc::stringFrom(_handle.tensor.text());
+  return objc::stringFrom(_handle->tensor.text());
 }
 
 @end
 
 namespace mnk::objc {
 
-Tensor coreOf(MNKTensor *tensor) {
-  return optionalCoreOf(tensor).value_or(Tensor());
-}
-mnk_tensor *handleOf(MNKTensor *tensor) {
-  // A property that was set with key-value coding may hold any object.
-  return [tensor isKindOfClass:[MNKTensor class]] ? &tensor->_handle : nullptr;
-}
 mnk_tensor *handleOf(Reading &reading, MNKTensor *tensor, std::string_view name) {
-  return !tensor || reading.isA([MNKTensor class], tensor, name) ? handleOf(tensor) : nullptr;
-}
-std::optional<Tensor> optionalCoreOf(MNKTensor *tensor) {
-  return c::optional(handleOf(tensor));
+  return tensor && reading.isA([MNKTensor class], tensor, name) ? tensor->_handle.get() : nullptr;
 }
 MNKTensor *tensorFrom(const std::optional<Tensor> &tensor) {
-  return tensor ? [[MNKTensor alloc] initWithCore:*tensor] : nil;
+  return tensor ? [[MNKTensor alloc] initWithHandle:new mnk_tensor{*tensor}] : nil;
 }
 MNKTensor *tensorFrom(const Tensor &tensor) {
-  return tensor ? [[MNKTensor alloc] initWithCore:tensor] : nil;
+  return tensor ? [[MNKTensor alloc] initWithHandle:new mnk_tensor{tensor}] : nil;
 }
-DType read(Reading &reading, MNKElementType type, std::string_view name) {
-  return reading.choice(type, DType::i32, name, "MNKElementType");
+mnk_dtype enumFrom(Reading &reading, MNKElementType type, std::string_view name) {
+  return reading.choice(type, MNK_I32, name, "MNKElementType");
 }
 
 }  // namespace mnk::objc

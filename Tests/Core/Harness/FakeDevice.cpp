@@ -1,5 +1,8 @@
 #include "Harness/FakeDevice.hpp"
 
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <thread>
 
 #include "Runtime/WorkInFlight.hpp"
@@ -8,13 +11,17 @@ namespace mnk::test {
 
 namespace {
 
+constexpr size_t kAlignment = 64;  // as of a device's memory
+
 class FakeBuffer : public Buffer {
  public:
   FakeBuffer(std::weak_ptr<Device> device, uint64_t bytes)
       : Buffer(bytes),
         device_(std::move(device)),
-        owned_((bytes + sizeof(Line) - 1) / sizeof(Line)),
-        memory_(reinterpret_cast<std::byte*>(owned_.data())) {
+        owned_(std::calloc(1, bytes + kAlignment), std::free),
+        memory_(static_cast<std::byte*>(owned_.get()) + kAlignment -
+                reinterpret_cast<uintptr_t>(owned_.get()) % kAlignment) {
+    if (!owned_) throw std::bad_alloc();
     live_.begin(range());
   }
   FakeBuffer(std::weak_ptr<Device> device, void* memory, uint64_t bytes, std::function<void()> release)
@@ -45,10 +52,8 @@ class FakeBuffer : public Buffer {
 
  private:
   std::weak_ptr<Device> device_;  // weak, because the device retains dispatches, which retain buffers
-  struct alignas(64) Line {       // aligned like device memory
-    std::byte bytes[64] = {};
-  };
-  std::vector<Line> owned_;
+  // Cleared by the system when it is touched: plans ask for much scratch memory that no test uses.
+  std::unique_ptr<void, void (*)(void*)> owned_{nullptr, std::free};
   std::byte* memory_;
   std::function<void()> release_;
   LiveMemory live_;

@@ -82,26 +82,20 @@ using namespace mnk;
 
 namespace mnk::objc {
 
-AttentionOptions::Kernel read(Reading &reading, MNKAttentionOptionsKernel value, std::string_view name) {
-  AttentionOptions::Kernel core = AttentionOptions::Kernel::automatic;
-  const auto from = reading.choice<mnk_attention_options_kernel>(
+mnk_attention_options_kernel enumFrom(Reading &reading, MNKAttentionOptionsKernel value, std::string_view name) {
+  return reading.choice<mnk_attention_options_kernel>(
       value,
       {MNK_ATTENTION_OPTIONS_KERNEL_AUTOMATIC, MNK_ATTENTION_OPTIONS_KERNEL_VECTOR,
        MNK_ATTENTION_OPTIONS_KERNEL_MATRIX},
       name, "MNKAttentionOptionsKernel");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
 }
 
-AttentionOptions::Merge read(Reading &reading, MNKAttentionOptionsMerge value, std::string_view name) {
-  AttentionOptions::Merge core = AttentionOptions::Merge::automatic;
-  const auto from = reading.choice<mnk_attention_options_merge>(
+mnk_attention_options_merge enumFrom(Reading &reading, MNKAttentionOptionsMerge value, std::string_view name) {
+  return reading.choice<mnk_attention_options_merge>(
       value,
       {MNK_ATTENTION_OPTIONS_MERGE_AUTOMATIC, MNK_ATTENTION_OPTIONS_MERGE_SEPARATE,
        MNK_ATTENTION_OPTIONS_MERGE_IN_KERNEL},
       name, "MNKAttentionOptionsMerge");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
 }
 
 mnk_attention_options structFrom(Reading &reading, MNKAttentionOptions *object, std::string_view name) {
@@ -116,24 +110,9 @@ mnk_attention_options structFrom(Reading &reading, MNKAttentionOptions *object, 
   into.slopes = handleOf(reading, object.slopes, "slopes");
   into.sinks = handleOf(reading, object.sinks, "sinks");
   into.splits = reading.narrow(object.splits, "splits");
-  into.kernel = reading.choice<mnk_attention_options_kernel>(
-      object.kernel,
-      {MNK_ATTENTION_OPTIONS_KERNEL_AUTOMATIC, MNK_ATTENTION_OPTIONS_KERNEL_VECTOR,
-       MNK_ATTENTION_OPTIONS_KERNEL_MATRIX},
-      "kernel", "MNKAttentionOptionsKernel");
-  into.merge = reading.choice<mnk_attention_options_merge>(
-      object.merge,
-      {MNK_ATTENTION_OPTIONS_MERGE_AUTOMATIC, MNK_ATTENTION_OPTIONS_MERGE_SEPARATE,
-       MNK_ATTENTION_OPTIONS_MERGE_IN_KERNEL},
-      "merge", "MNKAttentionOptionsMerge");
+  into.kernel = enumFrom(reading, object.kernel, "kernel");
+  into.merge = enumFrom(reading, object.merge, "merge");
   return into;
-}
-
-AttentionOptions read(Reading &reading, MNKAttentionOptions *object, std::string_view name) {
-  AttentionOptions core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKAttentionOptions *objectFrom(const AttentionOptions &core) {
@@ -162,13 +141,6 @@ mnk_attention_partials structFrom(Reading &reading, MNKAttentionPartials *object
   return into;
 }
 
-AttentionPartials read(Reading &reading, MNKAttentionPartials *object, std::string_view name) {
-  AttentionPartials core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
-}
-
 MNKAttentionPartials *objectFrom(const AttentionPartials &core) {
   MNKAttentionPartials *object =
       [[MNKAttentionPartials alloc] initWithSums:(MNKTensor *_Nonnull)tensorFrom(core.sums)
@@ -185,13 +157,6 @@ mnk_attention_results structFrom(Reading &reading, MNKAttentionResults *object, 
   }
   into.log_sum_exp = handleOf(reading, object.logSumExp, "logSumExp");
   return into;
-}
-
-AttentionResults read(Reading &reading, MNKAttentionResults *object, std::string_view name) {
-  AttentionResults core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKAttentionResults *objectFrom(const AttentionResults &core) {
@@ -214,13 +179,6 @@ mnk_attended_sequence structFrom(Reading &reading, MNKAttendedSequence *object, 
     into.position = reading.integer<int64_t>(object.position, "position");
   }
   return into;
-}
-
-AttendedSequence read(Reading &reading, MNKAttendedSequence *object, std::string_view name) {
-  AttendedSequence core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKAttendedSequence *objectFrom(const AttendedSequence &core) {

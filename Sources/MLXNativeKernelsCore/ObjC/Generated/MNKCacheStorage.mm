@@ -74,20 +74,14 @@ using namespace mnk;
 
 namespace mnk::objc {
 
-KVQuantizedPlanes read(Reading &reading, MNKKVQuantizedPlanes value, std::string_view name) {
-  KVQuantizedPlanes core = KVQuantizedPlanes::both;
-  const auto from = reading.choice<mnk_kv_quantized_planes>(
+mnk_kv_quantized_planes enumFrom(Reading &reading, MNKKVQuantizedPlanes value, std::string_view name) {
+  return reading.choice<mnk_kv_quantized_planes>(
       value, {MNK_KV_QUANTIZED_PLANES_BOTH, MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES}, name,
       "MNKKVQuantizedPlanes");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
 }
 
-Tuning read(Reading &reading, MNKTuning value, std::string_view name) {
-  Tuning core = Tuning::table;
-  const auto from = reading.choice<mnk_tuning>(value, {MNK_TUNING_TABLE, MNK_TUNING_MEASURE}, name, "MNKTuning");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
+mnk_tuning enumFrom(Reading &reading, MNKTuning value, std::string_view name) {
+  return reading.choice<mnk_tuning>(value, {MNK_TUNING_TABLE, MNK_TUNING_MEASURE}, name, "MNKTuning");
 }
 
 mnk_sliding_window structFrom(Reading &reading, MNKSlidingWindow *object, std::string_view name) {
@@ -97,13 +91,6 @@ mnk_sliding_window structFrom(Reading &reading, MNKSlidingWindow *object, std::s
   into.max_rows = reading.narrow(object.maxRows, "maxRows");
   into.max_draft = reading.narrow(object.maxDraft, "maxDraft");
   return into;
-}
-
-SlidingWindow read(Reading &reading, MNKSlidingWindow *object, std::string_view name) {
-  SlidingWindow core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKSlidingWindow *objectFrom(const SlidingWindow &core) {
@@ -116,10 +103,7 @@ MNKSlidingWindow *objectFrom(const SlidingWindow &core) {
 mnk_kv_quantized_storage structFrom(Reading &reading, MNKKVQuantizedStorage *object, std::string_view name) {
   mnk_kv_quantized_storage into{};
   if (!reading.needed(object, name) || !reading.isA([MNKKVQuantizedStorage class], object, name)) return into;
-  into.codec = reading.choice<mnk_kv_codec_name>(object.codec,
-                                                 {MNK_KV_CODEC_NAME_TURBO, MNK_KV_CODEC_NAME_MLX1,
-                                                  MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
-                                                 "codec", "MNKKVCodecName");
+  into.codec = enumFrom(reading, object.codec, "codec");
   into.key_bits = reading.narrow(object.keyBits, "keyBits");
   into.value_bits = reading.narrow(object.valueBits, "valueBits");
   into.scale_factor = reading.nonzero(object.scaleFactor, "scaleFactor");
@@ -127,17 +111,8 @@ mnk_kv_quantized_storage structFrom(Reading &reading, MNKKVQuantizedStorage *obj
   into.key_means = handleOf(reading, object.keyMeans, "keyMeans");
   into.value_means = handleOf(reading, object.valueMeans, "valueMeans");
   into.key_channel_scales = handleOf(reading, object.keyChannelScales, "keyChannelScales");
-  into.planes = reading.choice<mnk_kv_quantized_planes>(
-      object.planes, {MNK_KV_QUANTIZED_PLANES_BOTH, MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES},
-      "planes", "MNKKVQuantizedPlanes");
+  into.planes = enumFrom(reading, object.planes, "planes");
   return into;
-}
-
-KVQuantizedStorage read(Reading &reading, MNKKVQuantizedStorage *object, std::string_view name) {
-  KVQuantizedStorage core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKKVQuantizedStorage *objectFrom(const KVQuantizedStorage &core) {
@@ -163,9 +138,8 @@ mnk_attention_cache_descriptor structFrom(Reading &reading, MNKAttentionCacheDes
   into.value_head_dim = reading.narrow(object.valueHeadDim, "valueHeadDim");
   into.capacity = reading.narrow(object.capacity, "capacity");
   into.sequences = reading.narrow(object.sequences, "sequences");
-  into.dtype = c::write(read(reading, object.elementType, "elementType"));
-  into.when_full =
-      reading.choice<mnk_kv_wrap>(object.whenFull, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, "whenFull", "MNKKVWrap");
+  into.dtype = enumFrom(reading, object.elementType, "elementType");
+  into.when_full = enumFrom(reading, object.whenFull, "whenFull");
   into.pinned = reading.narrow(object.pinned, "pinned");
   if (object.quantized) {
     into.has_quantized = true;
@@ -178,13 +152,6 @@ mnk_attention_cache_descriptor structFrom(Reading &reading, MNKAttentionCacheDes
   into.latent_dim = reading.narrow(object.latentDim, "latentDim");
   into.is_storage_only = object.isStorageOnly != NO;
   return into;
-}
-
-AttentionCacheDescriptor read(Reading &reading, MNKAttentionCacheDescriptor *object, std::string_view name) {
-  AttentionCacheDescriptor core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKAttentionCacheDescriptor *objectFrom(const AttentionCacheDescriptor &core) {

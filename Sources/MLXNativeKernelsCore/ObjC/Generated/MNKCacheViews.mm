@@ -59,19 +59,13 @@ using namespace mnk;
 
 namespace mnk::objc {
 
-KVLayout read(Reading &reading, MNKKVLayout value, std::string_view name) {
-  KVLayout core = KVLayout::headMajor;
-  const auto from =
-      reading.choice<mnk_kv_layout>(value, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR}, name, "MNKKVLayout");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
+mnk_kv_layout enumFrom(Reading &reading, MNKKVLayout value, std::string_view name) {
+  return reading.choice<mnk_kv_layout>(value, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR}, name,
+                                       "MNKKVLayout");
 }
 
-KVWrap read(Reading &reading, MNKKVWrap value, std::string_view name) {
-  KVWrap core = KVWrap::linear;
-  const auto from = reading.choice<mnk_kv_wrap>(value, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, name, "MNKKVWrap");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
+mnk_kv_wrap enumFrom(Reading &reading, MNKKVWrap value, std::string_view name) {
+  return reading.choice<mnk_kv_wrap>(value, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, name, "MNKKVWrap");
 }
 
 mnk_heads_view_strides structFrom(Reading &reading, MNKHeadsViewStrides *object, std::string_view name) {
@@ -86,13 +80,6 @@ mnk_heads_view_strides structFrom(Reading &reading, MNKHeadsViewStrides *object,
   into.token_stride = object.tokenStride;
   into.head_stride = object.headStride;
   return into;
-}
-
-HeadsView::Strides read(Reading &reading, MNKHeadsViewStrides *object, std::string_view name) {
-  HeadsView::Strides core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKHeadsViewStrides *objectFrom(const HeadsView::Strides &core) {
@@ -113,20 +100,12 @@ mnk_heads_view structFrom(Reading &reading, MNKHeadsView *object, std::string_vi
   if (!reading.needed(object, name) || !reading.isA([MNKHeadsView class], object, name)) return into;
   reading.needed(object.tensor, "tensor");
   into.tensor = handleOf(reading, object.tensor, "tensor");
-  into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
-                                              "layout", "MNKKVLayout");
+  into.layout = enumFrom(reading, object.layout, "layout");
   if (object.strides) {
     into.has_strides = true;
     into.strides = structFrom(reading, object.strides, "strides");
   }
   return into;
-}
-
-HeadsView read(Reading &reading, MNKHeadsView *object, std::string_view name) {
-  HeadsView core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKHeadsView *objectFrom(const HeadsView &core) {
@@ -142,19 +121,11 @@ mnk_kv_cache_view structFrom(Reading &reading, MNKKVCacheView *object, std::stri
   reading.needed(object.keys, "keys");
   into.keys = handleOf(reading, object.keys, "keys");
   into.values = handleOf(reading, object.values, "values");
-  into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
-                                              "layout", "MNKKVLayout");
-  into.wrap = reading.choice<mnk_kv_wrap>(object.wrap, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, "wrap", "MNKKVWrap");
+  into.layout = enumFrom(reading, object.layout, "layout");
+  into.wrap = enumFrom(reading, object.wrap, "wrap");
   into.pinned = reading.narrow(object.pinned, "pinned");
   into.latent_dim = reading.narrow(object.latentDim, "latentDim");
   return into;
-}
-
-KVCacheView read(Reading &reading, MNKKVCacheView *object, std::string_view name) {
-  KVCacheView core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKKVCacheView *objectFrom(const KVCacheView &core) {

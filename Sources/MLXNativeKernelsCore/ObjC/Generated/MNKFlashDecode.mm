@@ -34,13 +34,13 @@ using namespace mnk;
 - (Result<mnk_plan *>)planForHandle:(const mnk_device *)device {
   objc::Reading reading("FlashDecode");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_flash_decode_make_plan(&op, device, error); });
+  return objc::call(reading, mnk_flash_decode_make_plan, &op, device);
 }
 
 - (Result<void>)encodeWithHandle:(mnk_encoder *)encoder {
   objc::Reading reading("FlashDecode");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_encoder_flash_decode(encoder, &op, error); });
+  return objc::call(reading, mnk_encoder_flash_decode, encoder, &op);
 }
 
 @end
@@ -62,13 +62,13 @@ using namespace mnk;
 - (Result<mnk_plan *>)planForHandle:(const mnk_device *)device {
   objc::Reading reading("MergePartials");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_merge_partials_make_plan(&op, error); });
+  return objc::call(reading, mnk_merge_partials_make_plan, &op);
 }
 
 - (Result<void>)encodeWithHandle:(mnk_encoder *)encoder {
   objc::Reading reading("MergePartials");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_encoder_merge_partials(encoder, &op, error); });
+  return objc::call(reading, mnk_encoder_merge_partials, encoder, &op);
 }
 
 @end

@@ -23,24 +23,17 @@ using namespace mnk;
 
 namespace mnk::objc {
 
-HostOptions::Level read(Reading &reading, MNKHostOptionsLevel value, std::string_view name) {
-  HostOptions::Level core = HostOptions::Level::best;
-  const auto from =
-      reading.choice<mnk_host_options_level>(value,
-                                             {MNK_HOST_OPTIONS_LEVEL_BEST, MNK_HOST_OPTIONS_LEVEL_BASELINE,
-                                              MNK_HOST_OPTIONS_LEVEL_AVX2, MNK_HOST_OPTIONS_LEVEL_AVX512},
-                                             name, "MNKHostOptionsLevel");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
+mnk_host_options_level enumFrom(Reading &reading, MNKHostOptionsLevel value, std::string_view name) {
+  return reading.choice<mnk_host_options_level>(value,
+                                                {MNK_HOST_OPTIONS_LEVEL_BEST, MNK_HOST_OPTIONS_LEVEL_BASELINE,
+                                                 MNK_HOST_OPTIONS_LEVEL_AVX2, MNK_HOST_OPTIONS_LEVEL_AVX512},
+                                                name, "MNKHostOptionsLevel");
 }
 
-HostOptions::Checking read(Reading &reading, MNKHostOptionsChecking value, std::string_view name) {
-  HostOptions::Checking core = HostOptions::Checking::off;
-  const auto from = reading.choice<mnk_host_options_checking>(
+mnk_host_options_checking enumFrom(Reading &reading, MNKHostOptionsChecking value, std::string_view name) {
+  return reading.choice<mnk_host_options_checking>(
       value, {MNK_HOST_OPTIONS_CHECKING_OFF, MNK_HOST_OPTIONS_CHECKING_GUARDED, MNK_HOST_OPTIONS_CHECKING_FULL}, name,
       "MNKHostOptionsChecking");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
 }
 
 mnk_host_options structFrom(Reading &reading, MNKHostOptions *object, std::string_view name) {
@@ -48,25 +41,12 @@ mnk_host_options structFrom(Reading &reading, MNKHostOptions *object, std::strin
   if (!object || !reading.isA([MNKHostOptions class], object, name)) return into;
   into.workers = reading.narrow(object.workers, "workers");
   into.order_seed = object.orderSeed;
-  into.checking = reading.choice<mnk_host_options_checking>(
-      object.checking,
-      {MNK_HOST_OPTIONS_CHECKING_OFF, MNK_HOST_OPTIONS_CHECKING_GUARDED, MNK_HOST_OPTIONS_CHECKING_FULL}, "checking",
-      "MNKHostOptionsChecking");
+  into.checking = enumFrom(reading, object.checking, "checking");
   into.allows_same_value = object.allowsSameValue != NO;
   into.perturbs_results = object.perturbsResults != NO;
-  into.level = reading.choice<mnk_host_options_level>(object.level,
-                                                      {MNK_HOST_OPTIONS_LEVEL_BEST, MNK_HOST_OPTIONS_LEVEL_BASELINE,
-                                                       MNK_HOST_OPTIONS_LEVEL_AVX2, MNK_HOST_OPTIONS_LEVEL_AVX512},
-                                                      "level", "MNKHostOptionsLevel");
+  into.level = enumFrom(reading, object.level, "level");
   into.compiler = object.compiler ? reading.keep(textFrom(object.compiler)) : nullptr;
   return into;
-}
-
-HostOptions read(Reading &reading, MNKHostOptions *object, std::string_view name) {
-  HostOptions core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKHostOptions *objectFrom(const HostOptions &core) {

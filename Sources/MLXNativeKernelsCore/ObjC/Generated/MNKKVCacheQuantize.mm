@@ -33,13 +33,13 @@ using namespace mnk;
 - (Result<mnk_plan *>)planForHandle:(const mnk_device *)device {
   objc::Reading reading("KVCacheQuantize");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_kv_cache_quantize_make_plan(&op, error); });
+  return objc::call(reading, mnk_kv_cache_quantize_make_plan, &op);
 }
 
 - (Result<void>)encodeWithHandle:(mnk_encoder *)encoder {
   objc::Reading reading("KVCacheQuantize");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_encoder_kv_cache_quantize(encoder, &op, error); });
+  return objc::call(reading, mnk_encoder_kv_cache_quantize, encoder, &op);
 }
 
 @end
@@ -69,14 +69,13 @@ using namespace mnk;
 - (Result<mnk_plan *>)planForHandle:(const mnk_device *)device {
   objc::Reading reading("KVCacheDequantize");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_kv_cache_dequantize_make_plan(&op, error); });
+  return objc::call(reading, mnk_kv_cache_dequantize_make_plan, &op);
 }
 
 - (Result<void>)encodeWithHandle:(mnk_encoder *)encoder {
   objc::Reading reading("KVCacheDequantize");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading,
-                      [&](mnk_error_out error) { return mnk_encoder_kv_cache_dequantize(encoder, &op, error); });
+  return objc::call(reading, mnk_encoder_kv_cache_dequantize, encoder, &op);
 }
 
 @end
@@ -98,13 +97,13 @@ using namespace mnk;
 - (Result<mnk_plan *>)planForHandle:(const mnk_device *)device {
   objc::Reading reading("Hadamard");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_hadamard_make_plan(&op, error); });
+  return objc::call(reading, mnk_hadamard_make_plan, &op);
 }
 
 - (Result<void>)encodeWithHandle:(mnk_encoder *)encoder {
   objc::Reading reading("Hadamard");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_encoder_hadamard(encoder, &op, error); });
+  return objc::call(reading, mnk_encoder_hadamard, encoder, &op);
 }
 
 @end
@@ -118,8 +117,7 @@ mnk_kv_cache_quantize structFrom(Reading &reading, MNKKVCacheQuantize *object, s
   if (object.values) {
     into.values = structFrom(reading, object.values, "values");
   }
-  into.source_layout = reading.choice<mnk_kv_layout>(
-      object.sourceLayout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR}, "sourceLayout", "MNKKVLayout");
+  into.source_layout = enumFrom(reading, object.sourceLayout, "sourceLayout");
   into.source_offset = object.sourceOffset;
   if (object.tokens) {
     into.has_tokens = true;
@@ -147,10 +145,8 @@ mnk_kv_cache_dequantize structFrom(Reading &reading, MNKKVCacheDequantize *objec
   into.position = object.position;
   into.keys = handleOf(reading, object.keys, "keys");
   into.values = handleOf(reading, object.values, "values");
-  into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
-                                              "layout", "MNKKVLayout");
-  into.domain = reading.choice<mnk_kv_domain>(object.domain, {MNK_KV_DOMAIN_ORIGINAL, MNK_KV_DOMAIN_ROTATED}, "domain",
-                                              "MNKKVDomain");
+  into.layout = enumFrom(reading, object.layout, "layout");
+  into.domain = enumFrom(reading, object.domain, "domain");
   return into;
 }
 
@@ -162,10 +158,8 @@ mnk_hadamard structFrom(Reading &reading, MNKHadamard *object, std::string_view 
   into.into = handleOf(reading, object.destination, "destination");
   if (object.signs) {
     into.has_signs = true;
-    into.signs = reading.choice<mnk_kv_codec_name>(reading.integer<uint32_t>(object.signs, "signs"),
-                                                   {MNK_KV_CODEC_NAME_TURBO, MNK_KV_CODEC_NAME_MLX1,
-                                                    MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
-                                                   "signs", "MNKKVCodecName");
+    into.signs =
+        enumFrom(reading, static_cast<MNKKVCodecName>(reading.integer<uint32_t>(object.signs, "signs")), "signs");
   }
   into.is_inverse = object.isInverse != NO;
   return into;

@@ -48,13 +48,13 @@ using namespace mnk;
 - (Result<mnk_plan *>)planForHandle:(const mnk_device *)device {
   objc::Reading reading("KVCacheWrite");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_kv_cache_write_make_plan(&op, error); });
+  return objc::call(reading, mnk_kv_cache_write_make_plan, &op);
 }
 
 - (Result<void>)encodeWithHandle:(mnk_encoder *)encoder {
   objc::Reading reading("KVCacheWrite");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_encoder_kv_cache_write(encoder, &op, error); });
+  return objc::call(reading, mnk_encoder_kv_cache_write, encoder, &op);
 }
 
 @end
@@ -69,13 +69,6 @@ mnk_kv_cache_write_rows structFrom(Reading &reading, MNKKVCacheWriteRows *object
   return into;
 }
 
-KVCacheWrite::Rows read(Reading &reading, MNKKVCacheWriteRows *object, std::string_view name) {
-  KVCacheWrite::Rows core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
-}
-
 mnk_kv_cache_write structFrom(Reading &reading, MNKKVCacheWrite *object, std::string_view name) {
   mnk_kv_cache_write into{};
   if (!reading.needed(object, name) || !reading.isA([MNKKVCacheWrite class], object, name)) return into;
@@ -83,8 +76,7 @@ mnk_kv_cache_write structFrom(Reading &reading, MNKKVCacheWrite *object, std::st
   if (object.values) {
     into.values = structFrom(reading, object.values, "values");
   }
-  into.source_layout = reading.choice<mnk_kv_layout>(
-      object.sourceLayout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR}, "sourceLayout", "MNKKVLayout");
+  into.source_layout = enumFrom(reading, object.sourceLayout, "sourceLayout");
   into.source_offset = object.sourceOffset;
   if (object.tokens) {
     into.has_tokens = true;

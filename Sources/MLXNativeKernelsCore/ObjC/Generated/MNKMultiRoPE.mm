@@ -42,13 +42,13 @@ using namespace mnk;
 - (Result<mnk_plan *>)planForHandle:(const mnk_device *)device {
   objc::Reading reading("MultiRoPE");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_multi_rope_make_plan(&op, error); });
+  return objc::call(reading, mnk_multi_rope_make_plan, &op);
 }
 
 - (Result<void>)encodeWithHandle:(mnk_encoder *)encoder {
   objc::Reading reading("MultiRoPE");
   const auto op = objc::structFrom(reading, self, "the op");
-  return objc::called(reading, [&](mnk_error_out error) { return mnk_encoder_multi_rope(encoder, &op, error); });
+  return objc::call(reading, mnk_encoder_multi_rope, encoder, &op);
 }
 
 @end
@@ -62,13 +62,6 @@ mnk_rotary_step structFrom(Reading &reading, MNKRotaryStep *object, std::string_
   if (object.positions) fill(reading, into.positions, object.positions, "positions");
   if (object.offsets) fill(reading, into.offsets, object.offsets, "offsets");
   return into;
-}
-
-RotaryStep read(Reading &reading, MNKRotaryStep *object, std::string_view name) {
-  RotaryStep core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 mnk_multi_rope structFrom(Reading &reading, MNKMultiRoPE *object, std::string_view name) {

@@ -77,58 +77,34 @@ using namespace mnk;
 
 namespace mnk::objc {
 
-KVCodec::Name read(Reading &reading, MNKKVCodecName value, std::string_view name) {
-  KVCodec::Name core = KVCodec::Name::turbo;
-  const auto from =
-      reading.choice<mnk_kv_codec_name>(value,
-                                        {MNK_KV_CODEC_NAME_TURBO, MNK_KV_CODEC_NAME_MLX1,
-                                         MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
-                                        name, "MNKKVCodecName");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
+mnk_kv_codec_name enumFrom(Reading &reading, MNKKVCodecName value, std::string_view name) {
+  return reading.choice<mnk_kv_codec_name>(value,
+                                           {MNK_KV_CODEC_NAME_TURBO, MNK_KV_CODEC_NAME_MLX1,
+                                            MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
+                                           name, "MNKKVCodecName");
 }
 
-KVScaleRule read(Reading &reading, MNKKVScaleRule value, std::string_view name) {
-  KVScaleRule core = KVScaleRule::unbiased;
-  const auto from = reading.choice<mnk_kv_scale_rule>(
-      value, {MNK_KV_SCALE_RULE_UNBIASED, MNK_KV_SCALE_RULE_LEAST_SQUARES}, name, "MNKKVScaleRule");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
+mnk_kv_scale_rule enumFrom(Reading &reading, MNKKVScaleRule value, std::string_view name) {
+  return reading.choice<mnk_kv_scale_rule>(value, {MNK_KV_SCALE_RULE_UNBIASED, MNK_KV_SCALE_RULE_LEAST_SQUARES}, name,
+                                           "MNKKVScaleRule");
 }
 
-KVNonFinite read(Reading &reading, MNKKVNonFinite value, std::string_view name) {
-  KVNonFinite core = KVNonFinite::propagate;
-  const auto from = reading.choice<mnk_kv_non_finite>(value, {MNK_KV_NON_FINITE_PROPAGATE, MNK_KV_NON_FINITE_ZERO},
-                                                      name, "MNKKVNonFinite");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
+mnk_kv_non_finite enumFrom(Reading &reading, MNKKVNonFinite value, std::string_view name) {
+  return reading.choice<mnk_kv_non_finite>(value, {MNK_KV_NON_FINITE_PROPAGATE, MNK_KV_NON_FINITE_ZERO}, name,
+                                           "MNKKVNonFinite");
 }
 
-KVDomain read(Reading &reading, MNKKVDomain value, std::string_view name) {
-  KVDomain core = KVDomain::original;
-  const auto from =
-      reading.choice<mnk_kv_domain>(value, {MNK_KV_DOMAIN_ORIGINAL, MNK_KV_DOMAIN_ROTATED}, name, "MNKKVDomain");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
+mnk_kv_domain enumFrom(Reading &reading, MNKKVDomain value, std::string_view name) {
+  return reading.choice<mnk_kv_domain>(value, {MNK_KV_DOMAIN_ORIGINAL, MNK_KV_DOMAIN_ROTATED}, name, "MNKKVDomain");
 }
 
 mnk_kv_codec structFrom(Reading &reading, MNKKVCodec *object, std::string_view name) {
   mnk_kv_codec into{};
   if (!reading.needed(object, name) || !reading.isA([MNKKVCodec class], object, name)) return into;
-  into.name = reading.choice<mnk_kv_codec_name>(object.name,
-                                                {MNK_KV_CODEC_NAME_TURBO, MNK_KV_CODEC_NAME_MLX1,
-                                                 MNK_KV_CODEC_NAME_MLX1_UNROTATED, MNK_KV_CODEC_NAME_MLX1_AFFINE4},
-                                                "name", "MNKKVCodecName");
+  into.name = enumFrom(reading, object.name, "name");
   into.bits = reading.narrow(object.bits, "bits");
   into.scale_factor = reading.nonzero(object.scaleFactor, "scaleFactor");
   return into;
-}
-
-KVCodec read(Reading &reading, MNKKVCodec *object, std::string_view name) {
-  KVCodec core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKKVCodec *objectFrom(const KVCodec &core) {
@@ -142,20 +118,10 @@ mnk_kv_quantize_options structFrom(Reading &reading, MNKKVQuantizeOptions *objec
   mnk_kv_quantize_options into{};
   if (!object || !reading.isA([MNKKVQuantizeOptions class], object, name)) return into;
   into.candidates = reading.nonzero(reading.narrow(object.candidates, "candidates"), "candidates");
-  into.key_scale = reading.choice<mnk_kv_scale_rule>(
-      object.keyScale, {MNK_KV_SCALE_RULE_UNBIASED, MNK_KV_SCALE_RULE_LEAST_SQUARES}, "keyScale", "MNKKVScaleRule");
-  into.value_scale = reading.choice<mnk_kv_scale_rule>(
-      object.valueScale, {MNK_KV_SCALE_RULE_UNBIASED, MNK_KV_SCALE_RULE_LEAST_SQUARES}, "valueScale", "MNKKVScaleRule");
-  into.non_finite = reading.choice<mnk_kv_non_finite>(
-      object.nonFinite, {MNK_KV_NON_FINITE_PROPAGATE, MNK_KV_NON_FINITE_ZERO}, "nonFinite", "MNKKVNonFinite");
+  into.key_scale = enumFrom(reading, object.keyScale, "keyScale");
+  into.value_scale = enumFrom(reading, object.valueScale, "valueScale");
+  into.non_finite = enumFrom(reading, object.nonFinite, "nonFinite");
   return into;
-}
-
-KVQuantizeOptions read(Reading &reading, MNKKVQuantizeOptions *object, std::string_view name) {
-  KVQuantizeOptions core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKKVQuantizeOptions *objectFrom(const KVQuantizeOptions &core) {
@@ -179,13 +145,6 @@ mnk_quantized_kv_plane structFrom(Reading &reading, MNKQuantizedKVPlane *object,
   return into;
 }
 
-QuantizedKVPlane read(Reading &reading, MNKQuantizedKVPlane *object, std::string_view name) {
-  QuantizedKVPlane core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
-}
-
 MNKQuantizedKVPlane *objectFrom(const QuantizedKVPlane &core) {
   MNKQuantizedKVPlane *object = [[MNKQuantizedKVPlane alloc] initWithCodec:objectFrom(core.codec)
                                                                      codes:(MNKTensor *_Nonnull)tensorFrom(core.codes)
@@ -202,19 +161,11 @@ mnk_quantized_kv_cache_view structFrom(Reading &reading, MNKQuantizedKVCacheView
   if (object.values) {
     into.values = structFrom(reading, object.values, "values");
   }
-  into.layout = reading.choice<mnk_kv_layout>(object.layout, {MNK_KV_LAYOUT_HEAD_MAJOR, MNK_KV_LAYOUT_TOKEN_MAJOR},
-                                              "layout", "MNKKVLayout");
-  into.wrap = reading.choice<mnk_kv_wrap>(object.wrap, {MNK_KV_WRAP_LINEAR, MNK_KV_WRAP_RING}, "wrap", "MNKKVWrap");
+  into.layout = enumFrom(reading, object.layout, "layout");
+  into.wrap = enumFrom(reading, object.wrap, "wrap");
   into.pinned = reading.narrow(object.pinned, "pinned");
   into.latent_dim = reading.narrow(object.latentDim, "latentDim");
   return into;
-}
-
-QuantizedKVCacheView read(Reading &reading, MNKQuantizedKVCacheView *object, std::string_view name) {
-  QuantizedKVCacheView core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKQuantizedKVCacheView *objectFrom(const QuantizedKVCacheView &core) {

@@ -50,35 +50,26 @@ using namespace mnk;
 
 namespace mnk::objc {
 
-RotaryEmbedding::Layout read(Reading &reading, MNKRotaryEmbeddingLayout value, std::string_view name) {
-  RotaryEmbedding::Layout core = RotaryEmbedding::Layout::interleavedPairs;
-  const auto from = reading.choice<mnk_rotary_embedding_layout>(
+mnk_rotary_embedding_layout enumFrom(Reading &reading, MNKRotaryEmbeddingLayout value, std::string_view name) {
+  return reading.choice<mnk_rotary_embedding_layout>(
       value,
       {MNK_ROTARY_EMBEDDING_LAYOUT_INTERLEAVED_PAIRS, MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT,
        MNK_ROTARY_EMBEDDING_LAYOUT_MROPE, MNK_ROTARY_EMBEDDING_LAYOUT_VISION, MNK_ROTARY_EMBEDDING_LAYOUT_IMROPE},
       name, "MNKRotaryEmbeddingLayout");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
 }
 
-RotaryEmbedding::Pairing read(Reading &reading, MNKRotaryEmbeddingPairing value, std::string_view name) {
-  RotaryEmbedding::Pairing core = RotaryEmbedding::Pairing::halfOfRopeDim;
-  const auto from = reading.choice<mnk_rotary_embedding_pairing>(
+mnk_rotary_embedding_pairing enumFrom(Reading &reading, MNKRotaryEmbeddingPairing value, std::string_view name) {
+  return reading.choice<mnk_rotary_embedding_pairing>(
       value,
       {MNK_ROTARY_EMBEDDING_PAIRING_HALF_OF_ROPE_DIM, MNK_ROTARY_EMBEDDING_PAIRING_HALF_OF_HEAD_DIM,
        MNK_ROTARY_EMBEDDING_PAIRING_NEIGHBORS},
       name, "MNKRotaryEmbeddingPairing");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
 }
 
-RotaryEmbedding::OtherAxis read(Reading &reading, MNKRotaryEmbeddingOtherAxis value, std::string_view name) {
-  RotaryEmbedding::OtherAxis core = RotaryEmbedding::OtherAxis::axis0;
-  const auto from = reading.choice<mnk_rotary_embedding_other_axis>(
+mnk_rotary_embedding_other_axis enumFrom(Reading &reading, MNKRotaryEmbeddingOtherAxis value, std::string_view name) {
+  return reading.choice<mnk_rotary_embedding_other_axis>(
       value, {MNK_ROTARY_EMBEDDING_OTHER_AXIS_AXIS0, MNK_ROTARY_EMBEDDING_OTHER_AXIS_AXIS3}, name,
       "MNKRotaryEmbeddingOtherAxis");
-  if (!reading.failed()) reading.check(c::read(core, from));
-  return core;
 }
 
 mnk_rotary_embedding_yarn structFrom(Reading &reading, MNKRotaryEmbeddingYaRN *object, std::string_view name) {
@@ -91,13 +82,6 @@ mnk_rotary_embedding_yarn structFrom(Reading &reading, MNKRotaryEmbeddingYaRN *o
   into.beta_slow = object.betaSlow;
   into.keeps_fractions = object.roundsCorners == NO;
   return into;
-}
-
-RotaryEmbedding::YaRN read(Reading &reading, MNKRotaryEmbeddingYaRN *object, std::string_view name) {
-  RotaryEmbedding::YaRN core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKRotaryEmbeddingYaRN *objectFrom(const RotaryEmbedding::YaRN &core) {
@@ -113,22 +97,12 @@ MNKRotaryEmbeddingYaRN *objectFrom(const RotaryEmbedding::YaRN &core) {
 mnk_rotary_embedding structFrom(Reading &reading, MNKRotaryEmbedding *object, std::string_view name) {
   mnk_rotary_embedding into{};
   if (!reading.needed(object, name) || !reading.isA([MNKRotaryEmbedding class], object, name)) return into;
-  into.layout = reading.choice<mnk_rotary_embedding_layout>(
-      object.layout,
-      {MNK_ROTARY_EMBEDDING_LAYOUT_INTERLEAVED_PAIRS, MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT,
-       MNK_ROTARY_EMBEDDING_LAYOUT_MROPE, MNK_ROTARY_EMBEDDING_LAYOUT_VISION, MNK_ROTARY_EMBEDDING_LAYOUT_IMROPE},
-      "layout", "MNKRotaryEmbeddingLayout");
+  into.layout = enumFrom(reading, object.layout, "layout");
   reading.fill(into.sections, object.sections, "sections");
   into.base = object.base;
   into.rope_dim = object.ropeDim;
-  into.pairing = reading.choice<mnk_rotary_embedding_pairing>(
-      object.pairing,
-      {MNK_ROTARY_EMBEDDING_PAIRING_HALF_OF_ROPE_DIM, MNK_ROTARY_EMBEDDING_PAIRING_HALF_OF_HEAD_DIM,
-       MNK_ROTARY_EMBEDDING_PAIRING_NEIGHBORS},
-      "pairing", "MNKRotaryEmbeddingPairing");
-  into.other_axis = reading.choice<mnk_rotary_embedding_other_axis>(
-      object.otherAxis, {MNK_ROTARY_EMBEDDING_OTHER_AXIS_AXIS0, MNK_ROTARY_EMBEDDING_OTHER_AXIS_AXIS3}, "otherAxis",
-      "MNKRotaryEmbeddingOtherAxis");
+  into.pairing = enumFrom(reading, object.pairing, "pairing");
+  into.other_axis = enumFrom(reading, object.otherAxis, "otherAxis");
   into.scale = object.scale;
   const auto &frequencyFactors = reading.keep(reading.floats(object.frequencyFactors, "frequencyFactors"));
   into.frequency_factors = frequencyFactors.empty() ? nullptr : frequencyFactors.data();
@@ -139,13 +113,6 @@ mnk_rotary_embedding structFrom(Reading &reading, MNKRotaryEmbedding *object, st
   }
   into.is_inverse = object.isInverse != NO;
   return into;
-}
-
-RotaryEmbedding read(Reading &reading, MNKRotaryEmbedding *object, std::string_view name) {
-  RotaryEmbedding core;
-  const auto from = structFrom(reading, object, name);
-  if (!reading.failed()) reading.check(c::read(core, from, {nullptr, name}));
-  return core;
 }
 
 MNKRotaryEmbedding *objectFrom(const RotaryEmbedding &core) {
