@@ -13,7 +13,7 @@ HEADER = "Tests/Proof/Fault.hpp"
 def conditional(fault: Fault) -> str:
     condition = f'mnkFault("{fault.name}")'
     if fault.kind == "statement":
-        return f"if ({condition}) {{ {fault.replace} }} else {{ {fault.find} }}"
+        return f"{{ if ({condition}) {{ {fault.replace} }} else {{ {fault.find} }} }}"
     return f"({condition} ? ({fault.replace}) : ({fault.find}))"
 
 
