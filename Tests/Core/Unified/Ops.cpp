@@ -1,5 +1,4 @@
 // Files that SwiftPM compiles together, because most compile time goes to headers.
-#include "Ops/Common/CodecSignsTests.cpp"
 #include "Ops/Common/CodecTablesTests.cpp"
 #include "Ops/Common/HeadsViewTests.cpp"
 #include "Ops/Common/KVCodecGoldenTests.cpp"
