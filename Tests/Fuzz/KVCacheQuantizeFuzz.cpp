@@ -92,7 +92,7 @@ struct KVCacheDequantizeFuzz {
     Op op = test::makeOp(read, [&](std::string_view, DType dtype, const Shape& shape, uint64_t) {
       return arena.place(dtype, shape, random);
     });
-    if (!op.values && !read.denseKeys && coin(random, 1, 4)) op.from.values.reset();
+    if (!op.values && !read.stored.hasDenseKeys && coin(random, 1, 4)) op.from.values.reset();
     return op;
   }
 

@@ -19,15 +19,22 @@ const Binding& bindingAt(const Dispatch& dispatch, uint32_t index);
 // Vectors of a tensor, as many bytes each.
 std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::vector<uint64_t>& vectors);
 
-// A plan on a line, for golden texts: each kernel and grid, what is bound and declared, inline bytes (in hex where they
-// are few) and counted bytes, and scratch memory.
+// A dispatch on a line: kernel and grid, what is bound and declared, inline bytes (in hex up to as many) and counted
+// bytes.
+std::string dispatchLine(const Dispatch& dispatch, size_t longestInline);
+// A plan on a line, for golden texts: its dispatches, and scratch memory.
 std::string planLine(std::string_view name, const Plan& plan);
 
-// The binding of a view at an index, from its first vector on; of all of a tensor that its shape describes. Null and
-// failed for any other.
-const Binding* sourceBindingOf(const Dispatch& dispatch, uint32_t index, const HeadsView& view);
 // Returns the flags of the bound part out of the flags for a view's tensor. Fails if a flag outside that part is set.
 std::vector<bool> boundPart(const Binding& binding, const HeadsView& view, const std::vector<bool>& bytes);
+
+// The view is bound at this index, from its first vector on, or as a whole where its shape says where vectors lie.
+// Exactly these bytes of its tensor are read.
+void expectSourceRead(std::string_view name, const Dispatch& dispatch, uint32_t index, const HeadsView& view,
+                      const std::vector<bool>& bytes);
+// All of a tensor is bound, and exactly these bytes are read, and these written.
+void expectDeclared(std::string_view name, const Dispatch& dispatch, const Tensor& tensor,
+                    const std::vector<bool>& read, const std::vector<bool>& written);
 
 // Fails unless the regions cover exactly these bytes, each once.
 void expectCovers(std::string_view name, const std::vector<Region>& regions, const std::vector<bool>& bytes);

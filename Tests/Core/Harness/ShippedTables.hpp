@@ -1,4 +1,5 @@
-// The codec constants as they ship, for tests that check them.
+// The codec constants as they ship. The suite CodecTables checks them by quadrature and checksums; references read them
+// because a format is its constants.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,16 @@ inline Codebook mlx1(int bits) {
   const size_t count = size_t(1) << (bits - 1), first = bits == 8 ? 56 : count - 8;
   const auto boundaries = std::span(kMlx1Boundaries).subspan(first, count);
   return {bits, std::span(kMlx1Codebooks).subspan(first, count), {boundaries.begin(), boundaries.end()}};
+}
+
+// A word for each 32 elements, and one for the rest: if bit j % 32 of word j / 32 is set, element j changes its sign.
+inline std::span<const uint> turboSigns(uint64_t headDim) {
+  size_t first = 0;
+  for (const uint64_t before : {32, 64, 128, 256, 512, 80, 96, 112, 192}) {
+    if (before == headDim) break;
+    first += (before + 31) / 32;
+  }
+  return std::span(kTurboSigns).subspan(first, (headDim + 31) / 32);
 }
 
 }  // namespace mnk::test::shipped

@@ -90,6 +90,12 @@ std::vector<std::byte> bytesOfBits(DType dtype, std::span<const uint64_t> bits) 
   return bytes;
 }
 
+std::vector<std::byte> bytesOfValues(DType dtype, std::span<const double> values) {
+  std::vector<uint64_t> bits;
+  for (const double value : values) bits.push_back(nearestBits(dtype, value));
+  return bytesOfBits(dtype, bits);
+}
+
 std::vector<double> valuesOf(DType dtype, std::span<const std::byte> bytes) {
   std::vector<double> values(bytes.size() / byteSize(dtype));
   for (size_t element = 0; element < values.size(); ++element) {

@@ -18,6 +18,7 @@ bool isNaN(DType dtype, uint64_t bits);
 // Elements of any dtype, as tensors hold them.
 uint64_t bitsAt(std::span<const std::byte> bytes, DType dtype, uint64_t element);
 std::vector<std::byte> bytesOfBits(DType dtype, std::span<const uint64_t> bits);
+std::vector<std::byte> bytesOfValues(DType dtype, std::span<const double> values);
 std::vector<double> valuesOf(DType dtype, std::span<const std::byte> bytes);
 
 }  // namespace mnk::test

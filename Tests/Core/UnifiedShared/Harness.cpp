@@ -2,7 +2,6 @@
 #include "CAPI/CApiHarness.cpp"
 #include "Cache/KilledSave.cpp"
 #include "Harness/Check.cpp"
-#include "Harness/Close.cpp"
 #include "Harness/DeclaredBytes.cpp"
 #include "Harness/EveryDevice.cpp"
 #include "Harness/FakeDevice.cpp"

@@ -4,7 +4,6 @@
 #include "Ops/Common/KVCodecReference.cpp"
 #include "Ops/Common/KVCodecTables.cpp"
 #include "Ops/Common/StoredVector.cpp"
-#include "Ops/Common/TurboSigns.cpp"
 #include "Ops/Hadamard/HadamardRun.cpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.cpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.cpp"

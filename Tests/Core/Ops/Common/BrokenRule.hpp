@@ -59,4 +59,13 @@ void expectRules(ErrorLines& errors, std::span<const Rule<Op>> rules, std::strin
   expectRules<Op>(errors, textsOf(rules), name, valid, cases, plan);
 }
 
+// All rules of an op's plan.
+template <typename Op>
+void expectRules(const GoldenText& golden, std::span<const Rule<Op>> rules, const Op& valid,
+                 std::span<const Break<Op>> cases) {
+  ErrorLines errors;
+  expectRules<Op>(errors, rules, Op::name, valid, cases, [](const Op& op) { return plan(op); });
+  expectGolden(golden, errors.lines());
+}
+
 }  // namespace mnk::test

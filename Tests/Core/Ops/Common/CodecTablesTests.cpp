@@ -1,10 +1,12 @@
-// The levels, boundaries and fixed signs of the codecs, judged by integrals over the normal distribution from the
-// numbers that ship. Nothing here comes from the program that made them.
+// The constants of the codecs as they ship: levels and boundaries judged by integrals over the normal distribution,
+// signs and the reach of a search by what they do to rows. Nothing here comes from the program that made them.
 #include <algorithm>
 #include <bit>
 #include <cfloat>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <set>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -13,6 +15,9 @@
 #include "Harness/Check.hpp"
 #include "Harness/ShippedTables.hpp"
 #include "Harness/SoftFloat.hpp"
+#include "Ops/Common/KVCodecTables.hpp"
+#include "Ops/Common/StoredVector.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 
 namespace mnk::test {
 
@@ -58,9 +63,9 @@ double farthestFromMean(const shipped::Codebook& codebook) {
 }
 
 // FNV-1a, word by word: shows a wrong last digit, which no integral does.
-uint64_t checksum(std::span<const float> values) {
+uint64_t checksum(const auto& values) {
   uint64_t sum = 0xcbf29ce484222325u;
-  for (const float x : values) sum = (sum ^ std::bit_cast<uint32_t>(x)) * 0x100000001b3u;
+  for (const auto x : values) sum = (sum ^ std::bit_cast<uint32_t>(x)) * 0x100000001b3u;
   return sum;
 }
 
@@ -87,6 +92,56 @@ constexpr Optimum kOptima[] = {{2, 0.11748185, 0.45278003, 1.5104176}, {4, 0.009
 
 double nearestHalf(double x) {
   return valueOf(DType::f16, nearestBits(DType::f16, x));
+}
+
+using Row = std::vector<double>;
+
+// |r - r'|^2 / |r|^2 with the best of the candidates and the scale of least squares: the squared sine of the angle
+// between a row and the levels of its codes.
+double relativeError(const Row& rotatedRow, uint32_t bits, uint32_t candidates) {
+  const VectorCoding coding{.codec = {.bits = bits}, .candidates = candidates};
+  return 1 - cosineSquared(coding.codec, rotatedRow, encodedRotated(coding, rotatedRow).codes);
+}
+
+struct NamedRow {
+  std::string name;
+  Row row;
+};
+
+// Rows with a structure that a rotation without signs would show: smooth, almost constant, and with few large elements.
+std::vector<NamedRow> structuredRows(size_t size) {
+  std::vector<NamedRow> rows;
+  Seeded random(7, 1);
+  const std::vector<float> normals = normalVector(random, 8 * size);
+  size_t next = 0;
+  const auto normal = [&] { return double{normals[next++]}; };
+  const auto add = [&](std::string name, const std::function<double(size_t)>& element) {
+    NamedRow& added = rows.emplace_back(NamedRow{std::move(name), Row(size)});
+    for (size_t j = 0; j < size; j++) added.row[j] = element(j);
+  };
+  const double n = double(size);
+  add("constant", [](size_t) { return 1.0; });
+  add("alternating", [](size_t j) { return j % 2 ? -1.0 : 1.0; });
+  add("half and half", [&](size_t j) { return j < size / 2 ? 1.0 : -1.0; });
+  add("first quarter", [&](size_t j) { return j < size / 4 ? 1.0 : 0.0; });
+  add("ramp", [](size_t j) { return double(j); });
+  add("ramp around zero", [&](size_t j) { return 2 * double(j) + 1 - n; });
+  add("two-hot", [&](size_t j) { return j == 3 || j == size / 2 ? 1.0 : 0.0; });
+  for (const int waves : {1, 3, 8}) {
+    add(fmt::format("{} waves", waves), [&](size_t j) { return std::sin(2 * M_PI * waves * double(j) / n + 0.5); });
+  }
+  for (const double share : {0.05, 0.1, 0.3}) {
+    add(fmt::format("decay within {}", share), [&](size_t j) { return std::exp(-double(j) / (share * n)); });
+  }
+  for (const double noise : {0.1, 0.3, 1.0, 3.0}) {
+    add(fmt::format("constant and {} noise", noise), [&](size_t) { return 1 + noise * normal(); });
+  }
+  double last = 0;
+  add("neighbors alike", [&](size_t) { return last = 0.95 * last + 0.3 * normal(); });
+  add("a large pair", [&](size_t j) { return (j % (size / 2) == 5 ? 20 : 1) * normal(); });
+  add("4 large", [&](size_t j) { return normal() + (j % (size / 4) != 1 ? 0 : j < size / 2 ? 15 : -15); });
+  add("16 above others", [&](size_t j) { return normal() + (j % (size / 16) == 0 ? 6 : 0); });
+  return rows;
 }
 
 }  // namespace
@@ -177,6 +232,59 @@ TEST(CodecTables, Mlx1SignsAreThoseOfTheFormat) {
   }
   EXPECT_EQ(onesOfHalf, 132);
   EXPECT_EQ(ones, 263);
+}
+
+// Codes that are stored keep their meaning.
+TEST(CodecTables, TurboConstantsNeverChange) {
+  EXPECT_EQ(checksum(shipped::kTurboCodebooks), 0x79d54e36da32125eu);
+  EXPECT_EQ(checksum(shipped::kTurboSigns), 0x8b2ceba8abf4c6dcu);
+  EXPECT_EQ(checksum(shipped::kTurboReach), 0xe2ee672f9b65a16cu);
+}
+
+// Least squares, 128 normal numbers: the error that a search leaves of the error without one.
+TEST(CodecTables, TurboReachPays) {
+  struct Gain {
+    uint32_t bits;
+    double by5, by17;
+  };
+  Seeded random(7, 1);
+  std::vector<Row> rows(400);
+  for (Row& row : rows) row = widened(normalVector(random, 128));
+  for (const Gain& gain : {Gain{2, 1, 1}, Gain{3, 0.97, 0.96}, Gain{4, 0.89, 0.87}, Gain{5, 0.86, 0.81},
+                           Gain{6, 0.87, 0.80}, Gain{7, 0.88, 0.80}, Gain{8, 0.88, 0.80}}) {
+    const Context context(fmt::format("{} bits", gain.bits));
+    double without = 0, with5 = 0, with17 = 0;
+    for (const Row& row : rows) {
+      without += relativeError(row, gain.bits, 1);
+      with5 += relativeError(row, gain.bits, 5);
+      with17 += relativeError(row, gain.bits, 17);
+    }
+    EXPECT(with5 < gain.by5 * without);
+    EXPECT(with17 < gain.by17 * without);
+  }
+}
+
+TEST(CodecTables, TurboSignsLeaveNoStructure) {
+  for (const uint64_t headDim : kTurboHeadDims) {
+    for (const NamedRow& named : structuredRows(headDim)) {
+      const Context context(fmt::format("{} elements, {}", headDim, named.name));
+      const Row row = rotated(KVCodec::Name::turbo, named.row);
+      const double error = relativeError(row, 4, 1);
+      EXPECT(error <= 3.5 * 0.0089);  // normal rows have 0.0089 to 0.0095
+      EXPECT(relativeError(row, 4, 5) <= error);
+      if (named.name == "constant") EXPECT(error <= 0.02);
+    }
+  }
+}
+
+TEST(CodecTables, TurboSignsAreNotAlike) {
+  const std::set<uint32_t> different(std::begin(shipped::kTurboSigns), std::end(shipped::kTurboSigns));
+  EXPECT_EQ(different.size(), std::size(shipped::kTurboSigns));
+  for (const uint64_t headDim : kTurboHeadDims) {
+    const Context context(fmt::format("{} elements", headDim));
+    const std::vector<double> signs = signsOf(KVCodec::Name::turbo, headDim);
+    EXPECT(std::abs(std::accumulate(signs.begin(), signs.end(), 0.0)) <= 4 * std::sqrt(double(headDim)));
+  }
 }
 
 }  // namespace mnk::test

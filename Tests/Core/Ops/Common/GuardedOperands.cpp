@@ -24,6 +24,14 @@ void GuardedOperands::set(const Tensor& tensor, std::span<const std::byte> bytes
   }
 }
 
+void GuardedOperands::setAll(
+    const std::function<std::vector<std::byte>(std::string_view name, const Tensor& tensor)>& contents) {
+  for (const auto& [name, operand] : operands_) {
+    const std::vector<std::byte> bytes = contents(name, operand.memory.tensor());
+    if (!bytes.empty()) set(name, bytes);
+  }
+}
+
 std::vector<std::byte> GuardedOperands::before(std::string_view name) const {
   const auto found = operands_.find(name);
   return found == operands_.end() ? std::vector<std::byte>() : found->second.before;

@@ -1,5 +1,6 @@
 // The tensors of an op, by name, each between guards, and what they held before the op ran.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -18,10 +19,16 @@ class GuardedOperands {
 
   // Poisoned, `shift` bytes past an aligned address.
   const Tensor& make(std::string_view name, DType dtype, const Shape& shape, uint64_t shift);
-  bool has(std::string_view name) const { return operands_.contains(name); }
+  MakeNamedTensor maker() {
+    return [this](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
+      return make(name, dtype, shape, shift);
+    };
+  }
   // Contents now and before; for those of a name that there is none of, nothing happens.
   void set(std::string_view name, std::span<const std::byte> bytes);
   void set(const Tensor& tensor, std::span<const std::byte> bytes);
+  // Sets each operand to what this gives for it; where that is empty, it stays as it is.
+  void setAll(const std::function<std::vector<std::byte>(std::string_view name, const Tensor& tensor)>& contents);
   // Empty for those of a name that there is none of.
   std::vector<std::byte> before(std::string_view name) const;
   std::vector<std::byte> now(std::string_view name) const;

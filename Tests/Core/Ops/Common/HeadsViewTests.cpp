@@ -1,7 +1,7 @@
 // Where the vectors of a HeadsView lie, and which bytes a binding of them declares, against a walk over every vector.
-#include "MLXNativeKernels/Generated/CacheViews.hpp"
+#include <algorithm>
 
-#include "Harness/Check.hpp"
+#include "Harness/DeclaredBytes.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "Harness/Seeded.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
@@ -21,33 +21,23 @@ std::string resolved(std::initializer_list<uint64_t> extents, KVLayout layout = 
   return text(HeadsView(planTensor(DType::f16, extents), layout).resolved());
 }
 
-// How often each byte from the first vector on is part of a run, by plain loops.
-std::vector<uint32_t> timesTouched(const Strides& s, const std::vector<ElementRun>& runs, uint64_t bytes,
-                                   uint64_t elementBytes) {
-  std::vector<uint32_t> times(bytes);
+// Which bytes from the first vector on are part of a run, by plain loops.
+std::vector<bool> touched(const Strides& s, const std::vector<ElementRun>& runs, uint64_t bytes,
+                          uint64_t elementBytes) {
+  std::vector<bool> all(bytes);
   for (uint64_t sequence = 0; sequence < s.sequences; ++sequence) {
     for (uint64_t token = 0; token < s.tokens; ++token) {
       for (uint64_t head = 0; head < s.heads; ++head) {
         const uint64_t vector = sequence * s.sequenceStride + token * s.tokenStride + head * s.headStride;
         for (const ElementRun& run : runs) {
           for (uint64_t byte = 0; byte < run.count * elementBytes; ++byte) {
-            ++times.at((vector + run.begin) * elementBytes + byte);
+            all.at((vector + run.begin) * elementBytes + byte) = true;
           }
         }
       }
     }
   }
-  return times;
-}
-
-std::vector<uint32_t> timesDeclared(const std::vector<Region>& regions, uint64_t bytes) {
-  std::vector<uint32_t> times(bytes);
-  for (const Region& region : regions) {
-    for (uint64_t row = 0; row < region.rows; ++row) {
-      for (uint64_t byte = 0; byte < region.rowBytes; ++byte) ++times.at(region.offset + row * region.rowStride + byte);
-    }
-  }
-  return times;
+  return all;
 }
 
 }  // namespace
@@ -105,19 +95,6 @@ TEST(HeadsMemory, ReportsOverlappingVectors) {
   EXPECT(!overlapsItself({.tokens = 1, .heads = 2, .headDim = 8, .tokenStride = 0, .headStride = 8}));
 }
 
-TEST(HeadsMemory, AlignmentIsThatOfAddressAndDistances) {
-  const auto alignment = [](uint64_t begin, uint64_t offset, uint64_t tokenStride, uint64_t tokens) {
-    const Strides strides{.tokens = tokens, .headDim = 8, .offset = offset, .tokenStride = tokenStride};
-    return elementAlignment(HeadsView(planTensor(DType::f16, {100}, begin), strides), 4);
-  };
-  EXPECT_EQ(alignment(0, 0, 16, 3), 4u);
-  EXPECT_EQ(alignment(4, 0, 16, 3), 2u);
-  EXPECT_EQ(alignment(4, 2, 16, 3), 4u);
-  EXPECT_EQ(alignment(0, 1, 16, 3), 1u);
-  EXPECT_EQ(alignment(0, 0, 10, 3), 2u);
-  EXPECT_EQ(alignment(0, 0, 9, 1), 4u);
-}
-
 TEST(HeadsMemory, DeclaresExactlyTheBytesOfTheRuns) {
   Seeded random;
   uint64_t withGaps = 0, multiple = 0;
@@ -145,11 +122,12 @@ TEST(HeadsMemory, DeclaresExactlyTheBytesOfTheRuns) {
     const Binding binding = bindingOf(7, view, runs, Access::readWrite);
     EXPECT_EQ(binding.offset, s.offset * byteSize(dtype));
     EXPECT_EQ(binding.length, reach * byteSize(dtype));
-    const auto touched = timesTouched(s, runs, binding.length, byteSize(dtype));
-    EXPECT(timesDeclared(binding.reads, binding.length) == touched);
-    EXPECT(timesDeclared(binding.writes, binding.length) == touched);
-    EXPECT_EQ(bytesOf(view, runs), static_cast<uint64_t>(std::count(touched.begin(), touched.end(), 1u)));
-    withGaps += std::count(touched.begin(), touched.end(), 0u) != 0;
+    const auto expected = touched(s, runs, binding.length, byteSize(dtype));
+    expectCovers("read", binding.reads, expected);
+    expectCovers("written", binding.writes, expected);
+    const auto count = static_cast<uint64_t>(std::count(expected.begin(), expected.end(), true));
+    EXPECT_EQ(bytesOf(view, runs), count);
+    withGaps += count != expected.size();
     multiple += binding.reads.size() > runs.size();
   }
   EXPECT(withGaps > 500);
@@ -183,17 +161,16 @@ TEST(HeadsMemory, TellsWhetherVectorsMeet) {
                                        .headStride = random.below(30)});
     };
     const HeadsView a = draw(), b = draw();
-    std::vector<bool> isTouched(memory.byteCount());
+    const auto bytesOfView = [&](const HeadsView& view) {
+      Strides s = view.resolved();
+      const std::vector<bool> behind = touched(s, {{0, s.headDim}}, memory.byteCount() - 2 * s.offset, 2);
+      std::vector<bool> all(2 * s.offset);
+      all.insert(all.end(), behind.begin(), behind.end());
+      return all;
+    };
+    const std::vector<bool> ofA = bytesOfView(a), ofB = bytesOfView(b);
     bool isMeeting = false;
-    for (const HeadsView* view : {&a, &b}) {
-      const Strides s = view->resolved();
-      const auto times = timesTouched(s, {{0, s.headDim}}, memory.byteCount() - 2 * s.offset, 2);
-      for (size_t byte = 0; byte < times.size(); ++byte) {
-        if (times[byte] == 0) continue;
-        if (view == &a) isTouched[2 * s.offset + byte] = true;
-        isMeeting = isMeeting || (view == &b && isTouched[2 * s.offset + byte]);
-      }
-    }
+    for (size_t byte = 0; byte < ofA.size(); ++byte) isMeeting = isMeeting || (ofA[byte] && ofB[byte]);
     EXPECT_EQ(vectorsOverlap(a, b), isMeeting);
     (isMeeting ? meeting : apart) += 1;
   }

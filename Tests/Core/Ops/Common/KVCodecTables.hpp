@@ -1,6 +1,4 @@
-// Levels, boundaries and signs of the codecs, for the reference alone. Those of mlx1 are its published numbers, typed
-// in; those of turbo are computed from the definition. With 2 and 4 bits, each level is the mean of its cell of the
-// normal distribution; otherwise, levels follow a curve. Cells meet halfway between levels.
+// Levels, boundaries and signs of the codecs, for references.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
-#include "Harness/GuardedTensor.hpp"
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/KVCodecTables.hpp"
+#include "Ops/Common/OpRun.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 
 namespace mnk::test {
 
@@ -121,56 +120,67 @@ std::string fault(const VectorCoding& coding, const CodedVector& expected, const
   return isWithin(DType::f16, got.scales[0], scale, 1) ? "" : scaleFault(codec, 0, got.scales[0], scale);
 }
 
+PlaneContents::PlaneContents(const QuantizedKVPlane& plane, const ReadTensor& read)
+    : codec_(plane.codec),
+      headDim_(plane.headDim()),
+      size_(plane.vectorSizes()),
+      codes_(read(plane.codes)),
+      scales_(read(plane.scales)) {
+  if (plane.means) means_ = numbersIn<float>(read(*plane.means));
+  if (plane.channelScales) channelScales_ = numbersIn<float>(read(*plane.channelScales));
+}
+
+StoredVector PlaneContents::vector(uint64_t row) const {
+  const auto begin = codes_.begin() + static_cast<ptrdiff_t>(row * size_.codeBytes);
+  StoredVector vector{.bytes = {begin, begin + static_cast<ptrdiff_t>(size_.codeBytes)}};
+  for (uint64_t index = row * size_.scales; index < (row + 1) * size_.scales; ++index) {
+    vector.scales.push_back(bitsAt(scales_, codec_.scaleType(), index));
+  }
+  return vector;
+}
+
+VectorCoding PlaneContents::coding(uint64_t head) const {
+  VectorCoding coding{.codec = codec_};
+  if (!means_.empty()) coding.means = std::span(means_).subspan(head * headDim_, headDim_);
+  if (!channelScales_.empty()) coding.channelScales = std::span(channelScales_).subspan(head * headDim_, headDim_);
+  return coding;
+}
+
 StoredVectors stored(const std::shared_ptr<Device>& device, const VectorCoding& coding,
                      const std::vector<std::vector<float>>& vectors) {
-  const uint64_t count = vectors.size();
-  const uint64_t headDim = vectors.at(0).size();
-  const KVCodecSizes size = REQUIRE(sizes(coding.codec, headDim));
-  const auto make = [&](DType dtype, const std::vector<uint64_t>& extents) {
-    return GuardedTensor(device, dtype, REQUIRE(Shape::make(extents)));
-  };
-  const GuardedTensor source = make(DType::f32, {count, 1, headDim});
+  const uint64_t count = vectors.size(), headDim = vectors.at(0).size();
+  GuardedOperands operands(device);
+  const KVCacheQuantize op = makeOp(
+      KVCacheQuantizeCase{
+          .write = {.heads = 1, .headDim = headDim, .valueHeadDim = 0, .capacity = count, .sourceTokens = count},
+          .keyCodec = coding.codec,
+          .options = {.candidates = coding.candidates, .keyScale = coding.rule, .nonFinite = coding.nonFinite},
+          .hasMeans = !coding.means.empty(),
+          .hasChannelScales = !coding.channelScales.empty(),
+          .hasCounts = true},
+      operands.maker());
   std::vector<float> elements;
   for (const auto& vector : vectors) elements.insert(elements.end(), vector.begin(), vector.end());
-  source.set(rawBytes(elements));
-  const GuardedTensor codes = make(DType::u8, {1, count, size.codeBytes});
-  const GuardedTensor scales = size.scales == 1 ? make(coding.codec.scaleType(), {1, count})
-                                                : make(coding.codec.scaleType(), {1, count, size.scales});
-  const GuardedTensor counts = make(DType::u32, {2});
-  counts.set(rawBytes(std::vector<uint32_t>(2, 0)));
-
-  KVCacheQuantize op{
-      .keys = source.tensor(),
-      .into = {.keys = {.codec = coding.codec, .codes = codes.tensor(), .scales = scales.tensor()}},
-      .options = {.candidates = coding.candidates, .keyScale = coding.rule, .nonFinite = coding.nonFinite},
-      .counts = counts.tensor()};
-  const auto withParameter = [&](std::span<const float> numbers, std::optional<Tensor>& into) {
-    if (numbers.empty()) return;
-    const GuardedTensor memory = make(DType::f32, {1, headDim});
-    memory.set(std::as_bytes(numbers));
-    into = memory.tensor();
-  };
-  withParameter(coding.means, op.into.keys.means);
-  withParameter(coding.channelScales, op.into.keys.channelScales);
-  CommandEncoder encoder(device, "stored vectors");
-  REQUIRE(encoder.encode(op));
-  REQUIRE(REQUIRE(encoder.commit()).wait());
-  for (const GuardedTensor* memory : {&source, &codes, &scales, &counts}) memory->expectBordersIntact("an operand");
-
-  StoredVectors result;
-  const auto codeBytes = codes.bytes(), scaleBytes = scales.bytes(), countBytes = counts.bytes();
-  std::memcpy(result.counts.data(), countBytes.data(), countBytes.size());
-  const uint64_t scaleSize = byteSize(coding.codec.scaleType());
-  for (uint64_t v = 0; v < count; ++v) {
-    StoredVector vector{.scales = std::vector<uint64_t>(size.scales, 0)};
-    vector.bytes.assign(codeBytes.begin() + static_cast<ptrdiff_t>(v * size.codeBytes),
-                        codeBytes.begin() + static_cast<ptrdiff_t>((v + 1) * size.codeBytes));
-    for (uint64_t index = 0; index < size.scales; ++index) {
-      std::memcpy(&vector.scales[index], &scaleBytes[(v * size.scales + index) * scaleSize], scaleSize);
-    }
-    result.vectors.push_back(std::move(vector));
-  }
+  operands.set("keys", rawBytes(elements));
+  operands.set("key means", rawBytes(coding.means));
+  operands.set("key channel scales", rawBytes(coding.channelScales));
+  operands.set("counts", rawBytes(std::vector<uint32_t>(2)));
+  run(device, op);
+  operands.expectAsBefore({"key codes", "key scales", "counts"});
+  const PlaneContents contents(op.into.keys, operands.memory().now);
+  const auto counts = numbersIn<uint32_t>(operands.now("counts"));
+  StoredVectors result{.vectors = {}, .counts = {counts[0], counts[1]}};
+  for (uint64_t v = 0; v < count; ++v) result.vectors.push_back(contents.vector(v));
   return result;
+}
+
+double relativeSquares(std::span<const double> got, std::span<const double> expected) {
+  double error = 0, size = 0;
+  for (size_t j = 0; j < expected.size(); ++j) {
+    error += (got[j] - expected[j]) * (got[j] - expected[j]);
+    size += expected[j] * expected[j];
+  }
+  return error / size;
 }
 
 std::vector<float> normalVector(Seeded& random, uint64_t headDim) {

@@ -2,15 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "Harness/Check.hpp"
-#include "Harness/EveryDevice.hpp"
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Ops/Common/GuardedOperands.hpp"
-#include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
@@ -18,65 +12,24 @@ namespace mnk::test {
 
 namespace {
 
-using Case = KVCacheDequantizeCase;
-
-Shape shapeOf(const std::vector<uint64_t>& extents) {
-  return REQUIRE(Shape::make(extents));
-}
-
-QuantizedKVPlane makePlane(const Case& read, bool isKeys, const MakeNamedTensor& makeTensor) {
-  const KVCodec& codec = isKeys ? read.keyCodec : read.valueCodec;
-  const uint64_t headDim = isKeys ? read.headDim : read.valueHeadDim;
-  const std::string of = isKeys ? "key" : "value";
-  const bool isHeadMajor = read.cacheLayout == KVLayout::headMajor;
-  std::vector<uint64_t> slots{isHeadMajor ? read.heads : read.capacity, isHeadMajor ? read.capacity : read.heads};
-  if (read.sequences) slots.insert(slots.begin(), read.sequences);
-  std::vector<uint64_t> ofCodes = slots, ofScales = slots;
-  if (const auto& dense = isKeys ? read.denseKeys : read.denseValues) {
-    ofCodes.push_back(headDim);
-    return {.codes = makeTensor(of + " codes", *dense, shapeOf(ofCodes), read.codeShift * byteSize(*dense))};
-  }
-  const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
-  ofCodes.push_back(size.codeBytes);
-  if (size.scales > 1) ofScales.push_back(size.scales);
-  QuantizedKVPlane plane{.codec = codec,
-                         .codes = makeTensor(of + " codes", DType::u8, shapeOf(ofCodes), read.codeShift),
-                         .scales = makeTensor(of + " scales", codec.scaleType(), shapeOf(ofScales), 0)};
-  if (!read.hasParameters) return plane;
-  plane.means = makeTensor(of + " means", DType::f32, shapeOf({read.heads, headDim}), 0);
-  if (isKeys) plane.channelScales = makeTensor(of + " channel scales", DType::f32, shapeOf({read.heads, headDim}), 0);
-  return plane;
-}
-
-Tensor makeTarget(const Case& read, bool isKeys, const MakeNamedTensor& makeTensor) {
-  const uint64_t headDim = isKeys ? read.headDim : read.valueHeadDim;
-  std::vector<uint64_t> target{read.tokens / std::max<uint64_t>(read.targetSequences, 1), read.heads, headDim};
-  if (read.layout == KVLayout::headMajor) std::swap(target[0], target[1]);
-  if (read.isRank2) target = {read.heads, headDim};
-  if (read.targetSequences) target.insert(target.begin(), read.targetSequences);
-  return makeTensor(isKeys ? "keys" : "values", read.dtype, shapeOf(target), read.targetShift);
-}
-
 void fillPlane(const QuantizedKVPlane& plane, Seeded& random, const WriteTensor& write) {
   if (plane.isDense()) {
     return write(plane.codes, random.elements(plane.codes.dtype(), plane.codes.shape().elementCount()));
   }
-  const KVCodecSizes size = plane.vectorSizes();
-  std::vector<std::byte> codes, scales;
-  for (uint64_t vector = 0; vector < plane.codes.shape().elementCount() / size.codeBytes; ++vector) {
+  std::vector<std::byte> codes;
+  std::vector<uint64_t> scales(plane.scales.shape().elementCount());
+  while (codes.size() < plane.codes.byteCount()) {
     std::vector<uint32_t> row(plane.headDim());
     for (uint32_t& code : row) code = static_cast<uint32_t>(random.below(1u << plane.codec.bits));
     const auto bytes = packed(plane.codec, row);
     codes.insert(codes.end(), bytes.begin(), bytes.end());
-    for (uint64_t index = 0; index < size.scales; ++index) {
-      const double scale = std::exp(static_cast<double>(random.below(1000)) / 125 - 4);
-      const uint64_t bits = scaleBits(plane.codec, random.below(16) == 0 ? 0 : scale);
-      const auto* begin = reinterpret_cast<const std::byte*>(&bits);
-      scales.insert(scales.end(), begin, begin + byteSize(plane.codec.scaleType()));
-    }
+  }
+  for (uint64_t& scale : scales) {
+    const double number = std::exp(static_cast<double>(random.below(1000)) / 125 - 4);
+    scale = scaleBits(plane.codec, random.below(16) == 0 ? 0 : number);
   }
   write(plane.codes, codes);
-  write(plane.scales, scales);
+  write(plane.scales, bytesOfBits(plane.codec.scaleType(), scales));
   for (const auto* tensor : {&plane.means, &plane.channelScales}) {
     if (!*tensor) continue;
     std::vector<float> numbers = normalVector(random, (*tensor)->shape().elementCount());
@@ -85,163 +38,143 @@ void fillPlane(const QuantizedKVPlane& plane, Seeded& random, const WriteTensor&
   }
 }
 
-// One product, and one rounding to the dtype.
-void expectElement(DType dtype, uint64_t j, uint64_t bits, double expected) {
-  const double got = valueOf(dtype, bits);
-  const uint64_t nearest = nearestBits(dtype, expected);
-  const bool isNear = dtype == DType::f32 ? std::abs(got - expected) <= 1e-6 * std::abs(expected)
-                                          : bits + 1 >= nearest && bits <= nearest + 1;
-  if (!isNear) fail(__FILE__, __LINE__, fmt::format("element {}: got {}, expected {}", j, got, expected));
+// Elements are rounded once, if at all, in either domain.
+void expectElements(DType from, std::span<const uint64_t> elements, DType into, std::span<const uint64_t> got) {
+  for (size_t j = 0; j < elements.size(); ++j) {
+    const uint64_t expected = nearestBits(into, valueOf(from, elements[j]));
+    if (got[j] == expected || (isNaN(into, got[j]) && isNaN(into, expected))) continue;
+    return fail(__FILE__, __LINE__, fmt::format("element {}: got {:#x}, expected {:#x}", j, got[j], expected));
+  }
 }
 
-// What a plane of the cache means, and what was read of it.
-class ReadPlane {
- public:
-  ReadPlane(const KVCacheDequantize& op, const OperandMemory& memory, bool isKeys)
-      : op_(op),
-        from_(isKeys ? op.from.keys : *op.from.values),
-        into_(isKeys ? *op.keys : *op.values),
-        size_(from_.vectorSizes()),
-        codes_(memory.before(from_.codes)),
-        got_(memory.now(into_)) {
-    if (!from_.isDense()) scales_ = memory.before(from_.scales);
-    if (from_.means) means_ = memory.before(*from_.means);
-    if (from_.channelScales) channelScales_ = memory.before(*from_.channelScales);
+// In the rotated domain, one product and one rounding to the dtype; in the original, a rounding to 11 or 8 digits.
+void expectVector(KVDomain domain, const std::vector<double>& expected, DType dtype, std::span<const uint64_t> bits) {
+  double error = 0, size = 0;
+  for (size_t j = 0; j < expected.size(); ++j) {
+    const double got = valueOf(dtype, bits[j]);
+    error += (got - expected[j]) * (got - expected[j]);
+    size += expected[j] * expected[j];
+    if (domain != KVDomain::rotated) continue;
+    const uint64_t nearest = nearestBits(dtype, expected[j]);
+    const bool isNear = dtype == DType::f32 ? std::abs(got - expected[j]) <= 1e-6 * std::abs(expected[j])
+                                            : bits[j] + 1 >= nearest && bits[j] <= nearest + 1;
+    if (!isNear) fail(__FILE__, __LINE__, fmt::format("element {}: got {}, expected {}", j, got, expected[j]));
   }
+  const double allowed = dtype == DType::f32 ? 1e-12 : 1.01 * (dtype == DType::f16 ? 0x1p-22 : 0x1p-16);
+  if (domain == KVDomain::rotated || error <= allowed * size) return;
+  fail(__FILE__, __LINE__, fmt::format("error {} of {}", error, size));
+}
 
-  void expect(const std::map<Place, uint64_t>& tokens) const {
-    for (const auto& [place, token] : tokens) {
-      for (uint64_t head = 0; head < op_.from.codes().heads(); ++head) {
-        const Context context(fmt::format("token {}, head {}", token, head));
-        const uint64_t first = sourceElement(into_, op_.layout, token, head);
-        from_.isDense() ? expectElements(first, slotIndex(place, head)) : expectVector(first, place, head);
+std::vector<uint64_t> elementsAt(std::span<const std::byte> bytes, DType dtype, uint64_t first, uint64_t count) {
+  std::vector<uint64_t> elements;
+  for (uint64_t j = 0; j < count; ++j) elements.push_back(bitsAt(bytes, dtype, first + j));
+  return elements;
+}
+
+void expectReadPlane(const KVCacheDequantize& op, const OperandMemory& memory, bool isKeys,
+                     const std::map<Place, uint64_t>& tokens) {
+  const QuantizedKVPlane& plane = isKeys ? op.from.keys : *op.from.values;
+  const Tensor& into = isKeys ? *op.keys : *op.values;
+  const KVCacheView slots = op.from.codes();
+  const uint64_t headDim = plane.headDim();
+  const std::vector<std::byte> codes = memory.before(plane.codes), now = memory.now(into);
+  std::optional<PlaneContents> contents;
+  if (!plane.isDense()) contents.emplace(plane, memory.before);
+  for (const auto& [place, token] : tokens) {
+    for (uint64_t head = 0; head < slots.heads(); ++head) {
+      const Context context(fmt::format("{} of token {}, head {}", isKeys ? "key" : "value", token, head));
+      const uint64_t row = cacheRow(slots, place, head);
+      const auto got = elementsAt(now, into.dtype(), sourceElement(into, op.layout, token, head), headDim);
+      if (!contents) {
+        const DType dtype = plane.codes.dtype();
+        expectElements(dtype, elementsAt(codes, dtype, row * headDim, headDim), into.dtype(), got);
+        continue;
       }
+      const StoredVector stored = contents->vector(row);
+      const std::vector<uint32_t> vectorCodes = unpacked(plane.codec, headDim, stored.bytes);
+      expectVector(op.domain,
+                   op.domain == KVDomain::rotated ? decodedRotated(plane.codec, vectorCodes, stored.scales)
+                                                  : decoded(contents->coding(head), vectorCodes, stored.scales),
+                   into.dtype(), got);
     }
   }
-
- private:
-  uint64_t slotIndex(const Place& place, uint64_t head) const {
-    const uint64_t heads = op_.from.codes().heads(), capacity = op_.from.codes().capacity();
-    return op_.from.layout == KVLayout::headMajor ? (place.sequence * heads + head) * capacity + place.slot
-                                                  : (place.sequence * capacity + place.slot) * heads + head;
-  }
-
-  // Elements are rounded once, if at all, in either domain.
-  void expectElements(uint64_t first, uint64_t slot) const {
-    const DType from = from_.codes.dtype(), into = into_.dtype();
-    for (uint64_t j = 0; j < from_.headDim(); ++j) {
-      const double number = valueOf(from, bitsAt(codes_, from, slot * from_.headDim() + j));
-      const uint64_t expected = nearestBits(into, number), got = bitsAt(got_, into, first + j);
-      if (got == expected || (isNaN(into, got) && isNaN(into, expected))) continue;
-      return fail(__FILE__, __LINE__, fmt::format("element {}: got {:#x}, expected {:#x}", j, got, expected));
-    }
-  }
-
-  std::vector<double> expectedAt(const Place& place, uint64_t head) const {
-    const uint64_t index = slotIndex(place, head), headDim = from_.headDim();
-    const auto row = std::span(codes_).subspan(index * size_.codeBytes, size_.codeBytes);
-    const std::vector<uint32_t> codes = unpacked(from_.codec, headDim, row);
-    std::vector<uint64_t> scales(size_.scales);
-    const uint64_t scaleBytes = size_.scaleBytes / size_.scales;
-    for (uint64_t s = 0; s < size_.scales; ++s) {
-      std::memcpy(&scales[s], &scales_[(index * size_.scales + s) * scaleBytes], scaleBytes);
-    }
-    if (op_.domain == KVDomain::rotated) return decodedRotated(from_.codec, codes, scales);
-    VectorCoding coding{.codec = from_.codec};
-    const auto headValues = [&](const std::vector<std::byte>& bytes) {
-      return std::span(reinterpret_cast<const float*>(bytes.data()) + head * headDim, headDim);
-    };
-    if (from_.means) coding.means = headValues(means_);
-    if (from_.channelScales) coding.channelScales = headValues(channelScales_);
-    return decoded(coding, codes, scales);
-  }
-
-  void expectVector(uint64_t first, const Place& place, uint64_t head) const {
-    const DType dtype = into_.dtype();
-    const std::vector<double> expected = expectedAt(place, head);
-    double error = 0, size = 0;
-    for (uint64_t j = 0; j < expected.size(); ++j) {
-      const uint64_t bits = bitsAt(got_, dtype, first + j);
-      const double got = valueOf(dtype, bits);
-      error += (got - expected[j]) * (got - expected[j]);
-      size += expected[j] * expected[j];
-      if (op_.domain == KVDomain::rotated) expectElement(dtype, j, bits, expected[j]);
-    }
-    if (op_.domain == KVDomain::rotated) return;
-    // A rounding to 11 or 8 digits.
-    const double allowed = dtype == DType::f32 ? 1e-12 : 1.01 * (dtype == DType::f16 ? 0x1p-22 : 0x1p-16);
-    if (!(error <= allowed * size)) fail(__FILE__, __LINE__, fmt::format("error {} of {}", error, size));
-  }
-
-  const KVCacheDequantize& op_;
-  const QuantizedKVPlane& from_;
-  const Tensor& into_;
-  KVCodecSizes size_;
-  std::vector<std::byte> codes_, scales_, got_, means_, channelScales_;
-};
+}
 
 }  // namespace
 
-Case drawnDequantize(Seeded& random) {
+KVCacheDequantizeCase drawnDequantize(Seeded& random) {
   const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
+  const auto dtype = [&] { return oneOf(random, {DType::f32, DType::f16, DType::bf16}); };
   const auto [keys, values] = drawnCodings(random);
-  Case read{.name = "drawn",
-            .keyCodec = keys.codec,
-            .valueCodec = values.codec,
-            .headDim = keys.headDim,
-            .valueHeadDim = values.headDim,
-            .heads = coin(random, 1, 40) ? 0 : 1 + random.below(3),
-            .sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3),
-            .capacity = 1 + random.below(9),
-            .cacheLayout = layout(),
-            .wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear,
-            .layout = layout(),
-            .dtype = oneOf(random, {DType::f32, DType::f16, DType::bf16}),
-            .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated};
-  read.reads = oneOf(random, {KVReads::both, KVReads::both, KVReads::keys, KVReads::values});
-  read.hasParameters = keys.codec.name == KVCodec::Name::turbo && coin(random, 1, 2);
-  read.sequence = random.below(std::max<uint64_t>(read.sequences, 1));
-  const bool isRing = read.wrap == KVWrap::ring;
-  if (isRing && coin(random, 1, 2)) read.pinned = static_cast<uint32_t>(random.below(read.capacity));
-  // Tokens whose positions have slots of their own.
-  read.position = isRing ? random.below(20) : random.below(read.capacity + 1);
-  const uint64_t ofPinned = read.position < read.pinned ? read.pinned - read.position : 0;
-  read.tokens = random.below(isRing ? ofPinned + read.capacity - read.pinned + 1 : read.capacity - read.position + 1);
-  if (isRing && coin(random, 1, 8)) {
-    read.tokens = std::min<uint64_t>(read.tokens, read.capacity - read.pinned);
-    read.position = std::clamp<uint64_t>(edge(random, {uint64_t{1} << 33}), 20, UINT64_MAX - read.tokens);
-  }
-  read.isRank2 = read.tokens == 1 && read.layout == KVLayout::tokenMajor && coin(random, 1, 2);
-  if (!read.isRank2 && coin(random, 1, 3)) {
-    read.targetSequences = 1 + random.below(3);
-    read.tokens -= read.tokens % read.targetSequences;
-  }
+  KVCacheDequantizeCase read{.name = "drawn",
+                             .stored = {.keyCodec = keys.codec, .valueCodec = values.codec},
+                             .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated,
+                             .reads = oneOf(random, {KVReads::both, KVReads::both, KVReads::keys, KVReads::values})};
   const bool isTurbo = keys.codec.name == KVCodec::Name::turbo;
-  if ((isTurbo || read.headDim == read.valueHeadDim) && coin(random, 1, 4)) {
-    (coin(random, 1, 2) ? read.denseKeys : read.denseValues) = oneOf(random, {DType::f32, DType::f16, DType::bf16});
+  read.stored.hasMeans = read.stored.hasChannelScales = isTurbo && coin(random, 1, 2);
+  if ((isTurbo || keys.headDim == values.headDim) && coin(random, 1, 4)) {
+    (coin(random, 1, 2) ? read.stored.hasDenseKeys : read.stored.hasDenseValues) = true;
   }
-  if (coin(random, 1, 2)) read.codeShift = random.below(10), read.targetShift = byteSize(read.dtype) * random.below(9);
+  KVCacheWriteCase& slots = read.stored.write;
+  slots = {.source = dtype(),
+           .cache = dtype(),
+           .sourceLayout = layout(),
+           .cacheLayout = layout(),
+           .wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear,
+           .heads = coin(random, 1, 40) ? 0 : 1 + random.below(3),
+           .headDim = keys.headDim,
+           .valueHeadDim = values.headDim,
+           .capacity = 1 + random.below(9),
+           .sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3)};
+  slots.sequence = random.below(std::max<uint64_t>(slots.sequences, 1));
+  const bool isRing = slots.wrap == KVWrap::ring;
+  if (isRing && coin(random, 1, 2)) slots.pinned = static_cast<uint32_t>(random.below(slots.capacity));
+  // Tokens whose positions have slots of their own.
+  slots.position = isRing ? random.below(20) : random.below(slots.capacity + 1);
+  const uint64_t ofPinned = slots.position < slots.pinned ? slots.pinned - slots.position : 0;
+  const uint64_t most = isRing ? ofPinned + slots.capacity - slots.pinned : slots.capacity - slots.position;
+  slots.sourceTokens = random.below(most + 1);
+  if (isRing && coin(random, 1, 8)) {
+    slots.sourceTokens = std::min<uint64_t>(slots.sourceTokens, slots.capacity - slots.pinned);
+    slots.position = std::clamp<uint64_t>(edge(random, {uint64_t{1} << 33}), 20, UINT64_MAX - slots.sourceTokens);
+  }
+  slots.isSourceRank2 = slots.sourceTokens == 1 && slots.sourceLayout == KVLayout::tokenMajor && coin(random, 1, 2);
+  if (!slots.isSourceRank2 && coin(random, 1, 3)) {
+    slots.sourceSequences = 1 + random.below(3);
+    slots.sourceTokens /= slots.sourceSequences;
+  }
+  if (coin(random, 1, 2)) {
+    const bool isDense = read.stored.hasDenseKeys || read.stored.hasDenseValues;
+    slots.cacheShift = random.below(10) * (isDense ? byteSize(slots.cache) : 1);
+    slots.sourceShift = byteSize(slots.source) * random.below(9);
+  }
   return read;
 }
 
-KVCacheDequantize makeOp(const Case& read, const MakeNamedTensor& makeTensor) {
-  KVCacheDequantize op{.from = {.keys = makePlane(read, true, makeTensor),
-                                .values = makePlane(read, false, makeTensor),
-                                .layout = read.cacheLayout,
-                                .wrap = read.wrap,
-                                .pinned = read.pinned},
-                       .sequence = read.sequence,
-                       .position = read.position,
-                       .layout = read.layout,
+KVCacheDequantize makeOp(const KVCacheDequantizeCase& read, const MakeNamedTensor& makeTensor) {
+  const KVCacheWriteCase& slots = read.stored.write;
+  const KVSources targets = makeSources(slots, makeTensor);
+  KVCacheDequantize op{.from = {.keys = makeCachePlane(read.stored, true, makeTensor),
+                                .layout = slots.cacheLayout,
+                                .wrap = slots.wrap,
+                                .pinned = slots.pinned},
+                       .sequence = slots.sequence,
+                       .position = slots.position,
+                       .layout = slots.sourceLayout,
                        .domain = read.domain};
-  if (read.reads != KVReads::values) op.keys = makeTarget(read, true, makeTensor);
-  if (read.reads != KVReads::keys) op.values = makeTarget(read, false, makeTensor);
+  if (slots.valueHeadDim) op.from.values = makeCachePlane(read.stored, false, makeTensor);
+  if (read.reads != KVReads::values) op.keys = targets.keys.tensor;
+  if (slots.valueHeadDim && read.reads != KVReads::keys) op.values = targets.values->tensor;
   return op;
 }
 
 void fillInputs(const KVCacheDequantize& op, Seeded& random, const WriteTensor& write) {
   fillPlane(op.from.keys, random, write);
   if (op.from.values && op.from.values->codes) fillPlane(*op.from.values, random, write);
+}
+
+void fill(KVCacheDequantizeRun& run, const KVCacheDequantizeCase&, Seeded& random) {
+  fillInputs(run.op(), random, [&](const Tensor& tensor, auto bytes) { run.set(tensor, bytes); });
 }
 
 void expectDequantized(const KVCacheDequantize& op, const OperandMemory& memory) {
@@ -252,29 +185,15 @@ void expectDequantized(const KVCacheDequantize& op, const OperandMemory& memory)
       .into = {.keys = op.from.keys.codes, .layout = op.from.layout, .wrap = op.from.wrap, .pinned = op.from.pinned},
       .sequence = op.sequence,
       .position = op.position};
-  const auto tokens = winners(places, {}, {});
+  const auto tokens = winners(places, memory.before);
   EXPECT_EQ(tokens.size(), sourceTokens(places));
-  if (op.keys) ReadPlane(op, memory, true).expect(tokens);
-  if (op.values) ReadPlane(op, memory, false).expect(tokens);
+  if (op.keys) expectReadPlane(op, memory, true, tokens);
+  if (op.values) expectReadPlane(op, memory, false, tokens);
 }
 
-void runOnEveryDevice(const std::vector<Case>& cases) {
-  onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    Seeded random;
-    for (const Case& read : cases) {
-      const Context context(read.name);
-      GuardedOperands operands(device);
-      const KVCacheDequantize op = makeOp(read, [&](auto name, DType dtype, const Shape& shape, uint64_t shift) {
-        return operands.make(name, dtype, shape, shift);
-      });
-      fillInputs(op, random, [&](const Tensor& tensor, auto bytes) { operands.set(tensor, bytes); });
-      CommandEncoder encoder(device, "dequantize");
-      REQUIRE(encoder.encode(op));
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-      expectDequantized(op, operands.memory());
-      operands.expectAsBefore({"keys", "values"});
-    }
-  });
+void expectOutcome(const KVCacheDequantizeRun& run) {
+  expectDequantized(run.op(), run.memory());
+  run.expectAsBefore({"keys", "values"});
 }
 
 }  // namespace mnk::test

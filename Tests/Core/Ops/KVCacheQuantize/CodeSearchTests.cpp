@@ -4,8 +4,8 @@
 
 #include "Common/FunctionConstants.h"
 #include "Harness/Seeded.hpp"
-#include "Harness/ShippedTables.hpp"
 #include "Host/HostTestSupport.hpp"
+#include "Ops/Common/KVCodecTables.hpp"
 
 namespace mnk::test {
 
@@ -15,17 +15,6 @@ struct Params {
   uint32_t numbers;
   uint32_t factors;
 };
-
-// Zero, and all boundaries of both halves.
-std::vector<float> boundariesOf(const shipped::Codebook& codebook) {
-  std::vector<float> all{0};
-  for (size_t i = 0; i + 1 < codebook.boundaries.size(); ++i) {
-    all.push_back(codebook.boundaries[i]);
-    all.push_back(-codebook.boundaries[i]);
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
 
 // Numbers whose product with a factor lies on a boundary, next to one, anywhere between them, or beyond all.
 std::vector<float> numbersFor(const std::vector<float>& boundaries, std::span<const float> factors, Seeded& random) {
@@ -44,28 +33,23 @@ std::vector<float> numbersFor(const std::vector<float>& boundaries, std::span<co
   return numbers;
 }
 
-// An entry of a codebook, by its code.
-float entryOf(const shipped::Codebook& codebook, size_t code) {
-  const size_t middle = codebook.levels.size();
-  return code < middle ? -codebook.levels[middle - 1 - code] : codebook.levels[code - middle];
-}
-
 // `factors` are in descending order.
-void expectExactCodes(const shipped::Codebook& codebook, bool isTurbo, bool hasCells, std::vector<float> factors) {
-  const Context context(fmt::format("{} of {} bits{}, times {} to {}", isTurbo ? "turbo" : "mlx1", codebook.bits,
-                                    hasCells ? " with cells" : "", factors.front(), factors.back()));
-  const std::vector<float> boundaries = boundariesOf(codebook);
-  Seeded random(static_cast<uint64_t>(codebook.bits));
+void expectExactCodes(const KVCodec& codec, bool hasCells, std::vector<float> factors) {
+  const Context context(fmt::format("{}{}, times {} to {}", codec.text(), hasCells ? " with cells" : "",
+                                    factors.front(), factors.back()));
+  const CodecTable& table = tableOf(codec);
+  const std::vector<float> boundaries(table.boundaries.begin(), table.boundaries.end());
+  Seeded random(codec.bits);
   std::vector<float> numbers = numbersFor(boundaries, factors, random);
   std::vector<uint32_t> codes, gotCodes(factors.size() * numbers.size(), UINT32_MAX);
   std::vector<float> entries, gotEntries(gotCodes.size());
+  const auto middle = static_cast<uint32_t>(table.levels.size() / 2);
   for (const float factor : factors) {
     for (const float x : numbers) {
       const auto below = std::lower_bound(boundaries.begin(), boundaries.end(), x * factor) - boundaries.begin();
       const auto code = static_cast<uint32_t>(below);
-      entries.push_back(entryOf(codebook, code));
+      entries.push_back(static_cast<float>(table.levels[code]));
       // Cells of negative entries are in descending order.
-      const auto middle = static_cast<uint32_t>(codebook.levels.size());
       codes.push_back(hasCells && code < middle ? middle - 1 - code : code);
     }
   }
@@ -75,38 +59,33 @@ void expectExactCodes(const shipped::Codebook& codebook, bool isTurbo, bool hasC
             {.function = hasCells ? "searchCells" : "searchCodes",
              .grid = threads({64, 1, 1}, {64, 1, 1}),
              .buffers = {bytesOf(params), bytesOf(numbers), bytesOf(factors), bytesOf(gotCodes), bytesOf(gotEntries)},
-             .constants = {{kKVCodecIsTurbo, isTurbo},
+             .constants = {{kKVCodecIsTurbo, codec.name == KVCodec::Name::turbo},
                            {kKVCodecIsAffine, false},
-                           {kKVCodecKeyBits, static_cast<uint32_t>(codebook.bits)}}}));
+                           {kKVCodecKeyBits, codec.bits}}}));
   expectAll(gotCodes, codes, "code of number");
   expectAll(gotEntries, entries, "entry of number");
 }
 
-// What turbo divides by: from 1 - reach to 1 + reach times the RMS with 5 candidates, and to twice the reach with 17.
-std::vector<float> factorsOf(int bits, int candidates) {
-  const float spacing = shipped::kTurboReach[bits] / std::sqrt(static_cast<float>(candidates - 1));
+// What turbo divides by, from the smallest size to the largest.
+std::vector<float> factorsOf(uint32_t bits, uint32_t candidates) {
   std::vector<float> factors;
-  for (int m = 0; m < candidates; ++m) {
-    factors.push_back(1 / (1 + spacing * (static_cast<float>(m) - static_cast<float>(candidates - 1) / 2)));
-  }
+  for (const double size : turboSizes(bits, candidates)) factors.push_back(static_cast<float>(1 / size));
   return factors;
 }
 
 }  // namespace
 
 TEST(CodeSearch, FindsTheCellOfEveryNumber) {
-  for (int bits = 2; bits <= 8; ++bits) {
-    expectExactCodes(shipped::turbo(bits), true, false, {1});
-    expectExactCodes(shipped::turbo(bits), true, false, factorsOf(bits, 17));
+  for (uint32_t bits = 2; bits <= 8; ++bits) {
+    for (const uint32_t candidates : {1, 17}) expectExactCodes({.bits = bits}, false, factorsOf(bits, candidates));
   }
-  for (const int bits : {4, 5, 6, 8}) expectExactCodes(shipped::mlx1(bits), false, false, {1});
+  for (const uint32_t bits : {4, 5, 6, 8}) expectExactCodes({KVCodec::Name::mlx1, bits}, false, {1});
 }
 
 // From one candidate to the next, no value crosses two boundaries of a codebook that is searched by cells.
 TEST(CodeSearch, FindsCellsFromThoseOfTheCandidateBefore) {
-  for (int bits = 2; bits <= 5; ++bits) {
-    for (const int candidates : {5, 17})
-      expectExactCodes(shipped::turbo(bits), true, true, factorsOf(bits, candidates));
+  for (uint32_t bits = 2; bits <= 5; ++bits) {
+    for (const uint32_t candidates : {5, 17}) expectExactCodes({.bits = bits}, true, factorsOf(bits, candidates));
   }
 }
 

@@ -38,12 +38,14 @@ std::pair<DrawnCoding, DrawnCoding> drawnCodings(Seeded& random);
 
 // Valid cases of every kind.
 KVCacheQuantizeCase drawnQuantize(Seeded& random);
-inline constexpr uint64_t kDrawnQuantizes = 850;  // which together reach every kernel
+inline constexpr uint64_t kDrawnQuantizes = 850;  // which together reach every kernel and every coding
 std::vector<KVCacheQuantizeCase> drawnQuantizes(uint64_t count);
 // What a draw would rarely hit.
-std::vector<KVCacheQuantizeCase> codecCases();  // every codec at every head dim
 std::vector<KVCacheQuantizeCase> probeCases();  // mlx1's elements as they are compared
 std::vector<KVCacheQuantizeCase> manyVectorsCases();
+
+// Keys or values of the cache.
+QuantizedKVPlane makeCachePlane(const KVCacheQuantizeCase& quantize, bool isKeys, const MakeNamedTensor& makeTensor);
 
 // The op of a case on tensors of the caller's making, those that the case has: "keys", "values", "key codes",
 // "key scales", "key means", "key channel scales", "value codes", "value scales", "value means", "counts", "probe",

@@ -9,19 +9,15 @@ namespace mnk::test {
 namespace {
 
 DrawnCoding drawnCoding(Seeded& random, KVCodec::Name name) {
-  if (name == KVCodec::Name::turbo) {
-    return {{.bits = static_cast<uint32_t>(2 + random.below(7))},
-            oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 80, 96, 112, 128, 192, 256, 512})};
+  static const std::vector<DrawnCoding> all = everyCoding();
+  for (;;) {
+    DrawnCoding coding = all[random.below(all.size())];
+    if (coding.codec.name != name) continue;
+    const bool hasFactor =
+        coding.headDim == 512 && (name == KVCodec::Name::mlx1 || name == KVCodec::Name::mlx1Unrotated);
+    if (hasFactor && coin(random, 1, 2)) coding.codec.scaleFactor = oneOf(random, {0.5f, 16.0f});
+    return coding;
   }
-  uint32_t bits = oneOf<uint32_t>(random, {4, 4, 4, 5, 6, 8});
-  uint64_t headDim =
-      bits == 4 ? uint64_t{4} << random.below(coin(random, 1, 4) ? 9 : 6) : oneOf<uint64_t>(random, {256, 256, 512});
-  if (name == KVCodec::Name::mlx1Unrotated && bits == 4) bits = 8;
-  if (name == KVCodec::Name::mlx1Affine4) bits = 4;
-  if (name != KVCodec::Name::mlx1 && headDim != 512) headDim = 256;
-  const float factor =
-      headDim == 512 && name != KVCodec::Name::mlx1Affine4 && coin(random, 1, 2) ? oneOf(random, {0.5f, 16.0f}) : 1;
-  return {{name, bits, factor}, headDim};
 }
 
 KVQuantizeOptions drawnOptions(Seeded& random) {
@@ -111,30 +107,6 @@ std::vector<KVCacheQuantizeCase> drawnQuantizes(uint64_t count) {
                                 name(write.source), write.heads, quantize.keyCodec.text(), write.headDim,
                                 quantize.valueCodec.text(), write.valueHeadDim);
     cases.push_back(std::move(quantize));
-  }
-  return cases;
-}
-
-std::vector<KVCacheQuantizeCase> codecCases() {
-  Seeded random(1);
-  std::vector<KVCacheQuantizeCase> cases;
-  for (const auto& [codec, headDim] : everyCoding()) {
-    for (DType source : {DType::f32, DType::f16, DType::bf16}) {
-      KVCacheQuantizeCase made{.name = fmt::format("{} {} at {}", name(source), codec.text(), headDim),
-                               .write = {.source = source,
-                                         .heads = headDim > 512 ? 1u : 3u,
-                                         .headDim = headDim,
-                                         .valueHeadDim = headDim > 512 ? 0 : headDim,
-                                         .capacity = 3,
-                                         .sourceTokens = 2,
-                                         .position = 2},
-                               .keyCodec = codec,
-                               .valueCodec = codec,
-                               .options = drawnOptions(random)};
-      // The codes of the first dtype are compared byte for byte.
-      if (source == DType::f32) made.options.candidates = 1;
-      cases.push_back(made);
-    }
   }
   return cases;
 }

@@ -2,22 +2,16 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <unordered_map>
 
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "Ops/Common/EveryRun.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 
 namespace mnk::test {
 
 namespace {
-
-std::vector<double> vectorAt(std::span<const std::byte> bytes, DType dtype, uint64_t first, uint64_t headDim) {
-  return valuesOf(dtype, bytes.subspan(first * byteSize(dtype), headDim * byteSize(dtype)));
-}
 
 // What became of a vector. The reference judges equal vectors once: devices are given the same ones, and mostly store
 // the same.
@@ -48,135 +42,56 @@ const Verdict& verdictOn(const VectorCoding& coding, const std::vector<double>& 
   return found->second;
 }
 
-std::span<const float> floatsAt(const std::vector<std::byte>& bytes, uint64_t head, uint64_t headDim) {
-  return {reinterpret_cast<const float*>(bytes.data()) + head * headDim, headDim};
+struct QuantizeCounts {
+  uint32_t nonFinite = 0;
+  uint32_t saturated = 0;
+};
+
+void expectProbe(std::span<const float> got, const std::vector<double>& expected) {
+  for (size_t j = 0; j < got.size(); ++j) {
+    // Relative beyond the outermost boundary, where nothing hangs on it.
+    const double allowed = 4e-6 * std::max(1.0, std::abs(expected[j]));
+    if (std::abs(static_cast<double>(got[j]) - expected[j]) <= allowed) continue;
+    return fail(__FILE__, __LINE__,
+                fmt::format("element {} of the probe: got {}, expected {}", j, got[j], expected[j]));
+  }
 }
 
-// Keys or values of a call, before and after it.
-class StoredPlane {
- public:
-  struct Counts {
-    uint32_t nonFinite = 0;
-    uint32_t saturated = 0;
-  };
-
-  StoredPlane(const KVCacheQuantize& op, const OperandMemory& memory, bool isKeys)
-      : op_(op),
-        memory_(memory),
-        isKeys_(isKeys),
-        source_(isKeys ? op.keys : *op.values),
-        into_(isKeys ? op.into.keys : *op.into.values),
-        places_(placesOf(op)),
-        headDim_(into_.headDim()),
-        vectors_(memory.before(source_.tensor)),
-        codesBefore_(memory.before(into_.codes)) {
-    if (into_.means) means_ = memory.before(*into_.means);
-    if (into_.channelScales) channelScales_ = memory.before(*into_.channelScales);
-  }
-
-  void expect(const std::map<Place, uint64_t>& tokens, Counts& counts) const {
-    if (into_.isDense()) return expectElements(tokens);
-    const KVCodecSizes size = REQUIRE(sizes(into_.codec, headDim_));
-    const uint64_t scaleSize = size.scaleBytes / size.scales;
-    // What is left after the vectors are taken out must be as it was.
-    std::vector<std::byte> codes = memory_.now(into_.codes), scales = memory_.now(into_.scales);
-    const std::vector<std::byte> scalesBefore = memory_.before(into_.scales);
-    for (const auto& [place, token] : tokens) {
-      for (uint64_t head = 0; head < places_.into.heads(); ++head) {
-        const uint64_t from = sourceElement(source_, op_.sourceLayout, token, head);
-        const uint64_t to = cacheRow(place, head);
-        const VectorCoding coding = codingOf(head);
-        const std::vector<double> vector = vectorAt(vectors_, source_.tensor.dtype(), from, headDim_);
-        StoredVector got{.bytes = std::vector<std::byte>(size.codeBytes), .scales = std::vector<uint64_t>(size.scales)};
-        std::memcpy(got.bytes.data(), &codes[to * size.codeBytes], size.codeBytes);
-        std::memcpy(&codes[to * size.codeBytes], &codesBefore_[to * size.codeBytes], size.codeBytes);
-        for (uint64_t index = 0; index < size.scales; ++index) {
-          const uint64_t at = (to * size.scales + index) * scaleSize;
-          std::memcpy(&got.scales[index], &scales[at], scaleSize);
-          std::memcpy(&scales[at], &scalesBefore[at], scaleSize);
-        }
-        const auto& [wrong, isNonFinite, isSaturated] = verdictOn(coding, vector, got);
-        counts.nonFinite += isNonFinite;
-        counts.saturated += isSaturated;
-        if (!wrong.empty()) {
-          fail(__FILE__, __LINE__,
-               fmt::format("{} of token {} at (sequence {}, head {}, slot {}): {}", name(), token, place.sequence, head,
-                           place.slot, wrong));
-        }
-        if (op_.probe && isKeys_) expectProbe(head, encoded(coding, vector));
-      }
-    }
-    const bool isSame = codes == codesBefore_ && scales == scalesBefore;
-    if (!isSame) fail(__FILE__, __LINE__, fmt::format("{}: slots that are not written were changed", name()));
-  }
-
- private:
-  const char* name() const { return isKeys_ ? "key" : "value"; }
-
-  VectorCoding codingOf(uint64_t head) const {
-    VectorCoding coding{.codec = into_.codec,
-                        .candidates = op_.options.candidates,
-                        .rule = isKeys_ ? op_.options.keyScale : op_.options.valueScale,
-                        .nonFinite = op_.options.nonFinite};
-    if (into_.means) coding.means = floatsAt(means_, head, headDim_);
-    if (into_.channelScales) coding.channelScales = floatsAt(channelScales_, head, headDim_);
-    return coding;
-  }
-
-  uint64_t cacheRow(const Place& place, uint64_t head) const {
-    const uint64_t heads = places_.into.heads(), capacity = places_.into.capacity();
-    return op_.into.layout == KVLayout::headMajor ? (place.sequence * heads + head) * capacity + place.slot
-                                                  : (place.sequence * capacity + place.slot) * heads + head;
-  }
-
-  // Elements are rounded once, and are the same bits where nothing is to be rounded.
-  void expectElements(const std::map<Place, uint64_t>& tokens) const {
-    const DType from = source_.tensor.dtype(), to = into_.codes.dtype();
-    std::vector<std::byte> expected = codesBefore_;
-    const std::vector<std::byte> got = memory_.now(into_.codes);
-    for (const auto& [place, token] : tokens) {
-      for (uint64_t head = 0; head < places_.into.heads(); ++head) {
-        const uint64_t first = sourceElement(source_, op_.sourceLayout, token, head);
-        for (uint64_t j = 0; j < headDim_; ++j) {
-          uint64_t bits = 0;
-          std::memcpy(&bits, &vectors_[(first + j) * byteSize(from)], byteSize(from));
-          const uint64_t at = (cacheRow(place, head) * headDim_ + j) * byteSize(to);
-          if (from != to) {
-            uint64_t stored = 0;
-            std::memcpy(&stored, &got[at], byteSize(to));
-            const double number = valueOf(from, bits);
-            bits = std::isnan(number) && std::isnan(valueOf(to, stored)) ? stored : nearestBits(to, number);
-          }
-          std::memcpy(&expected[at], &bits, byteSize(to));
-        }
-      }
-    }
-    const bool isSame = got == expected;
-    if (!isSame) fail(__FILE__, __LINE__, fmt::format("{}: elements are not those of the source", name()));
-  }
-
-  void expectProbe(uint64_t head, const CodedVector& expected) const {
-    const auto bytes = memory_.now(*op_.probe);
-    const auto got = floatsAt(bytes, head, expected.compared.size());
-    for (size_t j = 0; j < got.size(); ++j) {
-      // Relative beyond the outermost boundary, where nothing hangs on it.
-      const double allowed = 4e-6 * std::max(1.0, std::abs(expected.compared[j]));
-      if (std::abs(static_cast<double>(got[j]) - expected.compared[j]) <= allowed) continue;
-      return fail(
-          __FILE__, __LINE__,
-          fmt::format("probe of head {}, element {}: got {}, expected {}", head, j, got[j], expected.compared[j]));
+// The vectors of keys or values are coded as the reference would, and others are as they were.
+void expectVectors(const KVCacheQuantize& op, const OperandMemory& memory, bool isKeys, QuantizeCounts& counts) {
+  const KVCacheWrite places = placesOf(op);
+  const HeadsView& source = isKeys ? op.keys : *op.values;
+  const QuantizedKVPlane& plane = isKeys ? op.into.keys : *op.into.values;
+  const uint64_t headDim = plane.headDim();
+  const PlaneContents before(plane, memory.before), now(plane, memory.now);
+  const std::vector<double> elements = valuesOf(source.tensor.dtype(), memory.before(source.tensor));
+  const auto probe = op.probe && isKeys ? numbersIn<float>(memory.now(*op.probe)) : std::vector<float>();
+  std::vector<bool> isWritten(now.rows());
+  for (const auto& [place, token] : winners(places, memory.before)) {
+    for (uint64_t head = 0; head < places.into.heads(); ++head) {
+      const Context context(fmt::format("{} of token {} at (sequence {}, head {}, slot {})", isKeys ? "key" : "value",
+                                        token, place.sequence, head, place.slot));
+      VectorCoding coding = before.coding(head);
+      coding.candidates = op.options.candidates;
+      coding.rule = isKeys ? op.options.keyScale : op.options.valueScale;
+      coding.nonFinite = op.options.nonFinite;
+      const auto first = elements.begin() + static_cast<ptrdiff_t>(sourceElement(source, op.sourceLayout, token, head));
+      const std::vector<double> vector(first, first + static_cast<ptrdiff_t>(headDim));
+      const uint64_t row = cacheRow(places.into, place, head);
+      isWritten[row] = true;
+      const auto& [wrong, isNonFinite, isSaturated] = verdictOn(coding, vector, now.vector(row));
+      if (!wrong.empty()) fail(__FILE__, __LINE__, wrong);
+      counts.nonFinite += isNonFinite;
+      counts.saturated += isSaturated;
+      if (probe.empty()) continue;
+      expectProbe(std::span(probe).subspan(head * headDim, headDim), encoded(coding, vector).compared);
     }
   }
-
-  const KVCacheQuantize& op_;
-  const OperandMemory& memory_;
-  bool isKeys_;
-  const HeadsView& source_;
-  const QuantizedKVPlane& into_;
-  KVCacheWrite places_;
-  uint64_t headDim_;
-  std::vector<std::byte> vectors_, codesBefore_, means_, channelScales_;
-};
+  for (uint64_t row = 0; row < now.rows(); ++row) {
+    if (isWritten[row] || now.vector(row) == before.vector(row)) continue;
+    fail(__FILE__, __LINE__, fmt::format("vector {} of {} was changed", row, isKeys ? "keys" : "values"));
+  }
+}
 
 }  // namespace
 
@@ -204,11 +119,9 @@ std::vector<std::byte> sourceVectors(Seeded& random, DType dtype, uint64_t count
     if (kind == 2) elements[random.below(headDim)] = -std::numeric_limits<float>::infinity();
     if (kind == 3) elements[random.below(headDim)] *= 40;
     elements.resize(std::min(headDim, count - begin));
-    for (float element : elements) {
-      const uint64_t bits = nearestBits(dtype, static_cast<double>(element * size));
-      const auto* begin = reinterpret_cast<const std::byte*>(&bits);
-      bytes.insert(bytes.end(), begin, begin + byteSize(dtype));
-    }
+    for (float& element : elements) element *= size;
+    const auto stored = bytesOfValues(dtype, widened(elements));
+    bytes.insert(bytes.end(), stored.begin(), stored.end());
   }
   return bytes;
 }
@@ -222,44 +135,42 @@ std::vector<float> quantizeFactors(Seeded& random, uint64_t count, bool areScale
 }
 
 void expectStored(const KVCacheQuantize& op, const OperandMemory& memory) {
-  const std::vector<uint32_t> none;
-  const auto tokens = winners(placesOf(op), op.rows ? indicesOf(op.rows->sequences, memory) : none,
-                              op.rows ? indicesOf(op.rows->positions, memory) : none);
-  StoredPlane::Counts counts;
-  StoredPlane(op, memory, true).expect(tokens, counts);
-  if (op.values) StoredPlane(op, memory, false).expect(tokens, counts);
+  QuantizeCounts counts;
+  for (const bool isKeys : {true, false}) {
+    if (!isKeys && !op.values) continue;
+    const QuantizedKVPlane& plane = isKeys ? op.into.keys : *op.into.values;
+    if (!plane.isDense()) {
+      expectVectors(op, memory, isKeys, counts);
+      continue;
+    }
+    KVCacheWrite dense = placesOf(op);
+    dense.keys = isKeys ? op.keys : *op.values;
+    dense.into.keys = plane.codes;
+    expectWritten(dense, memory);
+  }
   if (!op.counts) return;
-  uint32_t before[2], got[2];
-  std::memcpy(before, memory.before(*op.counts).data(), sizeof before);
-  std::memcpy(got, memory.now(*op.counts).data(), sizeof got);
+  const auto before = numbersIn<uint32_t>(memory.before(*op.counts)), got = numbersIn<uint32_t>(memory.now(*op.counts));
   EXPECT_EQ(got[0], before[0] + counts.nonFinite);
   EXPECT_EQ(got[1], before[1] + counts.saturated);
 }
 
-KVCacheQuantizeRun::KVCacheQuantizeRun(const std::shared_ptr<Device>& device, const KVCacheQuantizeCase& quantize,
-                                       Seeded& random)
-    : GuardedOperands(device), name_(quantize.name) {
-  op_ = makeOp(quantize, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
-    const Tensor& tensor = make(name, dtype, shape, shift);
+// Codes, scales and the probe keep their poison.
+void fill(KVCacheQuantizeRun& run, const KVCacheQuantizeCase& quantize, Seeded& random) {
+  run.setAll([&](std::string_view name, const Tensor& tensor) {
+    const Shape& shape = tensor.shape();
     const uint64_t count = shape.elementCount();
-    // Codes, scales and the probe keep their poison.
-    if (name == "keys" || name == "values") set(name, sourceVectors(random, dtype, count, shape[shape.rank() - 1]));
-    if (name.ends_with("means")) set(name, rawBytes(quantizeFactors(random, count, false)));
-    if (name.ends_with("channel scales")) set(name, rawBytes(quantizeFactors(random, count, true)));
-    if (name == "counts") set(name, rawBytes(std::vector<uint32_t>{1000, UINT32_MAX - 1}));
-    return tensor;
+    const bool areScales = name.ends_with("channel scales");
+    if (areScales || name.ends_with("means")) return rawBytes(quantizeFactors(random, count, areScales));
+    if (name == "counts") return rawBytes(std::vector<uint32_t>{1000, UINT32_MAX - 1});
+    const bool isSource = name == "keys" || name == "values";
+    return isSource ? sourceVectors(random, tensor.dtype(), count, shape[shape.rank() - 1])
+                    : rowNumbers(quantize.write, name);
   });
-  setRows(*this, quantize.write);
 }
 
-void KVCacheQuantizeRun::expectStored() const {
-  const Context context(name_);
-  expectAsBefore({"probe", "counts", "codes", "key scales", "value scales"});
-  test::expectStored(op_, memory());
-}
-
-void runOnEveryDevice(const std::vector<KVCacheQuantizeCase>& cases) {
-  runCases(cases, &KVCacheQuantizeRun::expectStored);
+void expectOutcome(const KVCacheQuantizeRun& run) {
+  run.expectAsBefore({"probe", "counts", "codes", "key scales", "value scales"});
+  expectStored(run.op(), run.memory());
 }
 
 }  // namespace mnk::test

@@ -1,16 +1,15 @@
-// A case on a device: operands with known contents between guards, and the check of what became of them.
+// A case on a device, and the check of what became of its operands, which have the names of makeOp.
 #pragma once
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "Harness/Seeded.hpp"
-#include "Ops/Common/GuardedOperands.hpp"
+#include "Ops/Common/OpRun.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 namespace mnk::test {
+
+using KVCacheQuantizeRun = OpRun<KVCacheQuantizeCase>;
 
 // An op that writes to the same slots.
 KVCacheWrite placesOf(const KVCacheQuantize& op);
@@ -19,24 +18,10 @@ KVCacheWrite placesOf(const KVCacheQuantize& op);
 std::vector<std::byte> sourceVectors(Seeded& random, DType dtype, uint64_t count, uint64_t headDim);
 // Means, or channel scales.
 std::vector<float> quantizeFactors(Seeded& random, uint64_t count, bool areScales);
+void fill(KVCacheQuantizeRun& run, const KVCacheQuantizeCase& quantize, Seeded& random);
 
 // The cache, the counts and the probe of a call that broke no rule hold what the reference says.
 void expectStored(const KVCacheQuantize& op, const OperandMemory& memory);
-
-class KVCacheQuantizeRun : public GuardedOperands {
- public:
-  KVCacheQuantizeRun(const std::shared_ptr<Device>& device, const KVCacheQuantizeCase& quantize, Seeded& random);
-
-  const KVCacheQuantize& op() const { return op_; }
-  // The cache holds what the reference says; everything else is as it was.
-  void expectStored() const;
-
- private:
-  std::string name_;
-  KVCacheQuantize op_;
-};
-
-// Encodes each case on every device, many to a submission, and checks each.
-void runOnEveryDevice(const std::vector<KVCacheQuantizeCase>& cases);
+void expectOutcome(const KVCacheQuantizeRun& run);
 
 }  // namespace mnk::test

@@ -8,14 +8,6 @@ namespace mnk::test {
 
 namespace {
 
-Shape cacheShape(const KVCacheWriteCase& write, uint64_t headDim) {
-  const bool isHeadMajor = write.cacheLayout == KVLayout::headMajor;
-  const uint64_t outer = isHeadMajor ? write.heads : write.capacity;
-  const uint64_t inner = isHeadMajor ? write.capacity : write.heads;
-  if (write.sequences == 0) return REQUIRE(Shape::make({outer, inner, headDim}));
-  return REQUIRE(Shape::make({write.sequences, outer, inner, headDim}));
-}
-
 RowIndices indices(const KVCacheWriteCase& write, std::string_view name, bool isTensor,
                    uint32_t KVCacheWriteCase::Row::*field, const MakeNamedTensor& makeTensor) {
   if (isTensor) return makeTensor(name, DType::u32, REQUIRE(Shape::make({write.rows->size()})), 0);
@@ -71,12 +63,22 @@ KVSources makeFused(const KVCacheWriteCase& write, const std::function<Tensor(co
 
 }  // namespace
 
-KVSources makeSources(const KVCacheWriteCase& write,
-                      const std::function<Tensor(std::string_view name, const Shape& shape)>& makeTensor) {
-  if (write.fused) return makeFused(write, [&](const Shape& shape) { return makeTensor("keys", shape); });
+Shape cacheShape(const KVCacheWriteCase& write, std::optional<uint64_t> each) {
+  std::vector<uint64_t> extents{write.heads, write.capacity};
+  if (write.cacheLayout == KVLayout::tokenMajor) std::swap(extents[0], extents[1]);
+  if (write.sequences) extents.insert(extents.begin(), write.sequences);
+  if (each) extents.push_back(*each);
+  return REQUIRE(Shape::make(extents));
+}
+
+KVSources makeSources(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor) {
+  const auto make = [&](std::string_view name, const Shape& shape) {
+    return makeTensor(name, write.source, shape, write.sourceShift);
+  };
+  if (write.fused) return makeFused(write, [&](const Shape& shape) { return make("keys", shape); });
   const KVLayout layoutOfViews = write.isLayoutOfViews ? write.sourceLayout : KVLayout::tokenMajor;
   const auto view = [&](std::string_view name, uint64_t headDim) {
-    return HeadsView(makeTensor(name, sourceShape(write, headDim)), layoutOfViews);
+    return HeadsView(make(name, sourceShape(write, headDim)), layoutOfViews);
   };
   KVSources sources{.keys = view("keys", write.headDim)};
   if (write.valueHeadDim) sources.values = view("values", write.valueHeadDim);
@@ -94,25 +96,12 @@ std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const 
 
 KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor) {
   KVCacheWrite op;
-  const KVSources sources = makeSources(write, [&](std::string_view name, const Shape& shape) {
-    return makeTensor(name, write.source, shape, write.sourceShift);
-  });
-  op.keys = sources.keys;
-  op.values = sources.values;
-  op.into.keys = makeTensor("key cache", write.cache, cacheShape(write, write.headDim), write.cacheShift);
-  if (write.valueHeadDim) {
-    op.into.values = makeTensor("value cache", write.cache, cacheShape(write, write.valueHeadDim), write.cacheShift);
-  }
-  op.into.layout = write.cacheLayout;
-  op.into.wrap = write.wrap;
-  op.into.pinned = write.pinned;
-  op.sourceLayout = sources.layout;
-  op.sourceOffset = write.sourceOffset;
-  op.tokens = write.tokens;
-  op.sourceIsRing = write.isSourceRing;
-  op.sequence = write.sequence;
-  op.position = write.position;
-  op.rows = makeRows(write, makeTensor);
+  setPlaces(op, write, makeTensor);
+  const auto cache = [&](std::string_view name, uint64_t headDim) {
+    return makeTensor(name, write.cache, cacheShape(write, headDim), write.cacheShift);
+  };
+  op.into.keys = cache("key cache", write.headDim);
+  if (write.valueHeadDim) op.into.values = cache("value cache", write.valueHeadDim);
   return op;
 }
 

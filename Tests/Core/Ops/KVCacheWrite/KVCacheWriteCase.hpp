@@ -9,6 +9,7 @@
 
 #include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
+#include "Ops/Common/OperandMemory.hpp"
 
 namespace mnk::test {
 
@@ -66,20 +67,36 @@ inline constexpr uint64_t kDrawnWrites = 4000;  // which together reach every ke
 std::vector<KVCacheWriteCase> drawnWrites(uint64_t count);
 std::vector<KVCacheWriteCase> writeEdges();  // what a draw would rarely hit
 
-using MakeNamedTensor = std::function<Tensor(std::string_view name, DType dtype, const Shape& shape, uint64_t shift)>;
-
 // The op of a case on tensors of the caller's making, those that the case has: "keys", "values" unless they are fused
 // with the keys, "key cache", "value cache", "sequences", "positions".
 KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor);
 
-// The parts that ops with the same sources, slots and rows share.
+// As many numbers for every slot of a cache; without `each`, there is no axis for them.
+Shape cacheShape(const KVCacheWriteCase& write, std::optional<uint64_t> each = {});
 struct KVSources {
   HeadsView keys;
   std::optional<HeadsView> values = {};
   KVLayout layout = KVLayout::tokenMajor;
 };
-KVSources makeSources(const KVCacheWriteCase& write,
-                      const std::function<Tensor(std::string_view name, const Shape& shape)>& makeTensor);
+KVSources makeSources(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor);
 std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor);
+
+// What ops that store tokens have in common: sources, slots and rows.
+template <typename Op>
+void setPlaces(Op& op, const KVCacheWriteCase& write, const MakeNamedTensor& makeTensor) {
+  const KVSources sources = makeSources(write, makeTensor);
+  op.keys = sources.keys;
+  op.values = sources.values;
+  op.sourceLayout = sources.layout;
+  op.into.layout = write.cacheLayout;
+  op.into.wrap = write.wrap;
+  op.into.pinned = write.pinned;
+  op.sourceOffset = write.sourceOffset;
+  op.tokens = write.tokens;
+  op.sourceIsRing = write.isSourceRing;
+  op.sequence = write.sequence;
+  op.position = write.position;
+  op.rows = makeRows(write, makeTensor);
+}
 
 }  // namespace mnk::test

@@ -135,8 +135,8 @@ std::vector<KVCacheWriteCase> writeEdges() {
                            .capacity = 100,
                            .sequences = 2,
                            .sourceTokens = 1024,
-                           .rows = std::vector<KVCacheWriteCase::Row>{}};
-  for (uint32_t row = 0; row < 1024; ++row) longest.rows->push_back({row % 3 % 2, row * 7});
+                           .rows = std::vector<KVCacheWriteCase::Row>(1024)};
+  for (uint32_t row = 0; row < 1024; ++row) (*longest.rows)[row] = {row % 3 % 2, row * 7};
   cases.push_back(longest);
   // Every phase of a small ring, without and with pinned slots, by every number of tokens to three times its length.
   for (uint32_t pinned : {0, 2}) {

@@ -1,67 +1,74 @@
 // What KVCacheWrite asks a device to run, without a device.
 #include <algorithm>
-#include <cstring>
-#include <map>
+#include <numeric>
 
-#include "Harness/Check.hpp"
 #include "Harness/DeclaredBytes.hpp"
 #include "Harness/Golden.hpp"
-#include "Harness/PlanBuffer.hpp"
+#include "Harness/RawBytes.hpp"
 #include "KVCacheWrite/KVCacheWriteTypes.h"
-#include "KVCacheWriteCase.hpp"
-#include "KVCacheWriteReference.hpp"
+#include "KVCacheWriteRun.hpp"
+#include "Ops/Common/KernelForms.hpp"
 
 namespace mnk::test {
 
 namespace {
-
-constexpr std::pair<DType, DType> kConversions[] = {{DType::f32, DType::f16},  {DType::f32, DType::bf16},
-                                                    {DType::f16, DType::f32},  {DType::f16, DType::bf16},
-                                                    {DType::bf16, DType::f32}, {DType::bf16, DType::f16}};
-
-KVCacheWrite planWrite(const KVCacheWriteCase& write) {
-  return makeOp(write, [](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
-    return planTensor(dtype, shape, shift);
-  });
-}
-
-Dispatch onlyDispatch(const KVCacheWriteCase& write) {
-  const Plan planned = REQUIRE(plan(planWrite(write)));
-  EXPECT_EQ(planned.dispatches.size(), 1u);
-  if (planned.dispatches.size() != 1) throw Stop{};
-  return planned.dispatches[0];
-}
-
-KVCacheWriteOutcome outcomeOf(const KVCacheWriteCase& write, const KVCacheWrite& op) {
-  const auto bytes = [](const Tensor& tensor) { return std::vector<std::byte>(tensor.byteCount()); };
-  KVCacheWriteBytes before{.keys = bytes(op.keys.tensor), .keyCache = bytes(op.into.keys)};
-  if (op.values) before.values = bytes(op.values->tensor), before.valueCache = bytes(*op.into.values);
-  if (write.rows) {
-    for (const auto& row : *write.rows) {
-      before.sequences.push_back(row.sequence);
-      before.positions.push_back(row.position);
-    }
-  }
-  return reference(op, before);
-}
 
 uint64_t countOf(const std::vector<bool>& bytes) {
   return static_cast<uint64_t>(std::count(bytes.begin(), bytes.end(), true));
 }
 
 void expectWrittenPlane(std::string_view name, const Dispatch& dispatch, const KVCacheWriteCase& write,
-                        const HeadsView& source, const Tensor& cache, const std::vector<bool>& read,
-                        const ExpectedPlane& written) {
+                        const HeadsView& source, const Tensor& cache, const ExpectedPlane& expected) {
   if (cache.byteCount() == 0) return;  // vectors without elements lie anywhere
-  const Binding* from = sourceBindingOf(dispatch, name == "keys" ? kKVCacheWriteKeys : kKVCacheWriteValues, source);
-  const Binding* to = bindingOf(dispatch, cache);
-  if (!from || !to) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
-  EXPECT_EQ(to->offset, cache.byteOffset());
-  EXPECT_EQ(to->length, cache.byteCount());
-  EXPECT(from->writes.empty());
-  EXPECT(to->reads.empty());
-  if (!write.rows) expectCovers(fmt::format("{} read", name), from->reads, boundPart(*from, source, read));
-  expectCovers(fmt::format("{} written", name), to->writes, written.isWritten);
+  const uint32_t index = name == "keys" ? kKVCacheWriteKeys : kKVCacheWriteValues;
+  // A row may name a source token that another replaces.
+  if (!write.rows) expectSourceRead(name, dispatch, index, source, expected.isRead);
+  expectDeclared("the cache", dispatch, cache, std::vector<bool>(cache.byteCount()), expected.isWritten);
+}
+
+// What divides the address of the first vector, its length and all distances to others, in bytes.
+uint64_t commonDivisor(const HeadsView& source) {
+  const HeadsView::Strides s = source.resolved();
+  const uint64_t size = byteSize(source.tensor.dtype());
+  uint64_t all = std::gcd(source.tensor.range().begin + s.offset * size, s.headDim * size);
+  if (!source.strides) return all;
+  for (const auto& [count, stride] : {std::pair(s.sequences, s.sequenceStride), std::pair(s.tokens, s.tokenStride),
+                                      std::pair(s.heads, s.headStride)}) {
+    if (count > 1) all = std::gcd(all, stride * size);
+  }
+  return all;
+}
+uint64_t commonDivisor(const Tensor& cache) {
+  return std::gcd(cache.range().begin, cache.shape()[cache.shape().rank() - 1] * byteSize(cache.dtype()));
+}
+
+// Moves are as wide as everything allows that keys and values have in common, and conversions are of four elements or
+// of one.
+void expectWidest(const Dispatch& dispatch, const KVCacheWriteCase& write, const KVCacheWrite& op) {
+  uint64_t ofSource = commonDivisor(op.keys), ofCache = commonDivisor(op.into.keys);
+  if (op.values) {
+    ofSource = std::gcd(ofSource, commonDivisor(*op.values));
+    ofCache = std::gcd(ofCache, commonDivisor(*op.into.values));
+  }
+  const uint64_t from = byteSize(write.source), to = byteSize(write.cache), bytes = std::gcd(ofSource, ofCache);
+  const bool isVectorized = write.source != write.cache && ofSource % (4 * from) == 0 && ofCache % (4 * to) == 0;
+  uint64_t elements = isVectorized ? 4 : 1;
+  if (write.source == write.cache) {
+    const uint64_t width = bytes % 16 == 0 ? 16 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+    elements = width / from;
+    EXPECT_EQ(dispatch.kernel.function, fmt::format("kvCacheMove_{}", width));
+  } else {
+    EXPECT_EQ(dispatch.kernel.function, fmt::format("kvCacheConvert_{}_{}", name(write.source), name(write.cache)));
+  }
+  EXPECT(dispatch.kernel.constants.back() == FunctionConstant(kKVCacheWriteIsVectorized, isVectorized));
+  EXPECT_EQ(dispatch.grid.extent[0], (write.headDim + write.valueHeadDim) / elements);
+}
+
+// The kernel divides by the tokens of a sequence where sequences do not follow each other like tokens.
+bool areApart(const KVCacheWriteCase& write, const HeadsView& source) {
+  const auto at = [&](uint64_t token) { return sourceElement(source, write.sourceLayout, token, 0); };
+  return write.sourceSequences > 1 && write.sourceTokens > 1 &&
+         at(write.sourceTokens) - at(0) != write.sourceTokens * (at(1) - at(0));
 }
 
 constexpr GoldenText kWritePlans{
@@ -72,37 +79,45 @@ constexpr GoldenText kWritePlans{
 }  // namespace
 
 TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
+  uint64_t apart = 0;
   for (const KVCacheWriteCase& write : drawnWrites(kDrawnWrites)) {
     // Where rows of tensors go is known to the kernel alone.
     if (write.areSequencesTensor || write.arePositionsTensor) continue;
     const Context context(write.name);
-    const KVCacheWrite op = planWrite(write);
+    const KVCacheWrite op = planOp(write);
     const Plan planned = REQUIRE(plan(op));
-    const KVCacheWriteOutcome expected = outcomeOf(write, op);
+    const KVCacheWriteOutcome expected =
+        reference(op, [](const Tensor& tensor) { return std::vector<std::byte>(tensor.byteCount()); });
     const uint64_t written = countOf(expected.keyCache.isWritten) + countOf(expected.valueCache.isWritten);
     EXPECT_EQ(planned.dispatches.size(), written == 0 ? 0u : 1u);
-    for (const Dispatch& dispatch : planned.dispatches) {
-      EXPECT_EQ(dispatch.countedBytesWritten(), written);
-      EXPECT_EQ(dispatch.grid.extent[1], write.heads);
-      expectWrittenPlane("keys", dispatch, write, op.keys, op.into.keys, expected.keysRead, expected.keyCache);
-      if (op.values) {
-        expectWrittenPlane("values", dispatch, write, *op.values, *op.into.values, expected.valuesRead,
-                           expected.valueCache);
-      } else {
-        EXPECT_EQ(dispatch.buffers.size(), 2u);
-      }
-      if (write.rows) continue;  // a row may name a source token that another replaces
-      EXPECT_EQ(dispatch.countedBytesRead(), countOf(expected.keysRead) + countOf(expected.valuesRead));
-      EXPECT_EQ(dispatch.grid.extent[2], expected.storedTokens);
+    if (planned.dispatches.empty()) continue;
+    const Dispatch& dispatch = planned.dispatches[0];
+    expectWidest(dispatch, write, op);
+    EXPECT_EQ(dispatch.countedBytesWritten(), written);
+    EXPECT_EQ(dispatch.grid.extent[1], write.heads);
+    expectWrittenPlane("keys", dispatch, write, op.keys, op.into.keys, expected.keyCache);
+    if (op.values) {
+      expectWrittenPlane("values", dispatch, write, *op.values, *op.into.values, expected.valueCache);
+    } else {
+      EXPECT_EQ(dispatch.buffers.size(), 2u);
     }
+    const bool isDivided = areApart(write, op.keys) || (op.values && areApart(write, *op.values));
+    apart += isDivided;
+    const auto params = numbersIn<KVCacheWriteParams>(dispatch.inlines[0].bytes).at(0);
+    EXPECT_EQ(params.address.sourceLength, sourceTokens(op));
+    EXPECT_EQ(params.address.sourceSequenceLength, isDivided ? write.sourceTokens : sourceTokens(op));
+    if (write.rows) continue;  // a row may name a source token that another replaces
+    EXPECT_EQ(dispatch.countedBytesRead(), countOf(expected.keyCache.isRead) + countOf(expected.valueCache.isRead));
+    EXPECT_EQ(dispatch.grid.extent[2], expected.storedTokens);
   }
+  EXPECT(apart > 20);
 }
 
 // Tensors may name rows for it, which the kernel would skip.
 TEST(KVCacheWritePlan, ACacheOfNoSequencesNeedsNoDispatch) {
   KVCacheWriteCase write{.sequences = 1, .sourceTokens = 2, .rows = {{{0, 0}, {0, 1}}}};
   write.areSequencesTensor = write.arePositionsTensor = true;
-  KVCacheWrite op = planWrite(write);
+  KVCacheWrite op = planOp(write);
   EXPECT_EQ(REQUIRE(plan(op)).dispatches.size(), 1u);
   for (Tensor* plane : {&op.into.keys, &*op.into.values}) {
     const Shape& shape = plane->shape();
@@ -111,127 +126,22 @@ TEST(KVCacheWritePlan, ACacheOfNoSequencesNeedsNoDispatch) {
   EXPECT(REQUIRE(plan(op)).dispatches.empty());
 }
 
-// A kernel that only some of the cases reach could be wrong unseen: together they reach all of them.
+// Moves by every width and all conversions, each with its constants both ways; few of their forms are left out.
 TEST(KVCacheWritePlan, CasesReachEveryKernel) {
-  std::map<std::string, int> reached;
-  for (const KVCacheWriteCase& write : drawnWrites(kDrawnWrites)) {
-    for (const Dispatch& dispatch : REQUIRE(plan(planWrite(write))).dispatches) ++reached[dispatch.kernel.text()];
+  KernelForms reached;
+  for (const KVCacheWriteCase& write : drawnWrites(kDrawnWrites)) reached.add(REQUIRE(plan(planOp(write))));
+  EXPECT_EQ(reached.functions().size(), 4u + 6);
+  for (const std::string& function : reached.functions()) {
+    const bool isMove = function.starts_with("kvCacheMove");
+    EXPECT(reached.fixedConstants(function) ==
+           (isMove ? std::set<uint32_t>{kKVCacheWriteIsVectorized} : std::set<uint32_t>()));
   }
-  const auto expect = [&](const std::string& kernel) {
-    if (reached[kernel] == 0) fail(__FILE__, __LINE__, "no case reaches " + kernel);
-  };
-  for (const char* rowsMayRepeat : {"", ", rowsMayRepeat"}) {
-    expect(fmt::format("kvCacheConvert_f32_f16 {{hasValues, hasRows{}, isVectorized}}", rowsMayRepeat));
-    expect(fmt::format("kvCacheConvert_f32_f16 {{hasRows{}}}", rowsMayRepeat));
-    expect(fmt::format("kvCacheMove_4 {{hasValues, hasRows{}}}", rowsMayRepeat));
-    expect(fmt::format("kvCacheMove_2 {{hasRows{}}}", rowsMayRepeat));
-  }
-  for (const bool hasValues : {false, true}) {
-    for (const char* bytes : {"16", "4", "2", "1"}) {
-      expect(fmt::format("kvCacheMove_{}{}", bytes, hasValues ? " {hasValues}" : ""));
-    }
-    for (const auto& [source, cache] : kConversions) {
-      const std::string converting = fmt::format("kvCacheConvert_{}_{}", name(source), name(cache));
-      expect(converting + (hasValues ? " {hasValues}" : ""));
-      expect(converting + (hasValues ? " {hasValues, isVectorized}" : " {isVectorized}"));
-    }
-  }
-}
-
-TEST(KVCacheWritePlan, MovesAreAsWideAsAlignmentAllows) {
-  const struct {
-    const char* name;
-    void (*change)(KVCacheWriteCase& c);
-    const char* function;
-    uint32_t threads;
-  } cases[] = {
-      {"aligned", [](KVCacheWriteCase&) {}, "kvCacheMove_16", 8},
-      {"a source 8 bytes off", [](KVCacheWriteCase& c) { c.sourceShift = 8; }, "kvCacheMove_4", 32},
-      {"a cache 8 bytes off", [](KVCacheWriteCase& c) { c.cacheShift = 8; }, "kvCacheMove_4", 32},
-      {"a source 4 bytes off", [](KVCacheWriteCase& c) { c.sourceShift = 4; }, "kvCacheMove_4", 32},
-      {"a cache 2 bytes off", [](KVCacheWriteCase& c) { c.cacheShift = 2; }, "kvCacheMove_2", 64},
-      {"both 16 bytes off", [](KVCacheWriteCase& c) { c.sourceShift = c.cacheShift = 16; }, "kvCacheMove_16", 8},
-      {"rows of 12 bytes", [](KVCacheWriteCase& c) { c.headDim = 6; }, "kvCacheMove_4", 3},
-      {"rows of 10 bytes", [](KVCacheWriteCase& c) { c.headDim = 5; }, "kvCacheMove_2", 5},
-      {"narrow values hold wide keys back", [](KVCacheWriteCase& c) { c.valueHeadDim = 3; }, "kvCacheMove_2", 67},
-      {"wide values", [](KVCacheWriteCase& c) { c.valueHeadDim = 128; }, "kvCacheMove_16", 24},
-      {"no keys", [](KVCacheWriteCase& c) { c.headDim = 0, c.valueHeadDim = 16; }, "kvCacheMove_16", 2},
-      {"an odd byte", [](KVCacheWriteCase& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }, "kvCacheMove_1",
-       64},
-      {"f32", [](KVCacheWriteCase& c) { c.source = c.cache = DType::f32; }, "kvCacheMove_16", 16},
-      {"columns", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.lead = 128, .tail = 64}; },
-       "kvCacheMove_16", 8},
-      {"columns 4 bytes off", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.lead = 2}; },
-       "kvCacheMove_4", 32},
-      {"odd columns, one token", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.tail = 1}; },
-       "kvCacheMove_16", 8},
-      {"odd columns", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.tail = 1}, c.sourceTokens = 2; },
-       "kvCacheMove_2", 64},
-      {"odd values", [](KVCacheWriteCase& c) { c.fused = KVCacheWriteCase::Fused{.between = 1}, c.valueHeadDim = 64; },
-       "kvCacheMove_2", 128},
-  };
-  for (const auto& [name, change, function, threads] : cases) {
-    const Context context(name);
-    KVCacheWriteCase write{.source = DType::f16, .cache = DType::f16, .headDim = 64, .valueHeadDim = 0};
-    change(write);
-    const Dispatch dispatch = onlyDispatch(write);
-    EXPECT_EQ(dispatch.kernel.function, function);
-    EXPECT_EQ(dispatch.grid.extent[0], threads);
-  }
-}
-
-TEST(KVCacheWritePlan, ConversionsTakeFourElementsWhereAlignmentAllows) {
-  for (const auto& [source, cache] : kConversions) {
-    for (uint64_t headDim : {64, 6}) {
-      for (uint64_t sourceShift = 0; sourceShift <= 16; sourceShift += byteSize(source)) {
-        for (uint64_t cacheShift = 0; cacheShift <= 16; cacheShift += byteSize(cache)) {
-          const Context context(fmt::format("{} at byte {} to {} at byte {}, head dim {}", name(source), sourceShift,
-                                            name(cache), cacheShift, headDim));
-          const bool isVectorized =
-              headDim % 4 == 0 && sourceShift % (4 * byteSize(source)) == 0 && cacheShift % (4 * byteSize(cache)) == 0;
-          const Dispatch dispatch = onlyDispatch({.source = source,
-                                                  .cache = cache,
-                                                  .headDim = headDim,
-                                                  .valueHeadDim = 0,
-                                                  .sourceShift = sourceShift,
-                                                  .cacheShift = cacheShift});
-          EXPECT_EQ(dispatch.kernel.function, fmt::format("kvCacheConvert_{}_{}", name(source), name(cache)));
-          EXPECT(dispatch.kernel.constants[3] == FunctionConstant(3, isVectorized));
-          EXPECT_EQ(dispatch.grid.extent[0], isVectorized ? headDim / 4 : headDim);
-        }
-      }
-    }
-  }
-}
-
-// The kernel divides by the tokens of a sequence where they are fewer than those of the source.
-TEST(KVCacheWritePlan, OnlySequencesApartNeedADivision) {
-  const auto lengthOf = [](KVCacheWriteCase write) {
-    write.rows = std::vector<KVCacheWriteCase::Row>(6);
-    write.source = write.cache = DType::f32;
-    const Dispatch dispatch = onlyDispatch(write);
-    KVCacheWriteParams params;
-    std::memcpy(&params, dispatch.inlines[0].bytes.data(), sizeof params);
-    EXPECT_EQ(params.address.sourceLength, 6u);
-    return params.address.sourceSequenceLength;
-  };
-  using Form = KVCacheWriteCase::Fused::Form;
-  const KVLayout headMajor = KVLayout::headMajor;
-  EXPECT_EQ(lengthOf({.sourceTokens = 6}), 6u);
-  EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 6}), 6u);
-  EXPECT_EQ(lengthOf({.sourceTokens = 2, .sourceSequences = 3}), 6u);
-  EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 2, .sourceSequences = 3}), 2u);
-  EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 1, .sourceSequences = 6}), 6u);
-  EXPECT_EQ(
-      lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = KVCacheWriteCase::Fused{Form::columns, 4, 0, 0}}),
-      6u);
-  EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = KVCacheWriteCase::Fused{Form::apart, 4, 0, 0}}),
-            3u);
+  EXPECT(reached.forms() > 90);  // of 96
 }
 
 // Nothing in a plan needs the memory, so sizes may be those of the largest models.
 TEST(KVCacheWritePlan, PlansMatchTheGoldenOnes) {
-  KVCacheWrite slice = planWrite({.headDim = 64, .valueHeadDim = 0, .sourceTokens = 4});
+  KVCacheWrite slice = planOp<KVCacheWriteCase>({.headDim = 64, .valueHeadDim = 0, .sourceTokens = 4});
   slice.keys = REQUIRE(slice.keys.tensor.slice(1, 2));
   std::vector<std::string> lines{planLine("slice", REQUIRE(plan(slice)))};
   KVCacheWriteCase rows{.name = "listed rows", .sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}};
@@ -258,13 +168,13 @@ TEST(KVCacheWritePlan, PlansMatchTheGoldenOnes) {
        .sequences = 64,
        .sequence = 63,
        .position = (uint64_t{1} << 31) - 2}};
-  for (const KVCacheWriteCase& each : cases) lines.push_back(planLine(each.name, REQUIRE(plan(planWrite(each)))));
+  for (const KVCacheWriteCase& each : cases) lines.push_back(planLine(each.name, REQUIRE(plan(planOp(each)))));
   expectGolden(kWritePlans, lines);
-  EXPECT_EQ(REQUIRE(plan(planWrite(cases[5]))).text(),
+  EXPECT_EQ(REQUIRE(plan(planOp(cases[5]))).text(),
             "KVCacheWrite: 1 dispatch\n"
             "  kvCacheConvert_f32_f16 {hasValues, isVectorized}: 64 x 8 x 1 threads, 8.2 KB read, "
             "4.1 KB written");
-  EXPECT_EQ(REQUIRE(plan(planWrite({.sourceTokens = 0}))).text(), "KVCacheWrite: 0 dispatches");
+  EXPECT_EQ(REQUIRE(plan(planOp<KVCacheWriteCase>({.sourceTokens = 0}))).text(), "KVCacheWrite: 0 dispatches");
 }
 
 }  // namespace mnk::test

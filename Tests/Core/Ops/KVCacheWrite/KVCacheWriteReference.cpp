@@ -1,9 +1,10 @@
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
-#include <utility>
 
+#include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
@@ -24,38 +25,36 @@ bool isHeadMajor(const HeadsView& source, KVLayout layout) {
   return layout == KVLayout::headMajor || source.layout == KVLayout::headMajor;
 }
 
-struct Plane {
-  const HeadsView& source;
-  const Tensor& cache;
-  const std::vector<std::byte>& sourceBytes;
-  ExpectedPlane& target;
-  std::vector<bool>& isRead;
-};
-
-void writePlane(const KVCacheWrite& op, const std::map<Place, uint64_t>& tokens, const Plane& plane) {
-  const Shape& shape = plane.cache.shape();
-  const uint64_t headDim = shape[shape.rank() - 1];
-  const bool isHeadMajor = op.into.layout == KVLayout::headMajor;
-  const uint64_t heads = shape[shape.rank() - (isHeadMajor ? 3 : 2)];
-  const uint64_t capacity = shape[shape.rank() - (isHeadMajor ? 2 : 3)];
-  const uint64_t fromSize = byteSize(plane.source.tensor.dtype());
-  const uint64_t toSize = byteSize(plane.cache.dtype());
+ExpectedPlane writtenPlane(const KVCacheWrite& op, const std::map<Place, uint64_t>& tokens, const HeadsView& source,
+                           const Tensor& cache, const ReadTensor& before) {
+  const DType from = source.tensor.dtype(), to = cache.dtype();
+  const std::vector<std::byte> sourceBytes = before(source.tensor);
+  const uint64_t headDim = cache.shape()[cache.shape().rank() - 1];
+  ExpectedPlane plane{.bytes = before(cache),
+                      .isWritten = std::vector<bool>(cache.byteCount()),
+                      .isRead = std::vector<bool>(sourceBytes.size())};
+  const auto mark = [](std::vector<bool>& bytes, uint64_t element, uint64_t size) {
+    std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(element * size), size, true);
+  };
   for (const auto& [place, token] : tokens) {
-    for (uint64_t head = 0; head < heads; ++head) {
+    for (uint64_t head = 0; head < op.into.heads(); ++head) {
+      const uint64_t first = sourceElement(source, op.sourceLayout, token, head);
+      const uint64_t row = cacheRow(op.into, place, head);
       for (uint64_t element = 0; element < headDim; ++element) {
-        const uint64_t cacheRow = isHeadMajor ? (place.sequence * heads + head) * capacity + place.slot
-                                              : (place.sequence * capacity + place.slot) * heads + head;
-        const uint64_t from = (sourceElement(plane.source, op.sourceLayout, token, head) + element) * fromSize;
-        const uint64_t to = (cacheRow * headDim + element) * toSize;
-        uint64_t bits = 0;
-        std::memcpy(&bits, &plane.sourceBytes[from], fromSize);
-        bits = converted(plane.source.tensor.dtype(), plane.cache.dtype(), bits);
-        std::memcpy(&plane.target.bytes[to], &bits, toSize);
-        for (uint64_t byte = 0; byte < fromSize; ++byte) plane.isRead[from + byte] = true;
-        for (uint64_t byte = 0; byte < toSize; ++byte) plane.target.isWritten[to + byte] = true;
+        const uint64_t at = first + element, into = row * headDim + element;
+        const uint64_t bits = converted(from, to, bitsAt(sourceBytes, from, at));
+        std::memcpy(&plane.bytes[into * byteSize(to)], &bits, byteSize(to));
+        mark(plane.isRead, at, byteSize(from));
+        mark(plane.isWritten, into, byteSize(to));
       }
     }
   }
+  return plane;
+}
+
+std::vector<uint32_t> indicesOf(const RowIndices& indices, const ReadTensor& before) {
+  if (const auto* list = std::get_if<std::vector<uint32_t>>(&indices)) return *list;
+  return numbersIn<uint32_t>(before(std::get<Tensor>(indices)));
 }
 
 }  // namespace
@@ -85,10 +84,17 @@ uint64_t sourceElement(const HeadsView& source, KVLayout layout, uint64_t token,
   return (token / tokens * outer * inner + within) * headDim;
 }
 
-std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32_t> sequences,
-                                  std::span<const uint32_t> positions) {
+uint64_t cacheRow(const KVCacheView& cache, const Place& place, uint64_t head) {
+  const uint64_t heads = cache.heads(), capacity = cache.capacity();
+  return cache.layout == KVLayout::headMajor ? (place.sequence * heads + head) * capacity + place.slot
+                                             : (place.sequence * capacity + place.slot) * heads + head;
+}
+
+std::map<Place, uint64_t> winners(const KVCacheWrite& op, const ReadTensor& before) {
   const uint64_t length = sourceTokens(op), ofAll = op.sequence == kOnlySequence ? 0 : op.sequence;
   const uint64_t count = op.tokens.value_or(op.sourceIsRing ? length : length - op.sourceOffset);
+  std::vector<uint32_t> sequences, positions;
+  if (op.rows) sequences = indicesOf(op.rows->sequences, before), positions = indicesOf(op.rows->positions, before);
   std::map<Place, uint64_t> tokens;
   for (uint64_t t = 0; t < count; ++t) {
     const uint64_t token = op.sourceIsRing ? (op.sourceOffset % length + t) % length : op.sourceOffset + t;
@@ -100,21 +106,11 @@ std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32
   return tokens;
 }
 
-KVCacheWriteOutcome reference(const KVCacheWrite& op, const KVCacheWriteBytes& before) {
-  const bool isConverted = op.keys.tensor.dtype() != op.into.keys.dtype();
-  const auto untouched = [&](const std::vector<std::byte>& bytes) {
-    return ExpectedPlane{.bytes = bytes, .isWritten = std::vector<bool>(bytes.size()), .isConverted = isConverted};
-  };
-  KVCacheWriteOutcome outcome{.keyCache = untouched(before.keyCache),
-                              .valueCache = untouched(before.valueCache),
-                              .keysRead = std::vector<bool>(before.keys.size()),
-                              .valuesRead = std::vector<bool>(before.values.size())};
-  const auto tokens = winners(op, before.sequences, before.positions);
-  outcome.storedTokens = tokens.size();
-  writePlane(op, tokens, {op.keys, op.into.keys, before.keys, outcome.keyCache, outcome.keysRead});
-  if (op.values) {
-    writePlane(op, tokens, {*op.values, *op.into.values, before.values, outcome.valueCache, outcome.valuesRead});
-  }
+KVCacheWriteOutcome reference(const KVCacheWrite& op, const ReadTensor& before) {
+  const auto tokens = winners(op, before);
+  KVCacheWriteOutcome outcome{.keyCache = writtenPlane(op, tokens, op.keys, op.into.keys, before),
+                              .storedTokens = tokens.size()};
+  if (op.values) outcome.valueCache = writtenPlane(op, tokens, *op.values, *op.into.values, before);
   return outcome;
 }
 

@@ -6,30 +6,25 @@
 #include <span>
 #include <vector>
 
-#include "Harness/Close.hpp"
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
+#include "Ops/Common/OperandMemory.hpp"
 
 namespace mnk::test {
 
-// The contents of an op's operands.
-struct KVCacheWriteBytes {
-  std::vector<std::byte> keys;    // of their tensor
-  std::vector<std::byte> values;  // of theirs, which may be the same
-  std::vector<std::byte> keyCache;
-  std::vector<std::byte> valueCache;
-  std::vector<uint32_t> sequences;  // of rows
-  std::vector<uint32_t> positions;
+// What keys, or values, leave in the cache, and for each byte, whether it is written, or read from their tensor.
+struct ExpectedPlane {
+  std::vector<std::byte> bytes;
+  std::vector<bool> isWritten;
+  std::vector<bool> isRead;
 };
 
 struct KVCacheWriteOutcome {
   ExpectedPlane keyCache;
-  ExpectedPlane valueCache;
-  std::vector<bool> keysRead;  // by byte: those that arrive in the cache
-  std::vector<bool> valuesRead;
+  ExpectedPlane valueCache = {};
   uint64_t storedTokens = 0;
 };
 
-KVCacheWriteOutcome reference(const KVCacheWrite& op, const KVCacheWriteBytes& before);
+KVCacheWriteOutcome reference(const KVCacheWrite& op, const ReadTensor& before);
 
 struct Place {
   uint64_t sequence;
@@ -38,8 +33,9 @@ struct Place {
 };
 
 // The source token that each place ends up with: later tokens replace earlier ones.
-std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32_t> sequences,
-                                  std::span<const uint32_t> positions);
+std::map<Place, uint64_t> winners(const KVCacheWrite& op, const ReadTensor& before);
+// Which of a plane's vectors a head has at a place.
+uint64_t cacheRow(const KVCacheView& cache, const Place& place, uint64_t head);
 // How many tokens the source holds, in all of its sequences.
 uint64_t sourceTokens(const KVCacheWrite& op);
 // The first element of a vector of keys or values in their tensor.

@@ -1,74 +1,73 @@
 #include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 
-#include <cstring>
-
 #include "Harness/RawBytes.hpp"
-#include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Ops/Common/EveryRun.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
 
-std::vector<uint32_t> indicesOf(const RowIndices& indices, const OperandMemory& memory) {
-  if (const auto* list = std::get_if<std::vector<uint32_t>>(&indices)) return *list;
-  const auto bytes = memory.before(std::get<Tensor>(indices));
-  std::vector<uint32_t> numbers(bytes.size() / sizeof(uint32_t));
-  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
+namespace {
+
+std::string elementText(DType dtype, uint64_t bits) {
+  return isFloat(dtype) ? fmt::format("{} ({:#x})", valueOf(dtype, bits), bits) : fmt::format("{:#x}", bits);
+}
+
+// The first bad element by its coordinates. Where elements are converted, any NaN matches a NaN: formats and processors
+// disagree about payloads.
+void expectPlane(std::string_view name, const KVCacheView& view, const Tensor& plane, bool isConverted,
+                 const std::vector<std::byte>& got, const ExpectedPlane& expected) {
+  if (got == expected.bytes) return;
+  const DType dtype = plane.dtype();
+  for (uint64_t element = 0; element < plane.shape().elementCount(); ++element) {
+    const uint64_t gotBits = bitsAt(got, dtype, element), expectedBits = bitsAt(expected.bytes, dtype, element);
+    if (gotBits == expectedBits) continue;
+    const bool isWritten = expected.isWritten[element * byteSize(dtype)];
+    if (isConverted && isWritten && isNaN(dtype, gotBits) && isNaN(dtype, expectedBits)) continue;
+    const uint64_t headDim = plane.shape()[plane.shape().rank() - 1], row = element / headDim;
+    const uint64_t rows = view.heads() * view.capacity();
+    const bool isHeadMajor = view.layout == KVLayout::headMajor;
+    const uint64_t inner = isHeadMajor ? view.capacity() : view.heads();
+    const uint64_t outerIndex = row % rows / inner, innerIndex = row % inner;
+    return fail(__FILE__, __LINE__,
+                fmt::format("{} (sequence {}, head {}, slot {}, element {}): got {}, expected {}{}", name, row / rows,
+                            isHeadMajor ? outerIndex : innerIndex, isHeadMajor ? innerIndex : outerIndex,
+                            element % headDim, elementText(dtype, gotBits), elementText(dtype, expectedBits),
+                            isWritten ? "" : ", which was there before"));
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> rowNumbers(const KVCacheWriteCase& write, std::string_view name) {
+  std::vector<uint32_t> numbers;
+  for (const auto& [sequence, position] : write.rows.value_or(std::vector<KVCacheWriteCase::Row>())) {
+    if (name == "sequences") numbers.push_back(sequence);
+    if (name == "positions") numbers.push_back(position);
+  }
+  return rawBytes(numbers);
+}
+
+// A cache keeps its poison.
+void fill(KVCacheWriteRun& run, const KVCacheWriteCase& write, Seeded& random) {
+  run.setAll([&](std::string_view name, const Tensor& tensor) {
+    const bool isSource = name == "keys" || name == "values";
+    return isSource ? random.elements(tensor.dtype(), tensor.shape().elementCount()) : rowNumbers(write, name);
+  });
 }
 
 KVCacheWriteOutcome expectWritten(const KVCacheWrite& op, const OperandMemory& memory) {
-  KVCacheWriteBytes bytes{.keys = memory.before(op.keys.tensor), .keyCache = memory.before(op.into.keys)};
-  if (op.values) {
-    bytes.values = memory.before(op.values->tensor);
-    bytes.valueCache = memory.before(*op.into.values);
-  }
-  if (op.rows) {
-    bytes.sequences = indicesOf(op.rows->sequences, memory);
-    bytes.positions = indicesOf(op.rows->positions, memory);
-  }
-  KVCacheWriteOutcome expected = reference(op, bytes);
-  expectPlane("key cache", op.into, op.into.keys, memory.now(op.into.keys), expected.keyCache);
-  if (op.values) {
-    expectPlane("value cache", op.into, *op.into.values, memory.now(*op.into.values), expected.valueCache);
-  }
+  KVCacheWriteOutcome expected = reference(op, memory.before);
+  const auto expect = [&](std::string_view name, const HeadsView& source, const Tensor& cache,
+                          const ExpectedPlane& plane) {
+    expectPlane(name, op.into, cache, source.tensor.dtype() != cache.dtype(), memory.now(cache), plane);
+  };
+  expect("key cache", op.keys, op.into.keys, expected.keyCache);
+  if (op.values) expect("value cache", *op.values, *op.into.values, expected.valueCache);
   return expected;
 }
 
-void setRows(GuardedOperands& operands, const KVCacheWriteCase& write) {
-  std::vector<uint32_t> sequences, positions;
-  for (const auto& [sequence, position] : write.rows.value_or(std::vector<KVCacheWriteCase::Row>())) {
-    sequences.push_back(sequence);
-    positions.push_back(position);
-  }
-  operands.set("sequences", rawBytes(sequences));
-  operands.set("positions", rawBytes(positions));
-}
-
-KVCacheWriteRun::KVCacheWriteRun(const std::shared_ptr<Device>& device, const KVCacheWriteCase& write, Seeded& random)
-    : GuardedOperands(device), name_(write.name) {
-  op_ = makeOp(write, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
-    const Tensor& tensor = make(name, dtype, shape, shift);
-    // A cache keeps its poison.
-    if (name == "keys" || name == "values") set(name, random.elements(dtype, shape.elementCount()));
-    return tensor;
-  });
-  setRows(*this, write);
-}
-
-void KVCacheWriteRun::expectWritten() const {
-  const Context context(name_);
-  expectAsBefore({"cache"});
-  test::expectWritten(op_, memory());
-}
-
-void run(const std::shared_ptr<Device>& device, const KVCacheWrite& op) {
-  CommandEncoder encoder(device);
-  REQUIRE(encoder.encode(op));
-  REQUIRE(REQUIRE(encoder.commit()).wait());
-}
-
-void runOnEveryDevice(const std::vector<KVCacheWriteCase>& cases) {
-  runCases(cases, &KVCacheWriteRun::expectWritten);
+void expectOutcome(const KVCacheWriteRun& run) {
+  run.expectAsBefore({"cache"});
+  expectWritten(run.op(), run.memory());
 }
 
 }  // namespace mnk::test

@@ -62,17 +62,21 @@ struct Side {
   uint64_t shift;
   std::string_view queriesName;
   std::string_view keysName;
+
+  Tensor make(std::string_view name, const Shape& shape, const MakeNamedTensor& makeTensor) const {
+    return makeTensor(name, dtype, shape, shift * byteSize(dtype));
+  }
 };
 
 HeadsView viewOn(const MultiRoPECase& rope, const Side& side, std::string_view name, uint64_t heads,
-                 const MakeRopeTensor& makeTensor) {
+                 const MakeNamedTensor& makeTensor) {
   if (side.memory == RopeMemory::tokenMajor || side.memory == RopeMemory::headMajor ||
       side.memory == RopeMemory::oneToken) {
     const KVLayout layout = side.memory == RopeMemory::headMajor ? KVLayout::headMajor : KVLayout::tokenMajor;
-    return {makeTensor(name, side.dtype, rotaryShape(rope, side.memory, heads), side.shift), layout};
+    return {side.make(name, rotaryShape(rope, side.memory, heads), makeTensor), layout};
   }
   const auto strides = gapped(rope, side.memory, heads, side.gap);
-  return {makeTensor(name, side.dtype, REQUIRE(Shape::make({lengthOf(strides)})), side.shift), strides};
+  return {side.make(name, REQUIRE(Shape::make({lengthOf(strides)})), makeTensor), strides};
 }
 
 // gap | queries | gap | keys | gap, as often as there are copies.
@@ -87,11 +91,11 @@ Operands columnsOf(const MultiRoPECase& rope, const Tensor& tensor, uint64_t gap
   return operands;
 }
 
-Operands operandsOn(const MultiRoPECase& rope, const Side& side, const MakeRopeTensor& makeTensor) {
+Operands operandsOn(const MultiRoPECase& rope, const Side& side, const MakeNamedTensor& makeTensor) {
   if (side.memory == RopeMemory::columns) {
     const uint64_t copies = rope.placing == RopePlacing::beside ? 2 : 1;
     const Shape shape = REQUIRE(Shape::make({rope.tokens, copies * copyWidth(rope, side.gap)}));
-    return columnsOf(rope, makeTensor(side.queriesName, side.dtype, shape, side.shift), side.gap, 0);
+    return columnsOf(rope, side.make(side.queriesName, shape, makeTensor), side.gap, 0);
   }
   Operands operands{.queries = viewOn(rope, side, side.queriesName, rope.heads, makeTensor), .keys = {}};
   if (rope.keyHeads) operands.keys = viewOn(rope, side, side.keysName, rope.keyHeads, makeTensor);
@@ -99,7 +103,7 @@ Operands operandsOn(const MultiRoPECase& rope, const Side& side, const MakeRopeT
 }
 
 // The results of a case, in the tensors of its sources or in others.
-Operands resultsOf(const MultiRoPECase& rope, const Operands& from, const MakeRopeTensor& makeTensor) {
+Operands resultsOf(const MultiRoPECase& rope, const Operands& from, const MakeNamedTensor& makeTensor) {
   const Side side{rope.intoMemory, rope.into, rope.intoGap, rope.intoShift, "rotated queries", "rotated keys"};
   switch (rope.placing) {
     case RopePlacing::inPlace:
@@ -150,7 +154,7 @@ std::vector<int64_t> offsetsOf(const MultiRoPECase& rope) {
   return numbers;
 }
 
-MultiRoPE makeOp(const MultiRoPECase& rope, const MakeRopeTensor& makeTensor) {
+MultiRoPE makeOp(const MultiRoPECase& rope, const MakeNamedTensor& makeTensor) {
   MultiRoPE op;
   op.rotary = rope.rotary;
   const Operands from =

@@ -2,13 +2,12 @@
 // fuzzer.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
+#include "Ops/Common/OperandMemory.hpp"
 
 namespace mnk::test {
 
@@ -95,10 +94,8 @@ int64_t drawPosition(Seeded& random);    // any that i32 holds, often one of the
 
 }  // namespace rope
 
-using MakeRopeTensor = std::function<Tensor(std::string_view name, DType dtype, const Shape& shape, uint64_t shift)>;
-
-// The op of a case on tensors of the caller's making, `shift` elements past an aligned address. Where queries and keys
-// share a tensor it is asked for once, under the name of the queries.
-MultiRoPE makeOp(const MultiRoPECase& rope, const MakeRopeTensor& makeTensor);
+// The op of a case on tensors of the caller's making: "queries", "keys", "rotated queries", "rotated keys", "positions"
+// and "offsets". Where queries and keys share a tensor it is asked for once, under the name of the queries.
+MultiRoPE makeOp(const MultiRoPECase& rope, const MakeNamedTensor& makeTensor);
 
 }  // namespace mnk::test

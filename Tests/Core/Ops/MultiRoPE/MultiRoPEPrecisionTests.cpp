@@ -3,10 +3,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <numbers>
 
-#include "Harness/Check.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/RawBytes.hpp"
 #include "MultiRoPERun.hpp"
@@ -48,12 +46,6 @@ std::array<float, kHeadDim> usualFormula(std::span<const float> x, float positio
   return result;
 }
 
-std::vector<float> floatsOf(const std::vector<std::byte>& bytes) {
-  std::vector<float> numbers(bytes.size() / sizeof(float));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
-}
-
 // One head and one token for each position, given as a u32 tensor.
 MultiRoPERun rotatedBy(const std::shared_ptr<Device>& device, const RotaryEmbedding& rotary, uint64_t headDim,
                        const std::vector<uint32_t>& positions, const std::vector<float>& queries) {
@@ -80,7 +72,8 @@ void expectRotations(std::string_view name, const std::shared_ptr<Device>& devic
   std::vector<float> queries(2 * positions.size());
   for (size_t token = 0; token < positions.size(); ++token) queries[2 * token] = 1;
   const MultiRoPERun opRun = rotatedBy(device, rotary, 2, positions, queries);
-  const double largest = errorsOf(floatsOf(opRun.now("rotated queries")), opRun.expected().queries).largest;
+  const auto exact = reference(opRun.op(), opRun.memory().before).queries;
+  const double largest = errorsOf(numbersIn<float>(opRun.now("rotated queries")), exact).largest;
   if (largest <= 0x1p-23) return;
   fail(__FILE__, __LINE__, fmt::format("{}: largest error {:.3g}, allowed {:.3g}", name, largest, 0x1p-23));
 }
@@ -92,10 +85,7 @@ double allowedNMSE(double position) {
   return 1e-14 + std::pow(position * 0x1p-53, 2);
 }
 
-// Rows of the table, by position, for all bases.
-using Table = std::array<std::string, std::size(kPositions)>;
-
-void expectPrecision(const std::shared_ptr<Device>& device, double base, Table& table) {
+void expectPrecision(const std::shared_ptr<Device>& device, double base, bool prints) {
   Seeded random;
   std::vector<float> queries;
   std::vector<uint32_t> positions;
@@ -106,8 +96,8 @@ void expectPrecision(const std::shared_ptr<Device>& device, double base, Table& 
     }
   }
   const MultiRoPERun opRun = rotatedBy(device, {.base = base}, kHeadDim, positions, queries);
-  const auto got = floatsOf(opRun.now("rotated queries"));
-  const auto exact = opRun.expected().queries;
+  const auto got = numbersIn<float>(opRun.now("rotated queries"));
+  const auto exact = reference(opRun.op(), opRun.memory().before).queries;
   for (size_t token = 0; token < positions.size(); ++token) {
     const uint32_t position = positions[token];
     const auto part = [&](const auto& list) { return std::span(list).subspan(token * kHeadDim, kHeadDim); };
@@ -120,25 +110,19 @@ void expectPrecision(const std::shared_ptr<Device>& device, double base, Table& 
     }
     // Data that the usual formula could pass with would show nothing.
     if (position == 1000000) EXPECT(usual.nmse > 1e-7);
-    table[token] +=
-        fmt::format(" | {:7.1e} {:7.1e}, {:7.1e} {:7.1e}", ours.nmse, ours.largest, usual.nmse, usual.largest);
+    if (!prints) continue;
+    std::printf("position %10u, base %8.0f: %7.1e %7.1e; in float %7.1e %7.1e\n", position, base, ours.nmse,
+                ours.largest, usual.nmse, usual.largest);
   }
 }
 
 }  // namespace
 
+// Prints the NMSE and the largest error of MultiRoPE, and of the usual formula.
 TEST(MultiRoPEPrecision, FarPositionsAreAsGoodAsNearOnes) {
   for (const DeviceUnderTest& under : devicesUnderTest()) {
     const Context context(under.name);
-    Table table;
-    for (double base : kBases) expectPrecision(under.device, base, table);
-    if (&under != &devicesUnderTest().front()) continue;
-    std::string lines =
-        "NMSE and largest error of MultiRoPE, then of the usual formula in float, by position and base\n";
-    lines += fmt::format("{:>10}", "");
-    for (double base : kBases) lines += fmt::format(" | {:<32}", base);
-    for (size_t row = 0; row < table.size(); ++row) lines += fmt::format("\n{:>10}{}", kPositions[row], table[row]);
-    std::puts(lines.c_str());
+    for (double base : kBases) expectPrecision(under.device, base, &under == &devicesUnderTest().front());
   }
 }
 

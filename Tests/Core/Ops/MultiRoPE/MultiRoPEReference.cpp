@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <optional>
 #include <span>
 
+#include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
@@ -115,30 +115,43 @@ long double magnitudeOf(const RotaryEmbedding& rotary) {
   return rotary.isInverse ? 1 / magnitude : magnitude;
 }
 
-int64_t numberOf(const Tensor& tensor, uint32_t bits) {
-  return tensor.dtype() == DType::i32 ? int64_t{static_cast<int32_t>(bits)} : int64_t{bits};
+// The numbers of a tensor, by its dtype.
+std::vector<int64_t> numbersOf(const Tensor* tensor, const ReadTensor& before) {
+  std::vector<int64_t> numbers;
+  if (!tensor) return numbers;
+  for (const uint32_t bits : numbersIn<uint32_t>(before(*tensor))) {
+    numbers.push_back(tensor->dtype() == DType::i32 ? int64_t{static_cast<int32_t>(bits)} : int64_t{bits});
+  }
+  return numbers;
 }
 
-int64_t positionAt(const MultiRoPE& op, const MultiRoPEContents& before, const Strides& places, uint64_t sequence,
-                   uint64_t token, uint32_t axis) {
-  const uint64_t total = places.sequences * places.tokens;
-  const uint64_t index = sequence * places.tokens + token;
-  const auto among = [&](const auto& numbers) {
-    return numbers[numbers.size() == total ? index : axis * total + index];
-  };
-  int64_t position = 0;
-  if (const auto* first = std::get_if<int64_t>(&op.positions.source)) {
-    position = *first + static_cast<int64_t>(token);
-  } else if (const auto* list = std::get_if<RotaryPositions::List>(&op.positions.source)) {
-    position = list->numbers[(list->axes == 1 ? 0 : axis * total) + index];
-  } else {
-    position = numberOf(std::get<Tensor>(op.positions.source), among(before.positions));
+// The positions of an op's tokens, offsets included.
+class Positions {
+ public:
+  Positions(const MultiRoPE& op, const Strides& places, const ReadTensor& before)
+      : op_(op), places_(places), positions_(numbersOf(std::get_if<Tensor>(&op.positions.source), before)) {
+    if (const auto* list = std::get_if<RotaryPositions::List>(&op.positions.source)) {
+      positions_.assign(list->numbers.begin(), list->numbers.end());
+    }
+    if (!op.offsets) return;
+    offsets_ = numbersOf(std::get_if<Tensor>(&*op.offsets), before);
+    if (const auto* list = std::get_if<std::vector<int32_t>>(&*op.offsets)) offsets_.assign(list->begin(), list->end());
   }
-  if (!op.offsets) return position;
-  const auto* offsets = std::get_if<std::vector<int32_t>>(&*op.offsets);
-  position += offsets ? (*offsets)[sequence] : numberOf(std::get<Tensor>(*op.offsets), before.offsets[sequence]);
-  return position % (int64_t{1} << 32);
-}
+
+  int64_t at(uint64_t sequence, uint64_t token, uint32_t axis) const {
+    const uint64_t total = places_.sequences * places_.tokens, index = sequence * places_.tokens + token;
+    const auto* first = std::get_if<int64_t>(&op_.positions.source);
+    // Positions on one axis count for all.
+    const int64_t position = first ? *first + static_cast<int64_t>(token)
+                                   : positions_[positions_.size() == total ? index : axis * total + index];
+    return offsets_.empty() ? position : (position + offsets_[sequence]) % (int64_t{1} << 32);
+  }
+
+ private:
+  const MultiRoPE& op_;
+  Strides places_;
+  std::vector<int64_t> positions_, offsets_;
+};
 
 // What turns one pair of one token.
 struct Rotation {
@@ -150,15 +163,16 @@ struct Rotation {
 };
 
 // For all pairs of each token, sequence after sequence.
-std::vector<std::vector<Rotation>> rotationsOf(const MultiRoPE& op, const MultiRoPEContents& before) {
+std::vector<std::vector<Rotation>> rotationsOf(const MultiRoPE& op, const ReadTensor& before) {
   const Strides places = placesOf(op.queries);
   const auto pairs = pairsOf(op.rotary, places.headDim);
+  const Positions positions(op, places, before);
   std::vector<std::vector<Rotation>> tokens;
   for (uint64_t sequence = 0; sequence < places.sequences; ++sequence) {
     for (uint64_t token = 0; token < places.tokens; ++token) {
       auto& rotations = tokens.emplace_back();
       for (const Pair& pair : pairs) {
-        const int64_t position = positionAt(op, before, places, sequence, token, pair.axis);
+        const int64_t position = positions.at(sequence, token, pair.axis);
         const long double radians =
             (op.rotary.isInverse ? -1 : 1) * static_cast<long double>(position) * pair.frequency;
         const double uncertainty = static_cast<double>(std::abs(radians)) * pair.uncertainty;
@@ -186,11 +200,11 @@ void turn(std::span<TurnedElement> vector, std::span<const double> input, const 
 }
 
 std::vector<TurnedElement> turned(const std::vector<std::vector<Rotation>>& rotations, long double magnitude,
-                                  const HeadsView& from, const HeadsView& into, const std::vector<std::byte>& bytes) {
+                                  const HeadsView& from, const HeadsView& into, const ReadTensor& before) {
   const Strides source = placesOf(from);
   const Strides target = placesOf(into);
-  const DType dtype = from.tensor.dtype();
-  const DType result = into.tensor.dtype();
+  const DType dtype = from.tensor.dtype(), result = into.tensor.dtype();
+  const std::vector<std::byte> bytes = before(from.tensor);
   std::vector<TurnedElement> elements;
   std::vector<double> input(source.headDim);
   for (uint64_t sequence = 0; sequence < source.sequences; ++sequence) {
@@ -201,8 +215,7 @@ std::vector<TurnedElement> turned(const std::vector<std::vector<Rotation>>& rota
                  head * places.headStride;
         };
         for (uint64_t element = 0; element < source.headDim; ++element) {
-          uint64_t bits = 0;
-          std::memcpy(&bits, &bytes[(start(source) + element) * byteSize(dtype)], byteSize(dtype));
+          const uint64_t bits = bitsAt(bytes, dtype, start(source) + element);
           input[element] = valueOf(dtype, bits);
           elements.push_back({.sequence = sequence,
                               .token = token,
@@ -248,15 +261,14 @@ long double referenceFrequency(const RotaryEmbedding& rotary, uint64_t headDim, 
   return scale * kept * (1 - share) + kept * share;
 }
 
-MultiRoPEOutcome reference(const MultiRoPE& op, const MultiRoPEContents& before) {
+MultiRoPEOutcome reference(const MultiRoPE& op, const ReadTensor& before) {
   const auto rotations = rotationsOf(op, before);
   const long double magnitude = magnitudeOf(op.rotary);
-  const auto turnedTo = [&](const HeadsView& from, const std::optional<HeadsView>& into,
-                            const std::vector<std::byte>& bytes) {
-    return turned(rotations, magnitude, from, into ? *into : from, bytes);
+  const auto turnedTo = [&](const HeadsView& from, const std::optional<HeadsView>& into) {
+    return turned(rotations, magnitude, from, into ? *into : from, before);
   };
-  MultiRoPEOutcome outcome{.queries = turnedTo(op.queries, op.rotatedQueries, before.queries), .keys = {}};
-  if (op.keys) outcome.keys = turnedTo(*op.keys, op.rotatedKeys, before.keys);
+  MultiRoPEOutcome outcome{.queries = turnedTo(op.queries, op.rotatedQueries), .keys = {}};
+  if (op.keys) outcome.keys = turnedTo(*op.keys, op.rotatedKeys);
   return outcome;
 }
 

@@ -1,20 +1,12 @@
 // What MultiRoPE must do, pair after pair as its headers define it, in plain loops and extended precision.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
+#include "Ops/Common/OperandMemory.hpp"
 
 namespace mnk::test {
-
-// The contents of an op's tensors before it runs.
-struct MultiRoPEContents {
-  std::vector<std::byte> queries;
-  std::vector<std::byte> keys;
-  std::vector<uint32_t> positions;  // as bits, where they are a tensor
-  std::vector<uint32_t> offsets;
-};
 
 // One element of a result.
 struct TurnedElement {
@@ -40,7 +32,7 @@ struct MultiRoPEOutcome {
   std::vector<TurnedElement> keys;
 };
 
-MultiRoPEOutcome reference(const MultiRoPE& op, const MultiRoPEContents& before);
+MultiRoPEOutcome reference(const MultiRoPE& op, const ReadTensor& before);
 
 // How far a pair turns from one position to the next, in radians.
 long double referenceFrequency(const RotaryEmbedding& rotary, uint64_t headDim, uint64_t pair);

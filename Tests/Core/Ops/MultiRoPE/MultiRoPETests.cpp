@@ -1,10 +1,8 @@
-// MultiRoPE on every device against the reference.
+// MultiRoPE on every device against the reference, and elements that must keep their bits.
 #include <cmath>
 
-#include "Harness/Check.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MultiRoPERun.hpp"
 
 namespace mnk::test {
@@ -21,7 +19,22 @@ std::vector<uint64_t> unusualPatterns(DType dtype) {
       patterns.push_back(wide);
     }
   }
+  patterns.resize((patterns.size() + 7) / 8 * 8);
   return patterns;
+}
+
+// For three dtypes, as four elements a thread and as one.
+void forEveryRotation(MultiRoPECase rope, void (*body)(const std::shared_ptr<Device>& device, MultiRoPECase rope)) {
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
+    for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (uint64_t shift : {0, 1}) {
+        const Context context(fmt::format("{} shifted by {}", name(dtype), shift));
+        rope.from = rope.into = dtype;
+        rope.fromShift = shift;
+        body(device, rope);
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -33,56 +46,37 @@ TEST(MultiRoPE, FollowsTheReferenceAtItsEdges) {
   runOnEveryDevice(rope::edgeCases());
 }
 
-// NaN payloads and subnormals included, as four elements a thread and as one.
+// NaN payloads and subnormals included.
 TEST(MultiRoPE, KeptElementsKeepTheirBits) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      for (uint64_t shift : {0, 1}) {
-        auto patterns = unusualPatterns(dtype);
-        while (patterns.size() % 8 != 0) patterns.push_back(0);
-        MultiRoPECase rope{.name = fmt::format("{} shifted by {}", name(dtype), shift),
-                           .from = dtype,
-                           .into = dtype,
-                           .placing = RopePlacing::apart,
-                           .fromShift = shift,
-                           .tokens = 1,
-                           .heads = 1,
-                           .keyHeads = 0,
-                           .headDim = patterns.size()};
-        rope.rotary.ropeDim = 8;
-        Seeded random;
-        MultiRoPERun opRun(device, rope, random);
-        opRun.set("queries", bytesOfBits(dtype, patterns));
-        run(device, opRun.op());
-        opRun.expectRotated();
-      }
-    }
-  });
+  forEveryRotation({.placing = RopePlacing::apart, .tokens = 1, .heads = 1, .keyHeads = 0, .rotary = {.ropeDim = 8}},
+                   [](const std::shared_ptr<Device>& device, MultiRoPECase rope) {
+                     const auto patterns = unusualPatterns(rope.from);
+                     rope.headDim = patterns.size();
+                     Seeded random;
+                     MultiRoPERun opRun(device, rope, random);
+                     opRun.set("queries", bytesOfBits(rope.from, patterns));
+                     run(device, opRun.op());
+                     opRun.expectResults();
+                   });
 }
 
-// A rotation must see what an earlier one of the same submission left. Each adds one slack.
-TEST(MultiRoPE, RotationsOfOneEncoderAddUp) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    Seeded random;
-    MultiRoPERun opRun(device, {.name = "12 at once", .tokens = 1, .headDim = 64, .firstPosition = 12}, random);
-    const uint64_t count = opRun.before("queries").size() / 4;
-    opRun.set("queries", plainRopeElements(random, DType::f32, count));
-    CommandEncoder encoder(device);
-    for (int64_t part : {3, 4, 5}) {
-      MultiRoPE op = opRun.op();
-      op.positions = part;
-      REQUIRE(encoder.encode(op));
-    }
-    EXPECT_EQ(encoder.summary().barriers, 2u);
-    REQUIRE(REQUIRE(encoder.commit()).wait());
-    const auto after = opRun.now("queries");
-    for (const TurnedElement& element : opRun.expected().queries) {
-      const double got = f32At(after, element.into);
-      if (std::abs(got - element.value) <= 4 * slackOf(element)) continue;
-      return fail(__FILE__, __LINE__,
-                  fmt::format("element {}: got {}, expected {}", element.element, got, element.value));
-    }
-  });
+TEST(MultiRoPE, PositionZeroChangesNothing) {
+  for (RotaryEmbedding::Layout layout : rope::kLayouts) {
+    MultiRoPECase rope = rope::rotated("position 0", 32, rope::rotaryOf(layout, 16));
+    rope.positions = RopeNumbers::list;
+    rope.firstPosition = 0;
+    rope.spread = 1;
+    const Context context(fmt::format("mode {}", static_cast<int>(layout)));
+    forEveryRotation(rope, [](const std::shared_ptr<Device>& device, MultiRoPECase rope) {
+      Seeded random;
+      MultiRoPERun opRun(device, rope, random);
+      for (std::string_view operand : {"queries", "keys"}) {
+        opRun.set(operand, plainRopeElements(random, rope.from, opRun.before(operand).size() / byteSize(rope.from)));
+      }
+      run(device, opRun.op());
+      opRun.expectAsBefore();
+    });
+  }
 }
 
 }  // namespace mnk::test

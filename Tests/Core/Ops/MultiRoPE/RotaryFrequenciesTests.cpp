@@ -1,4 +1,4 @@
-// The numbers of a RotaryEmbedding against formulas written down by hand.
+// The numbers of a RotaryEmbedding against some that were worked out by hand.
 #include "Ops/MultiRoPE/MultiRoPE.hpp"
 
 #include <cmath>
@@ -24,51 +24,21 @@ void expectCloseTo(double got, double expected, double relative) {
 
 }  // namespace
 
-TEST(RotaryFrequencies, FallByPowersOfTheBase) {
-  for (const double base : {1.0, 1.001, 2.0, 1e4, 1e6, 5e6, 1e7}) {
-    for (const uint64_t ropeDim : {2u, 64u, 128u, 1024u}) {
-      const auto frequencies = frequenciesOf({.base = base, .ropeDim = ropeDim}, 1024);
-      EXPECT_EQ(frequencies.size(), ropeDim / 2);
-      for (size_t pair = 0; pair < frequencies.size(); ++pair) {
-        const long double exact = std::pow((long double)base, -2.0L * pair / ropeDim);
-        // In turns at position 2^31, what double leaves of a frequency is far below what f32 can show.
-        EXPECT(std::abs(double(frequencies[pair] - exact)) * 0x1p31 / (2 * kPi) < 0x1p-16);
-      }
-    }
-  }
-}
-
-TEST(RotaryFrequencies, AreScaledAndDivided) {
-  const auto frequencies = frequenciesOf({.base = 100, .scale = 0.5, .frequencyFactors = {1, 4, INFINITY}}, 6);
-  expectCloseTo(frequencies[0], 0.5, 1e-15);
-  expectCloseTo(frequencies[1], 0.5 * std::pow(100, -1.0 / 3) / 4, 1e-15);
-  EXPECT_EQ(frequencies[2], 0.0);
-}
-
-// Also where a base without bounds would turn it infinitely fast.
+// Where a base without bounds would turn a pair infinitely fast.
 TEST(RotaryFrequencies, WithAnInfiniteFactorNothingTurns) {
   const auto frequencies = frequenciesOf({.base = 5e-324, .frequencyFactors = {57, INFINITY, INFINITY}}, 6);
   EXPECT_EQ(frequencies[1], 0.0);
   EXPECT_EQ(frequencies[2], 0.0);
 }
 
-TEST(RotaryFrequencies, OfVisionStartAgainInEachSection) {
-  const auto frequencies = frequenciesOf({.layout = RotaryEmbedding::Layout::vision, .sections = {3, 5, 0, 0}}, 16);
-  EXPECT_EQ(frequencies.size(), 8u);
-  for (size_t pair = 0; pair < 8; ++pair) {
-    const double local = static_cast<double>(pair < 3 ? pair : pair - 3);
-    expectCloseTo(frequencies[pair], std::pow(10000.0, -2 * local / 8), 1e-14);
-  }
-}
-
-TEST(RotaryFrequencies, MropeTakesSectionsInOrderAndStartsAgain) {
-  EXPECT_EQ(axes({.layout = RotaryEmbedding::Layout::mrope, .sections = {2, 3, 1, 2}}, 18), "001112330011123300");
-  EXPECT_EQ(axes({.layout = RotaryEmbedding::Layout::mrope, .sections = {0, 2, 0, 1}}, 7), "1131131");
-  EXPECT_EQ(axes({.layout = RotaryEmbedding::Layout::halfSplit}, 3), "000");
-}
-
-TEST(RotaryFrequencies, ImropeTakesTurnsUntilASectionIsUsedUp) {
-  RotaryEmbedding rotary{.layout = RotaryEmbedding::Layout::imrope, .sections = {4, 2, 2, 0}};
+// Mrope takes sections in order and starts again; imrope takes turns until a section is used up; vision has two axes.
+TEST(RotaryFrequencies, SectionsGivePairsTheirAxes) {
+  using enum RotaryEmbedding::Layout;
+  EXPECT_EQ(axes({.layout = mrope, .sections = {2, 3, 1, 2}}, 18), "001112330011123300");
+  EXPECT_EQ(axes({.layout = mrope, .sections = {0, 2, 0, 1}}, 7), "1131131");
+  EXPECT_EQ(axes({.layout = halfSplit}, 3), "000");
+  EXPECT_EQ(axes({.layout = vision, .sections = {2, 3, 9, 9}}, 5), "00111");
+  RotaryEmbedding rotary{.layout = imrope, .sections = {4, 2, 2, 0}};
   EXPECT_EQ(axes(rotary, 10), "0120120001");
   rotary.otherAxis = RotaryEmbedding::OtherAxis::axis3;
   EXPECT_EQ(axes(rotary, 10), "0120120301");
@@ -76,10 +46,6 @@ TEST(RotaryFrequencies, ImropeTakesTurnsUntilASectionIsUsedUp) {
   rotary.sections = {24, 20, 20, 0};
   EXPECT_EQ(axes(rotary, 64).find('3'), 61u);
   EXPECT_EQ(axes(rotary, 64).substr(58), "120330");
-}
-
-TEST(RotaryFrequencies, VisionHasTwoAxes) {
-  EXPECT_EQ(axes({.layout = RotaryEmbedding::Layout::vision, .sections = {2, 3, 9, 9}}, 5), "00111");
 }
 
 // dims 8, base 100, context 2000, betas 32 and 1. The pair that turns r times has the number

@@ -89,32 +89,12 @@ TEST(RotaryRules, EachHasItsError) {
   expectGolden(kEmbeddingErrors, errors.lines());
 }
 
-TEST(RotaryRules, WhatModelsShipIsSound) {
-  const std::pair<RotaryEmbedding, uint64_t> models[] = {
-      {{.layout = RotaryEmbedding::Layout::mrope, .sections = {16, 24, 24, 0}, .base = 1e6}, 128},
-      {{.layout = RotaryEmbedding::Layout::imrope, .sections = {24, 20, 20, 0}, .base = 5e6}, 128},
-      {{.layout = RotaryEmbedding::Layout::imrope, .sections = {11, 11, 10, 0}, .base = 1e7, .ropeDim = 64}, 256},
-      {{.layout = RotaryEmbedding::Layout::vision, .sections = {18, 18, 18, 18}}, 72},
-      {{.base = 1e6, .scale = 0.25, .yarn = RotaryEmbedding::YaRN{.originalContext = 32768}}, 128},
-      {{.base = 1e6, .frequencyFactors = std::vector<float>(64, INFINITY)}, 128},
-      {{.base = 0.5}, 64},
-      {{.base = 0.5,
-        .scale = 0.5,
-        .yarn = RotaryEmbedding::YaRN{.extensionFactor = 0, .attentionFactor = 1.19f, .betaFast = 0}},
-       64},
-      // Without a blend, the betas are not read, and positions may be scaled up.
-      {{.scale = 4, .yarn = RotaryEmbedding::YaRN{.extensionFactor = 0, .betaFast = 1, .betaSlow = 32}}, 64},
-      {{.layout = RotaryEmbedding::Layout::mrope,
-        .sections = {8, 12, 12, 0},
-        .pairing = RotaryEmbedding::Pairing::neighbors},
-       64},
-      {{.base = 1}, MultiRoPE::kMaxRopeDim},
-  };
-  for (const auto& [rotary, headDim] : models) {
-    for (const uint64_t axes : {1u, 3u, 4u}) {
-      const auto checked = checkRules(rotaryRules(), RotaryCheck{rotary, headDim, axes}, "Rotary");
-      EXPECT_EQ(checked ? "" : checked.error().message(), "");
-    }
+// Cases that are drawn, and those of models, break no rule either.
+TEST(RotaryRules, AcceptsWhatIsNotRead) {
+  const RotaryEmbedding::YaRN unused{.extensionFactor = 0, .attentionFactor = 1.19f, .betaFast = 0};
+  for (const RotaryEmbedding& rotary : {RotaryEmbedding{.base = 0.5, .scale = 4, .yarn = unused},
+                                        RotaryEmbedding{.frequencyFactors = std::vector<float>(64, INFINITY)}}) {
+    REQUIRE(checkRules(rotaryRules(), RotaryCheck{rotary, 128, 1}, "Rotary"));
   }
 }
 
