@@ -94,6 +94,22 @@ def equality(field):
     return f"same({a}, {b})"
 
 
+def wrong(field):
+    """Errors of a field in C, and the statements that make them of a field that is filled in."""
+    at = f"c.{field.c}"
+    if field.is_enum:
+        yield f"the number is not a case of {field.type.c}", f"{at} = static_cast<{field.type.c}>(99);"
+    if field.has_flag:
+        yield f"{field.c} would be ignored", f"c.has_{field.c} = false;"
+    if field.is_list:
+        count = f"c.{singular(field.c)}_count"
+        yield f"{field.c} is missing", f"{at} = nullptr;"
+        yield f"{field.c} would be ignored", f"{count} = 0;"
+        yield "there are too many", f"{count} = SIZE_MAX;"
+    if field.required and not field.is_foreign:
+        yield "is missing", f"{at} = {{}};"
+
+
 def core_cases(api):
     """For C++, C and Objective-C."""
     text = ("// Each struct of the API with one field after another changed, and whether two have the same fields.\n"
@@ -156,6 +172,16 @@ def core_cases(api):
             clear = f"std::fill(std::begin({at}), std::end({at}), 0);" if field.length else f"{at} = {{}};"
             text += (f"{{\nconst {one.cxx} core = plain{word}(tensor);\n{one.c} c = c::write(core, handleOf);\n"
                      f'{clear}\nbody("{one.name}.{field.name}", core, c);\n}}\n')
+    text += ("}\n\n// Calls body(name, error, core, c) for each field that can be wrong in C alone.\n"
+             "template <typename Handles, typename Body>\n"
+             "void forEachWrong(const Tensor& tensor, const Tensor& other, Handles&& handleOf, Body&& body) {\n")
+    for one in structs(api, "cxx"):
+        for field in one.fields_in("c") if not isinstance(one, Union) else []:
+            for error, change in wrong(field):
+                text += (f"{{\n{one.cxx} core = plain{one.name.replace('.', '')}(tensor);\n"
+                         + (f"{changed(field)}\n" if field.has_flag or field.is_list else "") +
+                         f"{one.c} c = c::write(core, handleOf);\n{change}\n"
+                         f'body("{one.name}.{field.name}", "{error}", core, c);\n}}\n')
     return text + "}\n\n}  // namespace mnk::test\n"
 
 

@@ -2,9 +2,6 @@
 #include "CApiHarness.hpp"
 #include "Cache/CacheFileFixture.hpp"
 
-// Passing NULL where the header forbids it is what some of these tests are about.
-#pragma clang diagnostic ignored "-Wnonnull"
-
 namespace mnk::test {
 
 namespace {

@@ -1,9 +1,6 @@
 // Recorded steps and plans through the C API.
 #include "CApiHarness.hpp"
 
-// Passing NULL where the header forbids it is what some of these tests are about.
-#pragma clang diagnostic ignored "-Wnonnull"
-
 namespace mnk::test {
 
 namespace {

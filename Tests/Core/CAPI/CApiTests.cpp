@@ -3,9 +3,6 @@
 
 #include "CApiHarness.hpp"
 
-// Passing NULL where the header forbids it is what many of these tests are about.
-#pragma clang diagnostic ignored "-Wnonnull"
-
 namespace mnk::test {
 
 namespace {
@@ -27,7 +24,6 @@ TEST(CApi, NullHandlesAreErrors) {
   const auto encoder = makeEncoder(device.get());
   mnk_attention_cache_descriptor descriptor{};
   const mnk_dispatch dispatch = emptyDispatch("f");
-  const mnk_kv_cache_write write{};
 
   no(mnk_tensor_make(nullptr, MNK_F32, &one, 1, no.out()));
   no(mnk_tensor_make(device.get(), MNK_F32, nullptr, 1, no.out()));
@@ -47,9 +43,6 @@ TEST(CApi, NullHandlesAreErrors) {
   no(mnk_encoder_barrier(nullptr, no.out()));
   no(mnk_encoder_commit(nullptr, nullptr, nullptr, no.out()));
   no(mnk_completion_wait(nullptr, no.out()));
-  no(mnk_kv_cache_write_make_plan(nullptr, no.out()));
-  no(mnk_kv_cache_write_make_plan(&write, no.out()));
-  no(mnk_encoder_kv_cache_write(nullptr, &write, no.out()));
   no(mnk_cache_make(nullptr, &descriptor, no.out()));
   no(mnk_cache_make(device.get(), nullptr, no.out()));
   no(mnk_cache_make_keys(nullptr, no.out()));
@@ -125,14 +118,6 @@ TEST(CApi, NumbersThatNameNothingAreErrors) {
   }
   EXPECT_EQ(mnk_dtype_size(number<mnk_dtype>(9)), 0u);
   EXPECT_EQ(std::string(mnk_dtype_name(number<mnk_dtype>(9))), "unknown dtype");
-  const auto refuseWrite = [&](auto change) {
-    mnk_kv_cache_write write = fixture.write;
-    change(write);
-    no(mnk_kv_cache_write_make_plan(&write, no.out()));
-  };
-  refuseWrite([](auto& write) { write.source_layout = number<mnk_kv_layout>(9); });
-  refuseWrite([](auto& write) { write.into.layout = number<mnk_kv_layout>(9); });
-  refuseWrite([](auto& write) { write.into.wrap = number<mnk_kv_wrap>(9); });
   const mnk_binding binding{0, fixture.keys.get(), number<mnk_access>(9)};
   const mnk_constant constant{0, number<mnk_constant_type>(9), 0};
   mnk_dispatch dispatch = emptyDispatch("kvCacheMove_2");
@@ -143,11 +128,9 @@ TEST(CApi, NumbersThatNameNothingAreErrors) {
   dispatch.constants = &constant;
   dispatch.constant_count = 1;
   no(mnk_encoder_dispatch(encoder.get(), &dispatch, no.out()));
-  mnk_attention_cache_descriptor descriptor{.dtype = number<mnk_dtype>(9)};
+  const mnk_attention_cache_descriptor descriptor{.dtype = number<mnk_dtype>(9)};
   no(mnk_cache_make(fixture.device.get(), &descriptor, no.out()));
-  descriptor = {.dtype = MNK_F16, .when_full = number<mnk_kv_wrap>(9)};
-  no(mnk_cache_make(fixture.device.get(), &descriptor, no.out()));
-  mnk_host_options options{.level = number<mnk_host_options_level>(99)};
+  const mnk_host_options options{.level = number<mnk_host_options_level>(99)};
   no(mnk_device_make_host(&options, no.out()));
   Caught caught;
   EXPECT(!mnk_device_make_at(mnk_device_count(), caught.out()));
@@ -176,62 +159,15 @@ TEST(CApi, ListsThatAreMissingAreErrors) {
   static constexpr uint32_t kOne = 1;
   static constexpr mnk_inline_bytes kTooMany{.index = 0, .bytes = &kOne, .count = SIZE_MAX};
   refuse([](mnk_dispatch& d) { d.inlines = &kTooMany, d.inline_count = 1; });
-  mnk_kv_cache_write write = fixture.write;
-  write.has_rows = true;
-  write.rows.sequences.list_count = 3;
-  no(mnk_kv_cache_write_make_plan(&write, no.out()));
-  write.rows.sequences = {.list = &kOne, .list_count = SIZE_MAX, .tensor = nullptr};
-  no(mnk_kv_cache_write_make_plan(&write, no.out()));
-  write = fixture.write;
-  write.into.keys = nullptr;
-  no(mnk_kv_cache_write_make_plan(&write, no.out()));
-  no(mnk_tensor_read(fixture.keys.get(), nullptr, 96, no.out()));
-  no(mnk_tensor_write(fixture.keys.get(), nullptr, 96, no.out()));
-}
-
-TEST(CApi, FieldsThatWouldBeIgnoredAreErrors) {
-  const WriteFixture fixture;
-  const auto encoder = makeEncoder(fixture.device.get());
-  Refusals no;
-  static constexpr mnk_binding kBinding{};
-  static constexpr mnk_inline_bytes kBytes{};
+  // And lists that their counts would leave unread.
   static constexpr mnk_threadgroup_memory kMemory{};
   static constexpr mnk_constant kConstant{};
-  const auto refuse = [&](auto change) {
-    mnk_dispatch dispatch = emptyDispatch("kvCacheMove_2");
-    change(dispatch);
-    no(mnk_encoder_dispatch(encoder.get(), &dispatch, no.out()));
-  };
-  refuse([](mnk_dispatch& d) { d.buffers = &kBinding; });
-  refuse([](mnk_dispatch& d) { d.inlines = &kBytes; });
+  refuse([](mnk_dispatch& d) { d.buffers = &kNoTensor; });
+  refuse([](mnk_dispatch& d) { d.inlines = &kNoBytes; });
   refuse([](mnk_dispatch& d) { d.threadgroup_memory = &kMemory; });
   refuse([](mnk_dispatch& d) { d.constants = &kConstant; });
-  static constexpr uint32_t kOne = 1;
-  const auto refuseWrite = [&](auto change) {
-    mnk_kv_cache_write write = fixture.write;
-    change(write);
-    no(mnk_kv_cache_write_make_plan(&write, no.out()));
-  };
-  refuseWrite([](mnk_kv_cache_write& w) { w.tokens = 2; });
-  refuseWrite([](mnk_kv_cache_write& w) { w.rows.sequences = {.list = &kOne, .list_count = 1}; });
-  refuseWrite([&](mnk_kv_cache_write& w) { w.rows.positions.tensor = fixture.keys.get(); });
-  refuseWrite([&](mnk_kv_cache_write& w) {
-    w.has_rows = true;
-    w.rows.sequences = {.list = &kOne, .list_count = 1, .tensor = fixture.keys.get()};
-  });
-}
-
-TEST(CApi, AZeroedDescriptorStoresEveryTokenAndACountOfZeroNone) {
-  WriteFixture fixture;
-  const auto grid = [&] {
-    const Owned<mnk_plan> plan{mnk_kv_cache_write_make_plan(&fixture.write, nullptr), mnk_plan_release};
-    return mnk_plan_dispatch(plan.get(), 0).grid[2];
-  };
-  EXPECT_EQ(grid(), 3u);
-  fixture.write.has_tokens = true;
-  EXPECT_EQ(grid(), 0u);
-  fixture.write.tokens = 2;
-  EXPECT_EQ(grid(), 2u);
+  no(mnk_tensor_read(fixture.keys.get(), nullptr, 96, no.out()));
+  no(mnk_tensor_write(fixture.keys.get(), nullptr, 96, no.out()));
 }
 
 TEST(CApi, TensorsAreReadAndWrittenThroughTheirSlices) {

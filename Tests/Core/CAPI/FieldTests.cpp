@@ -39,6 +39,16 @@ TEST(CFields, ZeroesAreTheDefaults) {
   });
 }
 
+TEST(CFields, WrongValuesAreErrors) {
+  FieldFixture fixture;
+  forEachWrong(fixture.tensor, fixture.other, fixture.structs,
+               [](std::string_view name, std::string_view error, const auto& core, const auto& inC) {
+                 const Context context(std::string{name});
+                 std::remove_cvref_t<decltype(core)> read;
+                 EXPECT_ERROR(c::read(read, inC, {nullptr, name}), {.what = error});
+               });
+}
+
 // What is written by hand, because the other tests take both sides from the description.
 TEST(CFields, FieldsHaveTheMeaningOfTheirNames) {
   FieldFixture fixture;

@@ -2,7 +2,6 @@
 #pragma once
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <latch>
 #include <thread>
 #include <utility>
@@ -73,12 +72,6 @@ inline Result<std::vector<float>> valuesOf(const Tensor& tensor) {
   std::vector<float> values(tensor.shape().elementCount());
   if (auto read = tensor.read(std::as_writable_bytes(std::span(values))); !read) return std::move(read).error();
   return values;
-}
-
-// Writes like a kernel, without checks.
-inline void fillUnchecked(const Tensor& tensor, float value) {
-  const std::vector<float> values(tensor.shape().elementCount(), value);
-  std::memcpy(tensor.buffer()->contents() + tensor.byteOffset(), values.data(), tensor.byteCount());
 }
 
 }  // namespace mnk::test

@@ -1,50 +1,143 @@
-// Preparing a device: each choice can be the fastest one and is then taken, kept and found again; what a call
-// refuses.
+// Preparing a device for caches of every storage: each choice can be the fastest one and is then taken, kept and found
+// again; later steps compile nothing; what a call refuses.
 #include <future>
 
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/HeldWork.hpp"
+#include "Harness/TimedDevice.hpp"
 #include "Host/HostTestSupport.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Prepare/PrepareFixture.hpp"
 
 namespace mnk::test {
 
 namespace {
 
-const FlashDecodeChoice kFastest[] = {
-    {.simdgroups = 4, .splits = 8},
-    {.simdgroups = 2, .splits = 64, .mergesInKernel = true},
-    {.usesMatrices = true, .rowsPerTile = 8, .tileKeys = 16, .simdgroups = 8, .splits = 4, .mergesInKernel = true},
-    {.usesMatrices = true, .rowsPerTile = 8, .tileKeys = 32, .simdgroups = 4, .splits = 16},
-    {.usesMatrices = true, .rowsPerTile = 16, .tileKeys = 16, .simdgroups = 2, .splits = 32},
-    {.usesMatrices = true, .rowsPerTile = 16, .tileKeys = 32, .simdgroups = 8, .splits = 2, .mergesInKernel = true},
+constexpr uint32_t kPreparedHeads = 8, kPreparedDim = 128;  // of a cache that is not latent
+constexpr uint32_t kLatent = 512, kRest = 64;
+
+struct Stored {
+  std::string name;
+  bool isLatent = false;
+  std::optional<KVQuantizedPlanes> planes = {};  // that hold codes
+
+  AttentionCache on(const std::shared_ptr<Device>& device, uint32_t capacity = 4096, uint32_t heads = kPreparedHeads,
+                    uint32_t sequences = 1) const {
+    AttentionCacheDescriptor descriptor{
+        .kvHeads = heads, .headDim = kPreparedDim, .capacity = capacity, .sequences = sequences, .dtype = DType::f16};
+    if (planes) descriptor.quantized = KVQuantizedStorage{.planes = *planes};
+    if (isLatent) descriptor.kvHeads = 1, descriptor.headDim = kRest, descriptor.latentDim = kLatent;
+    return REQUIRE(AttentionCache::make(device, descriptor));
+  }
+  std::string text() const { return name + (isLatent ? ", latent" : ""); }
 };
+const Stored kStored[] = {{"f16"},
+                          {"turbo4:4", false, KVQuantizedPlanes::both},
+                          {"f16:turbo4", false, KVQuantizedPlanes::values},
+                          {"turbo4:f16", false, KVQuantizedPlanes::keys},
+                          {"f16", true},
+                          {"turbo4:4", true, KVQuantizedPlanes::both},
+                          {"f16:turbo4", true, KVQuantizedPlanes::values},
+                          {"turbo4:f16", true, KVQuantizedPlanes::keys}};
 
-}  // namespace
+AttentionCache denseCache(const std::shared_ptr<Device>& device, uint32_t capacity = 4096) {
+  return kStored[0].on(device, capacity);
+}
 
-TEST(FlashDecodeTuner, FindsTheFastestChoice) {
-  for (const bool isCoded : {false, true}) {
-    for (const FlashDecodeChoice& fastest : kFastest) {
-      const Context context(fmt::format("{}, {}", isCoded ? "codes" : "f16", fastest.text()));
-      TimedDevice timed;
+AttentionOptions optionsFor(const AttentionCache& cache) {
+  return {.scale = cache.descriptor().latentDim != 0 ? 0.125f : 0};
+}
+
+FlashDecode attentionOver(const AttentionCache& cache, const std::shared_ptr<Device>& device, uint64_t queryHeads,
+                          uint64_t length, uint64_t rows = 1) {
+  const AttentionCacheDescriptor& d = cache.descriptor();
+  const auto tensor = [&](uint64_t dim) {
+    return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({1, rows, queryHeads, dim}))));
+  };
+  FlashDecode op{.queries = tensor(d.latentDim + d.headDim),
+                 .cache = cache.view(),
+                 .sequences = {{0, length}},
+                 .results = {.output = tensor(d.valueHeadDim)},
+                 .options = optionsFor(cache)};
+  if (const auto quantized = cache.quantizedView()) op.cache = *quantized;
+  return op;
+}
+
+FlashDecodeChoice choiceFor(const FlashDecode& op, Device& device) {
+  return TimedDevice::choiceOf(REQUIRE(plan(op, device)).dispatches.front());
+}
+
+// The search doubles and halves splits: three tiles of rows of a latent cache start from another power of two.
+DeviceProfile coresFor(const Stored& stored) {
+  return {.family = "timed", .cores = stored.isLatent ? 48u : 32u};
+}
+
+// Each kernel that such a cache has, with more and with fewer splits and simdgroups than the table.
+std::vector<FlashDecodeChoice> fastestOf(const Stored& stored) {
+  std::vector<FlashDecodeChoice> choices = {{.simdgroups = 4, .splits = 8},
+                                            {.simdgroups = 2, .splits = 32, .mergesInKernel = true}};
+  if (stored.isLatent) {
+    for (const auto& [simdgroups, splits] : {std::pair(4u, 32u), std::pair(8u, 4u), std::pair(12u, 8u)}) {
+      choices.push_back(
+          {.usesPrefill = true, .rowsPerTile = 8, .tileKeys = 16, .simdgroups = simdgroups, .splits = splits});
+    }
+  } else if (!stored.planes || stored.planes == KVQuantizedPlanes::both) {
+    const FlashDecodeChoice more[] = {
+        {.simdgroups = 2, .splits = 64, .mergesInKernel = true},
+        {.usesMatrices = true, .rowsPerTile = 8, .tileKeys = 16, .simdgroups = 8, .splits = 4, .mergesInKernel = true},
+        {.usesMatrices = true, .rowsPerTile = 8, .tileKeys = 32, .simdgroups = 4, .splits = 16},
+        {.usesMatrices = true, .rowsPerTile = 16, .tileKeys = 16, .simdgroups = 2, .splits = 32},
+        {.usesMatrices = true, .rowsPerTile = 16, .tileKeys = 32, .simdgroups = 8, .splits = 2, .mergesInKernel = true},
+    };
+    choices.insert(choices.end(), std::begin(more), std::end(more));
+  }
+  return choices;
+}
+
+template <typename Body>
+void forEachFastest(Body body) {
+  for (const Stored& stored : kStored) {
+    for (const FlashDecodeChoice& fastest : fastestOf(stored)) {
+      const Context context(fmt::format("{}, {}", stored.text(), fastest.text()));
+      TimedDevice timed(coresFor(stored));
       timed.seconds = fastestAt(fastest);
-      const AttentionCache cache = preparedCache(timed.device, 4096, isCoded);
-      const FlashDecode op = attentionOver(cache, timed.device, 16 * kPreparedHeads, 4096);
-      const MeasuredFlashDecode found = REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
-      EXPECT_EQ(found.fastest.text(), fastest.text());
-      EXPECT_EQ(found.planned.text(), choiceFor(op, *timed.device).text());
-      EXPECT(std::abs(found.fastestSeconds - 1e-5) < 1e-9);
-      EXPECT(found.plannedSeconds >= found.fastestSeconds);
-      EXPECT(found.candidates <= 40);
+      body(stored, fastest, timed);
     }
   }
 }
 
+Preparation measuring(const AttentionCache& cache, const std::string& file, uint32_t queryHeads = 32,
+                      uint32_t rows = 1) {
+  return {.caches = {cache},
+          .queryHeads = queryHeads,
+          .rows = rows,
+          .dtype = DType::f16,
+          .options = optionsFor(cache),
+          .tuning = Tuning::measure,
+          .tuningFile = file};
+}
+
+}  // namespace
+
+TEST(FlashDecodeTuner, FindsTheFastestChoice) {
+  forEachFastest([](const Stored& stored, const FlashDecodeChoice& fastest, const TimedDevice& timed) {
+    const AttentionCache cache = stored.on(timed.device);
+    const FlashDecode op = attentionOver(cache, timed.device, 16 * kPreparedHeads, 4096);
+    const MeasuredFlashDecode found = REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
+    EXPECT_EQ(found.fastest.text(), fastest.text());
+    EXPECT_EQ(found.planned.text(), choiceFor(op, *timed.device).text());
+    EXPECT_EQ(found.workload.storage, stored.name);
+    EXPECT(std::abs(found.fastestSeconds - 1e-5) < 1e-9);
+    EXPECT(found.plannedSeconds >= found.fastestSeconds);
+    EXPECT(found.candidates <= 40);
+  });
+}
+
 TEST(FlashDecodeTuner, KeepsWhatIsPlannedUnlessAnotherIsClearlyFaster) {
   TimedDevice timed;
-  const AttentionCache cache = preparedCache(timed.device);
+  const AttentionCache cache = denseCache(timed.device);
   const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
   const FlashDecodeChoice planned = choiceFor(op, *timed.device);
   timed.seconds = [&](const FlashDecodeChoice& choice) { return choice == planned ? 1e-5 : 0.99e-5; };
@@ -56,14 +149,14 @@ TEST(FlashDecodeTuner, KeepsWhatIsPlannedUnlessAnotherIsClearlyFaster) {
 TEST(FlashDecodeTuner, StopsWhenItsTimeIsSpent) {
   TimedDevice timed;
   timed.seconds = [](const FlashDecodeChoice&) { return 1.0; };
-  const AttentionCache cache = preparedCache(timed.device);
+  const AttentionCache cache = denseCache(timed.device);
   const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
   EXPECT_EQ(REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 5)).candidates, 1u);
 }
 
 TEST(FlashDecodeTuner, TriesNoMoreSimdgroupsThanAPipelineAllows) {
   TimedDevice timed({.family = "timed", .cores = 32}, false);
-  const AttentionCache cache = preparedCache(timed.device);
+  const AttentionCache cache = denseCache(timed.device);
   const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
   EXPECT_EQ(choiceFor(op, *timed.device).simdgroups, 8u);
   timed.device->describe(REQUIRE(plan(op)).dispatches.front().kernel.function, {.maxThreads = 100});
@@ -75,6 +168,26 @@ TEST(FlashDecodeTuner, TriesNoMoreSimdgroupsThanAPipelineAllows) {
   EXPECT(found.planned.simdgroups == 3 && found.fastest.simdgroups == 3);
 }
 
+// Simdgroups that share rows stay together, however few threads a pipeline allows.
+TEST(FlashDecodeTuner, KeepsSimdgroupsThatShareRows) {
+  for (const auto& [maxThreads, most] : {std::pair(320u, 8u), std::pair(250u, 4u)}) {
+    TimedDevice timed;
+    (void)timed.device->probe();
+    const AttentionCache cache = kStored[4].on(timed.device);
+    const FlashDecode op = attentionOver(cache, timed.device, 128, 4096);
+    const FlashDecodeChoice planned = choiceFor(op, *timed.device);
+    EXPECT(planned.usesPrefill && planned.simdgroups == 12);
+    timed.device->describe("flashPrefill_latent_f16_2_16", {.maxThreads = maxThreads});
+    timed.seconds = [most = most](const FlashDecodeChoice& choice) {
+      EXPECT(!choice.usesPrefill || (choice.simdgroups <= most && choice.simdgroups % 4 == 0));
+      return choice.usesPrefill ? 1e-5 / choice.simdgroups : 1e-5;
+    };
+    const MeasuredFlashDecode found = REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
+    EXPECT(found.fastest.usesPrefill);
+    EXPECT_EQ(found.fastest.simdgroups, most);
+  }
+}
+
 TEST(FlashDecodeTuner, WhatTheDeviceLacksIsNoCandidate) {
   TimedDevice timed({.family = "timed", .cores = 32}, false);
   timed.device->shippedFunctions = {};
@@ -82,72 +195,81 @@ TEST(FlashDecodeTuner, WhatTheDeviceLacksIsNoCandidate) {
     EXPECT(!choice.usesMatrices && !choice.mergesInKernel);
     return 1e-5;
   };
-  const AttentionCache cache = preparedCache(timed.device);
+  const AttentionCache cache = denseCache(timed.device);
   const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
   REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
 }
 
 TEST(Prepare, PlansFollowWhatWasMeasured) {
   const CacheFolder folder;
-  for (const FlashDecodeChoice& fastest : kFastest) {
-    const Context context(fastest.text());
-    const std::string file = folder.path(fastest.text());
-    TimedDevice timed;
-    timed.seconds = fastestAt(fastest);
-    const AttentionCache cache = preparedCache(timed.device, 16384);
-    const FlashDecode op = attentionOver(cache, timed.device, 128, 16384);
+  forEachFastest([&](const Stored& stored, const FlashDecodeChoice& fastest, TimedDevice& timed) {
+    const std::string file = folder.path(stored.text() + fastest.text());
+    const AttentionCache cache = stored.on(timed.device);
+    const FlashDecode op = attentionOver(cache, timed.device, 128, 4096);
     const FlashDecodeChoice planned = choiceFor(op, *timed.device);
     FlashDecode byVectors = op;
     byVectors.options.kernel = AttentionOptions::Kernel::vector;
     const FlashDecodeChoice plannedByVectors = choiceFor(byVectors, *timed.device);
-    const Preparation preparation{
-        .caches = {cache}, .queryHeads = 128, .dtype = DType::f16, .tuning = Tuning::measure, .tuningFile = file};
+    Preparation preparation = measuring(cache, file, 128, 9);
     const PreparationSummary first = REQUIRE(prepare(timed.device, preparation));
-    EXPECT_EQ(first.measured, 4u);  // 16384, 4096, 1024 and 256 keys
+    EXPECT_EQ(first.measured, 9u);  // 3 numbers of keys for 1, 8 and 9 rows
     EXPECT_EQ(first.known, 0u);
     EXPECT_EQ(first.tuningFile, file);
     EXPECT(!first.notKept);
     EXPECT_EQ(choiceFor(op, *timed.device).text(), fastest.text());
+    EXPECT(choiceFor(attentionOver(cache, timed.device, 128, 4096, 9), *timed.device).usesPrefill);
     // What the caller asks for counts.
     FlashDecode own = op;
-    own.options = {.splits = 3, .kernel = AttentionOptions::Kernel::vector, .merge = AttentionOptions::Merge::separate};
+    own.options.splits = 3;
+    own.options.kernel = AttentionOptions::Kernel::vector;
+    own.options.merge = AttentionOptions::Merge::separate;
     const FlashDecodeChoice asked = choiceFor(own, *timed.device);
-    EXPECT(!asked.usesMatrices && asked.splits == 3 && !asked.mergesInKernel);
-    if (fastest.usesMatrices) EXPECT(choiceFor(byVectors, *timed.device) == plannedByVectors);
-    // No split of fewer keys is empty.
+    EXPECT(!asked.usesMatrices && !asked.usesPrefill && asked.splits == 3 && !asked.mergesInKernel);
+    if (fastest.usesMatrices || fastest.usesPrefill) {
+      EXPECT(choiceFor(byVectors, *timed.device) == plannedByVectors);
+    }
+    // No split of fewer keys is empty: each has a multiple of 16 of them.
     FlashDecode shorter = op;
-    shorter.sequences = {{0, 8200}};
-    EXPECT_EQ(choiceFor(shorter, *timed.device).splits, fastest.splits == 64   ? 57u
-                                                        : fastest.splits == 32 ? 31u
-                                                                               : fastest.splits);
+    shorter.sequences = {{0, 2050}};
+    const uint32_t keys = (2050 / fastest.splits / 16 + 1) * 16;
+    EXPECT_EQ(choiceFor(shorter, *timed.device).splits, (2050 + keys - 1) / keys);
     // Nothing is measured again, neither here nor in a later process.
     const uint64_t submissions = timed.submissions;
-    EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).known, 4u);
+    EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).known, 9u);
     EXPECT_EQ(timed.submissions, submissions);
-    TimedDevice later;
-    const AttentionCache laterCache = preparedCache(later.device, 16384);
-    const FlashDecode laterOp = attentionOver(laterCache, later.device, 128, 16384);
+    TimedDevice later(coresFor(stored)), other({.family = "timed", .cores = 7});
+    preparation.caches = {stored.on(later.device)};
+    const FlashDecode laterOp = attentionOver(preparation.caches[0], later.device, 128, 4096);
     EXPECT_EQ(choiceFor(laterOp, *later.device).text(), planned.text());
-    Preparation again = preparation;
-    again.caches = {laterCache};
-    const PreparationSummary second = REQUIRE(prepare(later.device, again));
-    EXPECT_EQ(second.measured, 0u);
+    EXPECT_EQ(REQUIRE(prepare(later.device, preparation)).measured, 0u);
     EXPECT_EQ(later.submissions, 0u);
     EXPECT_EQ(choiceFor(laterOp, *later.device).text(), fastest.text());
     // Another device measures for itself.
-    TimedDevice other({.family = "timed", .cores = 7});
-    again.caches = {preparedCache(other.device, 16384)};
-    EXPECT_EQ(REQUIRE(prepare(other.device, again)).measured, 4u);
-  }
+    preparation.caches = {stored.on(other.device)};
+    EXPECT_EQ(REQUIRE(prepare(other.device, preparation)).measured, 9u);
+  });
+}
+
+// A measured choice serves prompts of up to the next power of two.
+TEST(Prepare, PromptsAreMeasured) {
+  TimedDevice timed;
+  const FlashDecodeChoice fastest{.usesPrefill = true, .rowsPerTile = 8, .tileKeys = 32, .simdgroups = 4, .splits = 1};
+  timed.seconds = fastestAt(fastest);
+  const AttentionCache cache = denseCache(timed.device);
+  const auto choiceOf = [&](uint64_t rows) {
+    return choiceFor(attentionOver(cache, timed.device, 128, 4096, rows), *timed.device).text();
+  };
+  const std::string planned = choiceOf(60);
+  EXPECT(planned != fastest.text());
+  REQUIRE(prepare(timed.device, measuring(cache, "", 128, 50)));
+  for (const uint64_t rows : {33, 50, 64}) EXPECT_EQ(choiceOf(rows), fastest.text());
+  EXPECT(choiceOf(65) != fastest.text());
 }
 
 TEST(Prepare, LaterCallsNeedNoFile) {
   const CacheFolder folder;
   TimedDevice timed;
-  const Preparation preparation{.caches = {preparedCache(timed.device)},
-                                .queryHeads = 32,
-                                .tuning = Tuning::measure,
-                                .tuningFile = folder.path("tuning")};
+  const Preparation preparation = measuring(denseCache(timed.device), folder.path("tuning"));
   EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).measured, 3u);
   std::filesystem::remove(folder.path("tuning"));
   EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).known, 3u);
@@ -156,15 +278,9 @@ TEST(Prepare, LaterCallsNeedNoFile) {
 
 TEST(Prepare, WhatAFileHoldsIsKept) {
   const CacheFolder folder;
-  const std::string file = folder.path("tuning");
   TimedDevice timed, other;
   const auto measured = [&](TimedDevice& on, uint32_t queryHeads) {
-    return REQUIRE(prepare(on.device, {.caches = {preparedCache(on.device)},
-                                       .queryHeads = queryHeads,
-                                       .dtype = DType::f16,
-                                       .tuning = Tuning::measure,
-                                       .tuningFile = file}))
-        .measured;
+    return REQUIRE(prepare(on.device, measuring(denseCache(on.device), folder.path("tuning"), queryHeads))).measured;
   };
   EXPECT_EQ(measured(timed, 32), 3u);
   EXPECT_EQ(measured(other, 64), 3u);  // as another process would
@@ -178,8 +294,7 @@ TEST(Prepare, AFileThatIsNoTuningFileIsLeftAlone) {
   const CacheFolder folder;
   const std::string file = folder.path("notes");
   TimedDevice timed;
-  const Preparation preparation{
-      .caches = {preparedCache(timed.device)}, .queryHeads = 32, .tuning = Tuning::measure, .tuningFile = file};
+  const Preparation preparation = measuring(denseCache(timed.device), file);
   for (const std::string_view text : {"a letter, not a tuning file", "MLX", "\n"}) {
     const auto bytes = std::as_bytes(std::span(text));
     writeFile(file, bytes);
@@ -207,7 +322,7 @@ TEST(Prepare, ServesStorageAloneAndMasks) {
   const AttentionCache storage =
       REQUIRE(AttentionCache::make(timed.device, {.kvHeads = 1, .headDim = 5, .capacity = 512, .isStorageOnly = true}));
   EXPECT(REQUIRE(prepare(timed.device, {.caches = {storage}, .rotary = RotaryEmbedding{}})).kernels >= 1);
-  const AttentionCache cache = preparedCache(timed.device, 512);
+  const AttentionCache cache = denseCache(timed.device, 512);
   const Tensor mask = REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make({4, 512}))));
   REQUIRE(prepare(timed.device,
                   {.caches = {cache}, .queryHeads = 8, .rows = 4, .dtype = DType::f16, .options = {.mask = mask}}));
@@ -216,12 +331,13 @@ TEST(Prepare, ServesStorageAloneAndMasks) {
 TEST(Prepare, ATableMeasuresNothingAndLeavesWhatWasMeasured) {
   const CacheFolder folder;
   TimedDevice timed;
-  timed.seconds = fastestAt(kFastest[1]);
-  const AttentionCache cache = preparedCache(timed.device);
+  const FlashDecodeChoice fastest = fastestOf(kStored[0])[1];
+  timed.seconds = fastestAt(fastest);
+  const AttentionCache cache = denseCache(timed.device);
   const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
   const FlashDecodeChoice planned = choiceFor(op, *timed.device);
-  Preparation preparation{
-      .caches = {cache}, .queryHeads = 32, .dtype = DType::f16, .tuningFile = folder.path("tuning")};
+  Preparation preparation = measuring(cache, folder.path("tuning"));
+  preparation.tuning = Tuning::table;
   EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).tuningFile, "");
   EXPECT_EQ(timed.submissions, 0u);
   EXPECT_EQ(folder.fileCount(), 0u);
@@ -230,49 +346,166 @@ TEST(Prepare, ATableMeasuresNothingAndLeavesWhatWasMeasured) {
   REQUIRE(prepare(timed.device, preparation));
   preparation.tuning = Tuning::table;
   REQUIRE(prepare(timed.device, preparation));
-  EXPECT_EQ(choiceFor(op, *timed.device).text(), kFastest[1].text());
+  EXPECT_EQ(choiceFor(op, *timed.device).text(), fastest.text());
 }
 
 TEST(Prepare, ChoicesThatCannotBeKeptAreUsed) {
   const CacheFolder folder;
   TimedDevice timed;
-  timed.seconds = fastestAt(kFastest[0]);
-  const AttentionCache cache = preparedCache(timed.device);
-  const PreparationSummary summary = REQUIRE(prepare(timed.device, {.caches = {cache},
-                                                                    .queryHeads = 32,
-                                                                    .dtype = DType::f16,
-                                                                    .tuning = Tuning::measure,
-                                                                    .tuningFile = folder.path("missing/tuning")}));
+  const FlashDecodeChoice fastest = fastestOf(kStored[0])[0];
+  timed.seconds = fastestAt(fastest);
+  const AttentionCache cache = denseCache(timed.device);
+  const PreparationSummary summary = REQUIRE(prepare(timed.device, measuring(cache, folder.path("missing/tuning"))));
   EXPECT(summary.notKept.has_value());
   EXPECT_EQ(summary.tuningFile, "");
-  EXPECT_EQ(choiceFor(attentionOver(cache, timed.device, 32, 4096), *timed.device).text(), kFastest[0].text());
+  EXPECT_EQ(choiceFor(attentionOver(cache, timed.device, 32, 4096), *timed.device).text(), fastest.text());
+}
+
+TEST(Prepare, CompilesForEveryLength) {
+  for (const Stored& stored : kStored) {
+    const Context context(stored.text());
+    TimedDevice timed({.family = "timed", .cores = 64});
+    const AttentionCache cache = stored.on(timed.device);
+    REQUIRE(
+        prepare(timed.device,
+                {.caches = {cache}, .queryHeads = 32, .rows = 3, .dtype = DType::f16, .options = optionsFor(cache)}));
+    const size_t made = timed.device->registry().pipelineCount();
+    for (const uint64_t rows : {1, 3}) {
+      FlashDecode op = attentionOver(cache, timed.device, 32, 0, rows);
+      for (uint64_t length = 3; length <= 4096; length += 3) {
+        op.sequences[0].length = length;
+        for (const Dispatch& dispatch : REQUIRE(plan(op, *timed.device)).dispatches) {
+          REQUIRE(timed.device->registry().pipeline(dispatch.kernel));
+        }
+      }
+    }
+    EXPECT_EQ(timed.device->registry().pipelineCount(), made);
+  }
+}
+
+TEST(Prepare, StepsThatWerePreparedCompileNothing) {
+  constexpr uint64_t kFewHeads = 2, kQueryHeads = 8;  // kernels run, and each head takes its time
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const Stored& stored : kStored) {
+      const Context context(stored.text());
+      device->registry().clear();
+      AttentionCache cache = stored.on(device, 512, kFewHeads, 2);
+      const AttentionCacheDescriptor d = cache.descriptor();
+      const RotaryEmbedding rotary{.base = 5e5};
+      const AttentionOptions options = optionsFor(cache);
+      const PreparationSummary summary = REQUIRE(prepare(device, {.caches = {cache},
+                                                                  .queryHeads = kQueryHeads,
+                                                                  .rows = 3,
+                                                                  .dtype = DType::f16,
+                                                                  .options = options,
+                                                                  .rotary = rotary}));
+      EXPECT(summary.kernels >= 3);
+      EXPECT_EQ(summary.measured, 0u);
+      const size_t made = device->registry().pipelineCount();
+      EXPECT(made >= summary.kernels);
+      const auto tensor = [&](std::vector<uint64_t> shape) {
+        return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))));
+      };
+      using Numbers = std::vector<uint32_t>;
+      const auto step = [&](uint64_t tokens, const Numbers& sequences, const std::optional<Numbers>& counts = {}) {
+        const Tensor queries = tensor({tokens, kQueryHeads, d.latentDim + d.headDim});
+        const Tensor keys = tensor({tokens, d.kvHeads, d.headDim}),
+                     values = tensor({tokens, d.kvHeads, d.valueHeadDim});
+        const Tensor into = tensor({tokens, kQueryHeads, d.valueHeadDim});
+        HeadsView rotated(queries);  // what is behind the latent part
+        if (d.latentDim != 0) {
+          HeadsView::Strides strides = rotated.resolved();
+          strides.offset = d.latentDim, strides.headDim = d.headDim;
+          rotated = HeadsView(queries, strides);
+        }
+        CommandEncoder encoder(device);
+        REQUIRE(encoder.encode(MultiRoPE{.queries = rotated, .keys = HeadsView(keys), .rotary = rotary}));
+        REQUIRE(cache.append(encoder, {.keys = keys, .values = values, .sequences = sequences, .rowCounts = counts}));
+        REQUIRE(cache.attend(encoder, {.queries = queries,
+                                       .results = {.output = into},
+                                       .options = options,
+                                       .sequences = sequences,
+                                       .rowCounts = counts}));
+        CacheStep all{.queries = queries, .keys = keys, .values = values, .options = options};
+        if (d.latentDim == 0) all.rotary = RotaryStep{rotary};
+        all.results.output = into, all.sequences = sequences, all.rowCounts = counts;
+        REQUIRE(cache.appendAndAttend(encoder, all));
+        REQUIRE(REQUIRE(encoder.commit()).wait());
+      };
+      for (int i = 0; i < 3; ++i) step(1, {0});
+      for (int i = 0; i < (stored.isLatent ? 10 : 40); ++i) step(3, {0});  // rows of 512 take their time
+      step(2, {0, 1}), step(4, {0, 1}, Numbers{3, 1});
+      EXPECT_EQ(device->registry().pipelineCount(), made);
+    }
+  });
 }
 
 // On a device that really runs: whatever is the fastest there, results are right.
 TEST(Prepare, MeasuredChoicesGiveTheSameResults) {
   const CacheFolder folder;
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    const AttentionCache cache = preparedCache(device, 1024, true);
-    const FlashDecode op = attentionOver(cache, device, 32, 1024);
-    const auto results = [&] {
-      REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
-      return bytesOf(*op.results.output);
-    };
-    const auto before = results();
-    const PreparationSummary summary =
-        REQUIRE(prepare(device, {.caches = {cache},
-                                 .queryHeads = 32,
-                                 .dtype = DType::f16,
-                                 .tuning = Tuning::measure,
-                                 .tuningFile = folder.path(std::string(device->kind()))}));
-    EXPECT_EQ(summary.measured + summary.known, 2u);
-    EXPECT(results() == before);  // an empty cache is all zeros
+    for (const Stored& stored : {kStored[1], kStored[2], kStored[4], kStored[6]}) {
+      const Context context(stored.text());
+      AttentionCache cache = stored.on(device, 256, 2);
+      const AttentionCacheDescriptor& d = cache.descriptor();
+      Seeded random(7);
+      const auto halves = [&](std::vector<uint64_t> shape) {
+        const Shape of = REQUIRE(Shape::make(shape));
+        std::vector<_Float16> numbers;
+        for (const float x : smallNumbers(random, of.elementCount())) numbers.push_back(static_cast<_Float16>(x / 4));
+        const Tensor tensor = REQUIRE(Tensor::zeros(device, DType::f16, of));
+        REQUIRE(tensor.write(std::as_bytes(std::span(numbers))));
+        return tensor;
+      };
+      FlashDecode op = attentionOver(cache, device, 4, 256);
+      op.queries = halves({1, 1, 4, d.latentDim + d.headDim});
+      const Tensor keys = halves({256, d.kvHeads, d.headDim}), values = halves({256, d.kvHeads, d.valueHeadDim});
+      REQUIRE(CommandEncoder::run(
+          device, [&](CommandEncoder& encoder) { return cache.append(encoder, keys, values, 0); }, "fill"));
+      const auto results = [&] {
+        REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
+        std::vector<_Float16> halves(op.results.output->shape().elementCount());
+        REQUIRE(op.results.output->read(std::as_writable_bytes(std::span(halves))));
+        return halves;
+      };
+      const auto before = results();
+      const PreparationSummary summary =
+          REQUIRE(prepare(device, measuring(cache, folder.path(std::string(device->kind())), 4)));
+      EXPECT_EQ(summary.measured + summary.known, 1u);
+      const auto after = results();
+      for (size_t i = 0; i < before.size(); ++i) EXPECT(std::abs(float{after[i]} - float{before[i]}) <= 2e-3f);
+    }
   });
+}
+
+// Kernels for many rows do not depend on how many sequences have them.
+TEST(Prepare, TakesMemoryForOneLongPromptAndServesSeveral) {
+  constexpr uint32_t kSequences = 32, kRows = 520, kQueryHeads = 4, kDim = 128;
+  TimedDevice timed({.family = "timed", .cores = 64});  // splits what one prompt reads
+  const AttentionCache cache = REQUIRE(
+      AttentionCache::make(timed.device, {.kvHeads = 1, .headDim = kDim, .capacity = 1024, .sequences = kSequences}));
+  const uint64_t before = timed.device->bytesMade();
+  REQUIRE(prepare(timed.device, {.caches = {cache}, .queryHeads = kQueryHeads, .rows = kRows, .dtype = DType::f16}));
+  const uint64_t ofPrompt = uint64_t{kRows} * kQueryHeads * kDim * byteSize(DType::f16);
+  EXPECT(timed.device->bytesMade() - before < 12 * ofPrompt);
+  const size_t made = timed.device->registry().pipelineCount();
+  const Shape shape = REQUIRE(Shape::make({kSequences, kRows, kQueryHeads, kDim}));
+  FlashDecode op{.queries = REQUIRE(Tensor::zeros(timed.device, DType::f16, shape)),
+                 .cache = cache.view(),
+                 .results = {.output = REQUIRE(Tensor::zeros(timed.device, DType::f16, shape))}};
+  for (const uint64_t length : {520, 700, 1024}) {
+    op.sequences.clear();
+    for (uint64_t sequence = 0; sequence < kSequences; ++sequence) op.sequences.push_back({sequence, length});
+    const Plan planned = REQUIRE(plan(op, *timed.device));
+    EXPECT(planned.dispatches.at(0).kernel.function.starts_with("flashPrefill_"));
+    for (const Dispatch& dispatch : planned.dispatches) REQUIRE(timed.device->registry().pipeline(dispatch.kernel));
+  }
+  EXPECT_EQ(timed.device->registry().pipelineCount(), made);
 }
 
 TEST(Prepare, RefusesWhatNoStepCanHave) {
   TimedDevice timed, other;
-  const AttentionCache cache = preparedCache(timed.device, 64);
+  const AttentionCache cache = denseCache(timed.device, 64);
   EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .rows = 0}),
                {.op = "prepare",
                 .what = "the rows do not fit a cache",
@@ -320,7 +553,7 @@ TEST(Prepare, FailuresOfTheDeviceAreItsErrors) {
   for (const FakeDevice::Call call :
        {FakeDevice::Call::makePipeline, FakeDevice::Call::makeBuffer, FakeDevice::Call::commit}) {
     TimedDevice timed;
-    const AttentionCache cache = preparedCache(timed.device);
+    const AttentionCache cache = denseCache(timed.device);
     (void)timed.device->probe();
     timed.device->failAt(call);
     const Preparation preparation{.caches = {cache}, .tuning = Tuning::measure, .tuningFile = folder.path("tuning")};
@@ -332,7 +565,7 @@ TEST(Prepare, FailuresOfTheDeviceAreItsErrors) {
 
 TEST(Prepare, AHandlerOfFinishedWorkCannotWaitForIt) {
   const auto device = hostDevice({});
-  const AttentionCache cache = preparedCache(device, 64);
+  const AttentionCache cache = denseCache(device, 64);
   std::promise<Result<PreparationSummary>> answered;
   CommandEncoder encoder(device);
   const auto done = REQUIRE(

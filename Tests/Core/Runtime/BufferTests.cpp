@@ -1,9 +1,8 @@
 #include "MLXNativeKernels/Tensor.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <vector>
 
@@ -27,6 +26,8 @@ TEST(Buffer, RangesOverlapOnlyWithinOneSpace) {
   EXPECT(!range.overlaps({.space = nullptr, .begin = 20, .end = 30}));
   EXPECT(!range.overlaps({.space = nullptr, .begin = 0, .end = 10}));
   EXPECT(!range.overlaps({.space = &range, .begin = 10, .end = 20}));
+  const MemoryRange empty{.begin = 12, .end = 12};
+  EXPECT(!range.overlaps(empty) && !empty.overlaps(range));
 }
 
 TEST(Buffer, CopiesExactlyTheRequestedBytes) {
@@ -36,10 +37,7 @@ TEST(Buffer, CopiesExactlyTheRequestedBytes) {
   REQUIRE(buffer->write(4, in));
   std::array<std::byte, 8> out{};
   REQUIRE(buffer->read(0, out));
-  EXPECT_EQ(fmt::format("{}", fmt::join(std::vector<int>{int(out[0]), int(out[3]), int(out[4]), int(out[5]),
-                                                         int(out[6]), int(out[7])},
-                                        " ")),
-            "0 0 1 2 3 0");
+  EXPECT(out == std::bit_cast<decltype(out)>(std::array<uint8_t, 8>{0, 0, 0, 0, 1, 2, 3, 0}));
 }
 
 TEST(Buffer, RefusesRangesOutsideIt) {
@@ -59,23 +57,17 @@ TEST(Buffer, RefusesRangesOutsideIt) {
                                  .got = "at offset",
                                  .expected = "a range inside 8 bytes",
                                  .fix = "Pass an offset and a length inside the buffer."};
-    const auto read = buffer->read(one.offset, all.first(one.count));
-    const auto written = buffer->write(one.offset, all.first(one.count));
-    expectError(__FILE__, __LINE__, "read", errorOf(read), expected);
-    expectError(__FILE__, __LINE__, "write", errorOf(written), expected);
+    EXPECT_ERROR(buffer->read(one.offset, all.first(one.count)), (expected));
+    EXPECT_ERROR(buffer->write(one.offset, all.first(one.count)), (expected));
   }
-  EXPECT(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{9}; }));
-  std::array<std::byte, 8> contents{};
-  REQUIRE(buffer->read(0, contents));
-  EXPECT(std::all_of(contents.begin(), contents.end(), [](std::byte byte) { return byte == std::byte{0}; }));
-}
-
-TEST(Buffer, RefusesCopiesAtItsEnd) {
-  const auto device = FakeDevice::make();
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{9}), 9);
+  REQUIRE(buffer->read(0, all.first(8)));
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{0}), 8);
+  // Copies of nothing at the end are allowed.
   for (const uint64_t length : {0u, 8u}) {
-    const auto buffer = REQUIRE(device->makeBuffer(length));
-    EXPECT(bool(buffer->read(length, {})));
-    EXPECT(bool(buffer->write(length, {})));
+    const auto other = REQUIRE(device->makeBuffer(length));
+    REQUIRE(other->read(length, {}));
+    REQUIRE(other->write(length, {}));
   }
 }
 
@@ -88,17 +80,9 @@ TEST(Buffer, WithoutContentsReportsAnError) {
                                .got = "without contents",
                                .expected = "memory shared with the processor",
                                .fix = "Copy through"};
-  const auto read = buffer->read(0, bytes);
-  const auto written = buffer->write(0, bytes);
-  expectError(__FILE__, __LINE__, "read", errorOf(read), expected);
-  expectError(__FILE__, __LINE__, "write", errorOf(written), expected);
+  EXPECT_ERROR(buffer->read(0, bytes), (expected));
+  EXPECT_ERROR(buffer->write(0, bytes), (expected));
   EXPECT_ERROR(buffer->read(5, bytes), {.what = "outside"});
-}
-
-TEST(Buffer, AnEmptyRangeOverlapsNothing) {
-  const MemoryRange whole{.begin = 10, .end = 20}, inside{.begin = 12, .end = 13}, empty{.begin = 12, .end = 12};
-  EXPECT(whole.overlaps(inside) && inside.overlaps(whole));
-  EXPECT(!whole.overlaps(empty) && !empty.overlaps(whole));
 }
 
 }  // namespace mnk::test

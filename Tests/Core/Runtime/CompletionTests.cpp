@@ -7,6 +7,7 @@
 #include "Harness/Check.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Runtime/Witness.hpp"
 
 namespace mnk::test {
 
@@ -27,36 +28,39 @@ const ExpectedError kUsedAfterCommit{.op = "CommandEncoder",
                                      .fix = "Make a new encoder for further work."};
 
 // Appends its events to a text that participants share, so that tests see their order.
-struct Witness : EncodingParticipant {
-  std::string name;
-  std::string* story;
-  bool refuses = false;
-
-  Witness(std::string name, std::string* story, bool refuses = false)
-      : name(std::move(name)), story(story), refuses(refuses) {}
-  void tell(const char* what) const { *story += fmt::format("{}{} {}", story->empty() ? "" : ", ", name, what); }
-
-  Result<void> check() override {
-    if (!refuses) return {};
-    tell("refuses");
-    return Error{.op = "Witness", .what = "refused"};
+struct Storyteller : Witness {
+  Storyteller(const std::string& name, std::string* story) {
+    const auto tell = [=](const char* what) {
+      *story += fmt::format("{}{} {}", story->empty() ? "" : ", ", name, what);
+    };
+    onAdvance = [=] { tell("advances"); };
+    onFinished = [=](const Result<void>& outcome) { tell(outcome ? "succeeds" : "fails"); };
   }
-  void advance() noexcept override { tell("advances"); }
-  void finished(const Result<void>& outcome) noexcept override { tell(outcome ? "succeeds" : "fails"); }
+};
+
+// An encoder with a participant and a dispatch.
+struct ToldWork : GatedWork {
+  std::string story;
+  CommandEncoder encoder{device};
+
+  ToldWork() {
+    REQUIRE(encoder.join(this, std::make_shared<Storyteller>("one", &story)));
+    REQUIRE(encoder.dispatch(fakeDispatch("A", {a}, {b})));
+  }
 };
 
 }  // namespace
 
 TEST(Completion, ADroppedEncoderSubmitsNothing) {
-  const GatedWork s;
   std::string story;
+  const auto device = FakeDevice::make();
   {
-    CommandEncoder encoder(s.device);
-    REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
-    REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.join(&story, std::make_shared<Storyteller>("one", &story)));
+    REQUIRE(encoder.dispatch(fakeDispatch("A")));
   }
-  EXPECT_EQ(s.device->committed().size(), 0u);
-  EXPECT_EQ(s.device->droppedSubmissions(), 1u);
+  EXPECT_EQ(device->committed().size(), 0u);
+  EXPECT_EQ(device->droppedSubmissions(), 1u);
   EXPECT_EQ(story, "");
 }
 
@@ -65,30 +69,18 @@ TEST(Completion, UseAfterCommitIsAnError) {
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
   REQUIRE(encoder.commit());
-  const auto refuse = [&](const char* call, const auto& result) {
-    expectError(__FILE__, __LINE__, call, errorOf(result), kUsedAfterCommit);
-  };
   std::string story;
-  refuse("dispatch", encoder.dispatch(fakeDispatch("B", {s.a}, {s.b})));
-  refuse("encode", encoder.encode(Plan{}));
-  refuse("barrier", encoder.barrier());
-  refuse("measureOps", encoder.measureOps());
-  refuse("join", encoder.join(&s, std::make_shared<Witness>("late", &story)));
+  EXPECT_ERROR(encoder.dispatch(fakeDispatch("B", {s.a}, {s.b})), (kUsedAfterCommit));
+  EXPECT_ERROR(encoder.encode(Plan{}), (kUsedAfterCommit));
+  EXPECT_ERROR(encoder.barrier(), (kUsedAfterCommit));
+  EXPECT_ERROR(encoder.measureOps(), (kUsedAfterCommit));
+  EXPECT_ERROR(encoder.join(&s, std::make_shared<Storyteller>("late", &story)), (kUsedAfterCommit));
   int calls = 0;
-  refuse("commit", encoder.commit([&](const Result<Summary>&) { ++calls; }));
+  EXPECT_ERROR(encoder.commit([&](const Result<Summary>&) { ++calls; }), (kUsedAfterCommit));
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(s.device->committed().size(), 1u);
   EXPECT_EQ(s.device->committed()[0].trace, "A");
   EXPECT_EQ(encoder.summary().total.dispatches, 1u);
-}
-
-TEST(Completion, AnEmptyCommitCompletes) {
-  const GatedWork s;
-  CommandEncoder encoder(s.device);
-  int calls = 0;
-  const Completion done = REQUIRE(encoder.commit([&](const Result<Summary>& result) { calls += bool(result); }));
-  EXPECT_EQ(REQUIRE(done.wait()).total.dispatches, 0u);
-  EXPECT_EQ(calls, 1);
 }
 
 TEST(Completion, CountsInTotalAndPerKind) {
@@ -100,64 +92,51 @@ TEST(Completion, CountsInTotalAndPerKind) {
   second.bytesRead = 5;
   second.bytesWritten = 6;
   CommandEncoder encoder(s.device);
-  REQUIRE(encoder.dispatch(first));
-  REQUIRE(encoder.dispatch(second));
-  REQUIRE(encoder.dispatch(second));
+  for (const Dispatch& dispatch : {first, second, second}) REQUIRE(encoder.dispatch(dispatch));
   s.device->holdCompletions();
   const Completion done = REQUIRE(encoder.commit());
   EXPECT_EQ(done.summary().deviceSeconds, 0.0);
   s.device->finishNext({}, 0.25);
   const Summary summary = REQUIRE(done.wait());
-  EXPECT_EQ(summary.total.dispatches, 3u);
-  EXPECT_EQ(summary.total.bytesRead, 138u);
-  EXPECT_EQ(summary.total.bytesWritten, 76u);
+  const auto text = [](const Summary::Counts& counts) {
+    return fmt::format("{} {} {}", counts.dispatches, counts.bytesRead, counts.bytesWritten);
+  };
+  EXPECT_EQ(text(summary.total), "3 138 76");
+  EXPECT_EQ(summary.kinds.size(), 2u);
+  EXPECT_EQ(text(summary.kinds.at("Attend")), "1 128 64");
+  EXPECT_EQ(text(summary.kinds.at("Write")), "2 10 12");
   EXPECT_EQ(summary.barriers, 1u);
   EXPECT_EQ(summary.deviceSeconds, 0.25);
-  EXPECT_EQ(summary.kinds.size(), 2u);
-  EXPECT_EQ(summary.kinds.at("Attend").dispatches, 1u);
-  EXPECT_EQ(summary.kinds.at("Attend").bytesRead, 128u);
-  EXPECT_EQ(summary.kinds.at("Attend").bytesWritten, 64u);
-  EXPECT_EQ(summary.kinds.at("Write").dispatches, 2u);
-  EXPECT_EQ(summary.kinds.at("Write").bytesRead, 10u);
-  EXPECT_EQ(summary.kinds.at("Write").bytesWritten, 12u);
 }
 
+// Work outlives its encoder, and its callback may wait for it.
 TEST(Completion, IsDoneOnlyWhenTheDeviceIsDone) {
   const GatedWork s;
   s.device->holdCompletions();
-  CommandEncoder encoder(s.device);
-  int calls = 0;
-  const Completion done = REQUIRE(encoder.commit([&](const Result<Summary>&) { ++calls; }));
-  EXPECT(!done.isDone());
-  EXPECT_EQ(calls, 0);
-  EXPECT(s.device->finishNext({}));
-  EXPECT(done.isDone());
-  EXPECT_EQ(calls, 1);
-  EXPECT(!s.device->finishNext({}));
-}
-
-TEST(Completion, FailuresReachWaitersAndTheCallback) {
-  const GatedWork s;
-  s.device->holdCompletions();
-  CommandEncoder encoder(s.device);
-  std::string told;
-  const Completion done =
-      REQUIRE(encoder.commit([&](const Result<Summary>& result) { told = result ? "success" : result.error().what; }));
-  s.device->finishNext(fakeFailure());
-  EXPECT_EQ(told, fakeFailure().what);
-  for (int i = 0; i < 2; ++i) EXPECT_ERROR(done.wait(), {.code = ErrorCode::deviceFault, .op = "FakeDevice"});
-  EXPECT(done.isDone());
-}
-
-TEST(Completion, WaitingInTheCallbackDoesNotHang) {
-  const GatedWork s;
-  s.device->holdCompletions();
-  CommandEncoder encoder(s.device);
-  std::optional<Completion> done;
-  bool succeeded = false;
-  done = REQUIRE(encoder.commit([&](const Result<Summary>&) { succeeded = done->isDone() && bool(done->wait()); }));
-  s.device->finishNext({});
-  EXPECT(succeeded);
+  for (const bool fails : {false, true}) {
+    std::string told;
+    Completion done;
+    {
+      CommandEncoder encoder(s.device);
+      REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
+      done = REQUIRE(encoder.commit([&](const Result<Summary>& result) {
+        EXPECT(done.isDone());
+        EXPECT_EQ(bool(done.wait()), bool(result));
+        told += result ? "success" : result.error().what;
+      }));
+    }
+    EXPECT(!done.isDone());
+    EXPECT_EQ(told, "");
+    EXPECT_EQ(s.device->droppedSubmissions(), 0u);
+    EXPECT(s.device->finishNext(fails ? Result<void>(fakeFailure()) : Result<void>()));
+    EXPECT(done.isDone());
+    EXPECT_EQ(told, fails ? fakeFailure().what : "success");
+    for (int i = 0; i < 2; ++i) {
+      if (fails) EXPECT_ERROR(done.wait(), {.code = ErrorCode::deviceFault, .op = "FakeDevice"});
+      if (!fails) REQUIRE(done.wait());
+    }
+    EXPECT(!s.device->finishNext({}));
+  }
 }
 
 TEST(Completion, AThrowingCallbackStopsNothing) {
@@ -193,25 +172,19 @@ TEST(Completion, SeveralThreadsMayWait) {
   EXPECT_EQ(right.load(), kThreads);
 }
 
-TEST(Completion, WorkOutlivesItsEncoderAndItsCompletion) {
-  const GatedWork s;
-  s.device->holdCompletions();
-  int calls = 0;
-  {
-    CommandEncoder encoder(s.device);
-    REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
-    REQUIRE(encoder.commit([&](const Result<Summary>& result) { calls += bool(result); }));
-  }
-  EXPECT_EQ(s.device->droppedSubmissions(), 0u);
-  EXPECT(s.device->finishNext({}));
-  EXPECT_EQ(calls, 1);
-}
-
-TEST(Completion, RefusesAnEmptyCompletion) {
+TEST(Completion, MayBeEmpty) {
   const Completion none;
   EXPECT_ERROR(none.wait(), {.op = "Completion", .what = "nothing was committed"});
   EXPECT(!none.isDone());
   EXPECT_EQ(none.summary().total.dispatches, 0u);
+  // Of an encoder without work.
+  const GatedWork s;
+  CommandEncoder encoder(s.device);
+  EXPECT_ERROR(encoder.join(&s, nullptr), {.op = "CommandEncoder", .what = "participant", .got = "null"});
+  int calls = 0;
+  const Completion done = REQUIRE(encoder.commit([&](const Result<Summary>& result) { calls += bool(result); }));
+  EXPECT_EQ(REQUIRE(done.wait()).total.dispatches, 0u);
+  EXPECT_EQ(calls, 1);
 }
 
 // Participants
@@ -222,9 +195,9 @@ TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersWake) {
   std::string story;
   CommandEncoder encoder(s.device);
   int first = 0, second = 0;
-  const auto one = std::make_shared<Witness>("one", &story);
+  const auto one = std::make_shared<Storyteller>("one", &story);
   REQUIRE(encoder.join(&first, one));
-  REQUIRE(encoder.join(&second, std::make_shared<Witness>("two", &story)));
+  REQUIRE(encoder.join(&second, std::make_shared<Storyteller>("two", &story)));
   EXPECT(encoder.participant(&first) == one.get());
   EXPECT(!encoder.participant(&s));
   REQUIRE(encoder.commit([&](const Result<Summary>&) { story += ", callback"; }));
@@ -235,14 +208,11 @@ TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersWake) {
 }
 
 TEST(Completion, ParticipantsReceiveFailures) {
-  const GatedWork s;
+  ToldWork s;
   s.device->holdCompletions();
-  std::string story;
-  CommandEncoder encoder(s.device);
-  REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
-  REQUIRE(encoder.commit());
+  REQUIRE(s.encoder.commit());
   s.device->finishNext(fakeFailure());
-  EXPECT_EQ(story, "one advances, one fails");
+  EXPECT_EQ(s.story, "one advances, one fails");
 }
 
 TEST(Completion, ARefusalAdvancesNoParticipants) {
@@ -250,55 +220,45 @@ TEST(Completion, ARefusalAdvancesNoParticipants) {
   std::string story;
   CommandEncoder encoder(s.device);
   int keys[4];
-  const auto reluctant = std::make_shared<Witness>("three", &story, true);
-  REQUIRE(encoder.join(&keys[0], std::make_shared<Witness>("one", &story)));
-  REQUIRE(encoder.join(&keys[1], std::make_shared<Witness>("two", &story)));
-  REQUIRE(encoder.join(&keys[2], reluctant));
-  REQUIRE(encoder.join(&keys[3], std::make_shared<Witness>("four", &story)));
+  bool refuses = true;
+  for (int i = 0; i < 4; ++i) {
+    const auto one = std::make_shared<Storyteller>(std::string(1, static_cast<char>('A' + i)), &story);
+    if (i == 2) one->onCheck = [&] { return refuses ? Result<void>(fakeFailure()) : Result<void>(); };
+    REQUIRE(encoder.join(&keys[i], one));
+  }
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
   int calls = 0;
-  EXPECT_ERROR(encoder.commit([&](const Result<Summary>&) { ++calls; }), {.op = "Witness", .what = "refused"});
-  EXPECT_EQ(story, "three refuses");
+  EXPECT_ERROR(encoder.commit([&](const Result<Summary>&) { ++calls; }), {.code = ErrorCode::deviceFault});
+  EXPECT_EQ(story, "");
   EXPECT_EQ(s.device->committed().size(), 0u);
   EXPECT_EQ(calls, 0);
   // Nothing was submitted, so the same work can be committed once the cause is gone.
-  reluctant->refuses = false;
-  story.clear();
+  refuses = false;
   REQUIRE(encoder.commit());
-  EXPECT_EQ(story,
-            "one advances, two advances, three advances, four advances, "
-            "one succeeds, two succeeds, three succeeds, four succeeds");
+  EXPECT_EQ(story, "A advances, B advances, C advances, D advances, A succeeds, B succeeds, C succeeds, D succeeds");
   EXPECT_EQ(s.device->committed()[0].trace, "A");
 }
 
 TEST(Completion, UnpreparedWorkAdvancesNothing) {
-  const GatedWork s;
-  std::string story;
-  CommandEncoder encoder(s.device);
-  REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
-  REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
+  ToldWork s;
   s.device->failAt(FakeDevice::Call::prepare);
   int calls = 0;
-  EXPECT_ERROR(encoder.commit([&](const Result<Summary>&) { ++calls; }),
+  EXPECT_ERROR(s.encoder.commit([&](const Result<Summary>&) { ++calls; }),
                {.code = ErrorCode::deviceFault, .op = "FakeDevice"});
-  EXPECT_EQ(story, "");
-  REQUIRE(encoder.commit([&](const Result<Summary>&) { ++calls; }));
-  EXPECT_EQ(story, "one advances, one succeeds");
+  EXPECT_EQ(s.story, "");
+  REQUIRE(s.encoder.commit([&](const Result<Summary>&) { ++calls; }));
+  EXPECT_EQ(s.story, "one advances, one succeeds");
   EXPECT_EQ(calls, 1);
 }
 
 // For example, because the app's command buffer accepts no more work.
 TEST(Completion, WorkRefusedByTheDeviceFails) {
-  const GatedWork s;
-  std::string story;
-  CommandEncoder encoder(s.device);
-  REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
-  REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
+  ToldWork s;
   s.device->failAt(FakeDevice::Call::commit);
-  const Completion completion = REQUIRE(encoder.commit(
-      [&](const Result<Summary>& result) { story += result ? ", callback" : ", callback of a failure"; }));
+  const Completion completion = REQUIRE(s.encoder.commit(
+      [&](const Result<Summary>& result) { s.story += result ? ", callback" : ", callback of a failure"; }));
   EXPECT_ERROR(completion.wait(), {.code = ErrorCode::deviceFault, .op = "FakeDevice"});
-  EXPECT_EQ(story, "one advances, one fails, callback of a failure");
+  EXPECT_EQ(s.story, "one advances, one fails, callback of a failure");
 }
 
 // A thread that sees a cache advance may submit work that reads the appended tokens.
@@ -317,13 +277,6 @@ TEST(Completion, WorkRunsInTheOrderParticipantsAdvance) {
   const auto committed = s.device->committed();
   EXPECT_EQ(committed.size(), 2u);
   EXPECT_EQ(committed.front().trace, "first");
-}
-
-TEST(Completion, RefusesAMissingParticipant) {
-  const GatedWork s;
-  CommandEncoder encoder(s.device);
-  EXPECT_ERROR(encoder.join(&s, nullptr), {.op = "CommandEncoder", .what = "participant", .got = "null"});
-  REQUIRE(encoder.commit());
 }
 
 }  // namespace mnk::test

@@ -98,6 +98,7 @@ void (*const kCases[])(DispatchFixture&) = {
       setThreadgroup(f, 1u << 31, 1u << 31, 1u << 31);
     },  // 2^96 must not wrap to something small
     [](DispatchFixture& f) { setGrid(f, 4, 0); },
+    [](DispatchFixture& f) { f.dispatch.grid.extent[2] = 0; },
     [](DispatchFixture& f) { useThreadgroups(f), setGrid(f, 0, 1); },
     [](DispatchFixture& f) { setGrid(f, UINT32_MAX, UINT32_MAX); },
     [](DispatchFixture& f) { useThreadgroups(f), setGrid(f, 1u << 27, 1); },

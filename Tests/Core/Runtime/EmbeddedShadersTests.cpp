@@ -1,9 +1,7 @@
 // The embedded shader source, which devices compile if there is no compiled library, is complete and compiles.
 #include <fmt/ranges.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -41,18 +39,17 @@ constexpr char kQuickCompiler[] =
     "exec clang++ \"$@\" -O0 -fno-sanitize=alignment -Wno-frame-larger-than -o \"$product\"\n";
 
 // Sorted, without the function that exists only if the device supports fences between threadgroups.
-std::string namesOf(const Library& library) {
-  const auto list = library.functionNames();
+std::string sorted(const std::vector<std::string>& list) {
   std::set<std::string> names(list.begin(), list.end());
   names.erase("ordersThreadgroups");
   return fmt::format("{}", fmt::join(names, " "));
 }
+std::string namesOf(const Library& library) {
+  return sorted(library.functionNames());
+}
 std::string namesOf(const EmbeddedFile& file) {
-  std::set<std::string> names;
-  std::istringstream stream{std::string(file.functions)};
-  for (std::string name; stream >> name;) names.insert(name);
-  names.erase("ordersThreadgroups");
-  return fmt::format("{}", fmt::join(names, " "));
+  std::istringstream names{std::string(file.functions)};
+  return sorted({std::istream_iterator<std::string>(names), {}});
 }
 
 size_t count(std::string_view text, std::string_view part) {

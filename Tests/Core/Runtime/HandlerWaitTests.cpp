@@ -40,6 +40,7 @@ TEST(HandlerWait, RefusesEveryCallThatWouldWait) {
     const Tensor keys = someTokens(device, random, 1, descriptor.kvHeads, descriptor.headDim);
     const Tensor values = someTokens(device, random, 1, descriptor.kvHeads, descriptor.valueHeadDim);
     std::optional<Completion> later;
+    int ran = 0;
     // Failures are recorded on the test's thread.
     std::vector<std::pair<std::string, Result<void>>> refused, allowed;
     const auto outcomeOf = [](auto result) -> Result<void> {
@@ -56,8 +57,9 @@ TEST(HandlerWait, RefusesEveryCallThatWouldWait) {
           std::byte byte{};
           const Tensor codes = cache.view().keys;
           refused.emplace_back("Completion::wait", outcomeOf(later->wait()));
-          refused.emplace_back("CommandEncoder::run",
-                               outcomeOf(CommandEncoder::run(device, [](CommandEncoder&) { return Result<void>(); })));
+          refused.emplace_back(
+              "CommandEncoder::run",
+              outcomeOf(CommandEncoder::run(device, [&](CommandEncoder&) { return ++ran, Result<void>(); })));
           refused.emplace_back("Tensor::write", codes.write(std::vector<std::byte>(codes.byteCount())));
           std::vector<std::byte> all(codes.byteCount());
           refused.emplace_back("Tensor::read", codes.read(all));
@@ -82,6 +84,7 @@ TEST(HandlerWait, RefusesEveryCallThatWouldWait) {
       REQUIRE(outcome);
     }
     EXPECT_EQ(refused.size() + allowed.size(), 12u);
+    EXPECT_EQ(ran, 0);
     EXPECT_EQ(folder.fileCount(), 2u);
     REQUIRE(later->wait());
     EXPECT(device->probe().matrixLayout != MatrixLayout::unknown || device->kind() == "metal");

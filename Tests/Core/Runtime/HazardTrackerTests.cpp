@@ -1,3 +1,5 @@
+// Overlaps of regions, sets of regions, and hazards between dispatches, compared with sets of bytes and with each pair
+// of accesses.
 #include "Runtime/HazardTracker.hpp"
 
 #include <bitset>
@@ -10,6 +12,36 @@ namespace mnk::test {
 
 namespace {
 
+constexpr uint64_t kHuge = uint64_t{1} << 63;
+
+std::string text(const Region& region) {
+  return fmt::format("{} rows of {} at {} by {}", region.rows, region.rowBytes, region.offset, region.rowStride);
+}
+
+using ModelBytes = std::bitset<512>;
+
+ModelBytes modelBytes(const Region& region) {
+  ModelBytes bytes;
+  for (uint64_t row = 0; row < region.rows; ++row) {
+    for (uint64_t i = 0; i < region.rowBytes; ++i) bytes.set(region.offset + row * region.rowStride + i);
+  }
+  return bytes;
+}
+
+// A range may be passed as one row, or as rows without gaps.
+bool isExact(const Region& a, const Region& b) {
+  return a.rows <= 1 || b.rows <= 1 || a.rowStride == b.rowStride;
+}
+
+// In either order, and at addresses near 2^63.
+void expectModel(Region a, Region b) {
+  const bool shared = (modelBytes(a) & modelBytes(b)).any();
+  const bool got = overlap(a, b), reversed = overlap(b, a);
+  for (Region* region : {&a, &b}) region->offset += kHuge - 1000;
+  if (got == reversed && got == overlap(a, b) && (got == shared || (got && !isExact(a, b)))) return;
+  fail(__FILE__, __LINE__, fmt::format("overlap of {} and {}: got {}, expected {}", text(a), text(b), got, shared));
+}
+
 std::vector<Touched> touchedBy(std::vector<Binding> buffers) {
   std::vector<Touched> touched;
   CountedDispatch counted;
@@ -20,209 +52,263 @@ std::vector<Touched> touchedBy(std::vector<Binding> buffers) {
   return touched;
 }
 
-// Whether work that touches `second` must wait for work that touches `first`.
-bool mustWait(const Binding& first, const Binding& second) {
-  TouchedIndex index;
-  for (const Touched& touched : touchedBy({first})) index.add(touched);
-  return index.conflicts(touchedBy({second}));
-}
+// Two buffers that share half of their bytes, and one in other memory.
+struct SharedMemory {
+  int spaces[2] = {};
+  std::shared_ptr<Buffer> buffers[3] = {std::make_shared<PlanBuffer>(64, 0, &spaces[0]),
+                                        std::make_shared<PlanBuffer>(64, 32, &spaces[0]),
+                                        std::make_shared<PlanBuffer>(64, 0, &spaces[1])};
 
-Binding reading(const Tensor& tensor) {
-  return Binding::whole(0, tensor, Access::read);
-}
-Binding writing(const Tensor& tensor) {
-  return Binding::whole(0, tensor, Access::write);
-}
-
-constexpr size_t kModelBytes = 256;
-using ModelBytes = std::bitset<kModelBytes>;
-
-ModelBytes modelBytes(const Region& region) {
-  ModelBytes bytes;
-  for (uint64_t row = 0; row < region.rows; ++row) {
-    for (uint64_t i = 0; i < region.rowBytes; ++i) bytes.set(region.offset + row * region.rowStride + i);
+  struct Accesses {
+    Binding binding;
+    ModelBytes reads, writes;
+  };
+  // A binding of some of a buffer's bytes that reads or writes some of these.
+  Accesses draw(uint32_t index, uint64_t stride, Seeded& random) const {
+    const uint64_t which = random.below(3), offset = random.below(32), length = 1 + random.below(64 - offset);
+    Accesses drawn{.binding = {.index = index, .buffer = buffers[which], .offset = offset, .length = length}};
+    const auto add = [&](std::vector<Region>& regions, ModelBytes& bytes) {
+      Region rows{.offset = random.below(length), .rowBytes = 0, .rowStride = stride, .rows = random.below(5)};
+      if (rows.rows == 0) rows = {.offset = 0, .rowBytes = length, .rowStride = length, .rows = 1};
+      while (rows.rows > 1 && rows.offset + (rows.rows - 1) * stride >= length) --rows.rows;
+      if (rows.rowBytes == 0) {
+        rows.rowBytes = random.below(std::min<uint64_t>(9, length - rows.offset - (rows.rows - 1) * stride + 1));
+      }
+      regions.push_back(rows);
+      rows.offset += offset + buffers[which]->range().begin + (which == 2 ? 256 : 0);
+      bytes |= modelBytes(rows);
+    };
+    const uint64_t access = random.below(4);
+    if (access & 1) add(drawn.binding.reads, drawn.reads);
+    if (access & 2) add(drawn.binding.writes, drawn.writes);
+    return drawn;
   }
-  return bytes;
+};
+
+// Small regions that often overlap, with few distinct strides, so that many in a set share one.
+Region smallRegion(Seeded& random) {
+  Region region{.offset = random.below(400), .rowBytes = random.below(12), .rowStride = random.below(14), .rows = 1};
+  if (random.below(2) == 0) region.rowStride = 16 + 16 * random.below(2);
+  switch (random.below(8)) {
+    case 0:
+      region.rows = random.below(2);
+      break;
+    case 1:
+      region.rowBytes = random.below(60);  // rows that overlap each other
+      region.rows = random.below(4);
+      break;
+    default:
+      region.rows = random.below(9);
+  }
+  return region;
 }
 
-std::string text(const Region& region) {
-  return fmt::format("{} rows of {} at {} by {}", region.rows, region.rowBytes, region.offset, region.rowStride);
+Region rarelyOverlappingRegion(Seeded& random) {
+  return {.offset = random.below(4000),
+          .rowBytes = 1 + random.below(3),
+          .rowStride = uint64_t{64} << random.below(2),
+          .rows = 1 + random.below(40)};
 }
 
-Region drawnRegion(Seeded& random) {
-  return {
-      .offset = random.below(48), .rowBytes = random.below(8), .rowStride = random.below(12), .rows = random.below(7)};
+// Ends before 2^64.
+Region hugeRegion(Seeded& random) {
+  const uint64_t near = random.below(64);
+  switch (random.below(6)) {
+    case 0:
+      return {.offset = random.below(256), .rowBytes = 1 + random.below(4), .rowStride = 0, .rows = kHuge - near};
+    case 1:
+      return {.offset = random.below(256), .rowBytes = 1, .rowStride = 1, .rows = kHuge - near};
+    case 2:
+      return {.offset = near, .rowBytes = 1 + random.below(3), .rowStride = 4, .rows = (kHuge >> 2) - near};
+    case 3:
+      return {.offset = kHuge - near, .rowBytes = 1 + random.below(40), .rowStride = 16, .rows = 1 + random.below(8)};
+    case 4:
+      return {.offset = near, .rowBytes = 1 + random.below(64), .rowStride = kHuge - random.below(2), .rows = 2};
+    default:
+      return {
+          .offset = kHuge - near, .rowBytes = random.below(2) == 0 ? near : kHuge - 1, .rowStride = near, .rows = 1};
+  }
 }
 
-// A range may be passed as one row, or as rows without gaps.
-bool isExact(const Region& a, const Region& b) {
-  return a.rows <= 1 || b.rows <= 1 || a.rowStride == b.rowStride;
+Region smallOrHugeRegion(Seeded& random) {
+  Region region = random.below(3) == 0 ? hugeRegion(random) : smallRegion(random);
+  if (random.below(2) == 0 && region.offset < 1000) region.offset += kHuge - 500;
+  if (region.rows > 1 && region.rowStride != 0 && region.offset > 1000) {
+    region.rows = std::min<uint64_t>(region.rows, 2);
+  }
+  return region;
 }
 
-void expectModel(const Region& a, const Region& b) {
-  const bool shared = (modelBytes(a) & modelBytes(b)).any();
-  const bool got = overlap(a, b);
-  if (got == shared || (got && !isExact(a, b))) return;
-  fail(__FILE__, __LINE__, fmt::format("overlap of {} and {}: got {}, expected {}", text(a), text(b), got, shared));
+// Adds accesses that do not conflict, as an encoder does, and some that do. By definition, an access conflicts if it
+// does so with an earlier one.
+void expectPairwise(uint64_t stream, uint32_t rounds, Region (*makeRegion)(Seeded&)) {
+  Seeded random(stream);
+  const int spaces[2] = {};
+  TouchedIndex tracker;
+  std::vector<Touched> added;
+  uint32_t conflicts = 0, frees = 0;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    const Touched next{
+        .space = &spaces[random.below(2)], .region = makeRegion(random), .isWrite = random.below(3) == 0};
+    const bool expected = std::any_of(added.begin(), added.end(), [&](const Touched& earlier) {
+      return earlier.space == next.space && (earlier.isWrite || next.isWrite) && overlap(earlier.region, next.region);
+    });
+    if (tracker.conflicts(next) != expected) {
+      return fail(__FILE__, __LINE__,
+                  fmt::format("round {}, {} {}: expected {}", round, next.isWrite ? "write" : "read", text(next.region),
+                              expected ? "a conflict" : "none"));
+    }
+    ++(expected ? conflicts : frees);
+    if (expected && random.below(2) == 0) continue;
+    if (random.below(expected ? 8 : 200) == 0) {
+      tracker.clear();
+      added.clear();
+    }
+    tracker.add(next);
+    added.push_back(next);
+  }
+  EXPECT(conflicts > rounds / 20);
+  EXPECT(frees > rounds / 20);
 }
 
 }  // namespace
 
-TEST(HazardTracker, ReadersDoNotWaitForReaders) {
-  const Tensor tensor = planTensor(DType::f32, {8});
-  EXPECT(!mustWait(reading(tensor), reading(tensor)));
-}
-
-TEST(HazardTracker, DependentAccessesWait) {
-  const Tensor tensor = planTensor(DType::f32, {8});
-  EXPECT(mustWait(writing(tensor), reading(tensor)));
-  EXPECT(mustWait(reading(tensor), writing(tensor)));
-  EXPECT(mustWait(writing(tensor), writing(tensor)));
-  const Binding both = Binding::whole(0, tensor, Access::readWrite);
-  EXPECT(mustWait(both, reading(tensor)));
-  EXPECT(mustWait(reading(tensor), both));
-}
-
-TEST(HazardTracker, IgnoresOtherMemory) {
-  EXPECT(!mustWait(writing(planTensor(DType::f32, {8})), writing(planTensor(DType::f32, {8}))));
-}
-
-TEST(HazardTracker, DisjointSlicesDoNotConflict) {
-  const Tensor whole = planTensor(DType::f32, {8, 2});
-  const auto slice = [&](uint64_t begin, uint64_t count) { return REQUIRE(whole.slice(begin, count)); };
-  EXPECT(!mustWait(writing(slice(0, 4)), writing(slice(4, 4))));
-  EXPECT(!mustWait(writing(slice(4, 4)), writing(slice(0, 4))));
-  EXPECT(mustWait(writing(slice(0, 5)), writing(slice(4, 4))));
-  EXPECT(mustWait(writing(slice(4, 4)), writing(slice(0, 5))));
-  EXPECT(mustWait(writing(slice(3, 1)), reading(whole)));
-  EXPECT(!mustWait(writing(slice(3, 0)), writing(whole)));
-}
-
-TEST(HazardTracker, OneSharedByteConflicts) {
-  const Tensor whole = planTensor(DType::u8, {16});
-  const auto slice = [&](uint64_t begin, uint64_t count) { return REQUIRE(whole.slice(begin, count)); };
-  EXPECT(mustWait(writing(slice(0, 8)), reading(slice(7, 1))));
-  EXPECT(!mustWait(writing(slice(0, 8)), reading(slice(8, 1))));
-  EXPECT(mustWait(writing(slice(8, 8)), reading(slice(8, 1))));
-  EXPECT(!mustWait(writing(slice(8, 8)), reading(slice(7, 1))));
-}
-
-TEST(HazardTracker, BuffersOverTheSameMemoryConflict) {
-  int space = 0;
-  const auto at = [&](uint64_t begin, uint64_t length) {
-    return REQUIRE(
-        Tensor::over(std::make_shared<PlanBuffer>(length, begin, &space), DType::u8, REQUIRE(Shape::make({length}))));
-  };
-  EXPECT(mustWait(writing(at(64, 64)), reading(at(64, 64))));
-  EXPECT(mustWait(writing(at(64, 64)), reading(at(0, 65))));
-  EXPECT(!mustWait(writing(at(64, 64)), reading(at(0, 64))));
-  EXPECT(!mustWait(writing(at(64, 64)), reading(at(128, 64))));
-}
-
-TEST(HazardTracker, OnlyDeclaredBytesCount) {
-  const Tensor whole = planTensor(DType::u8, {64});
-  Binding evens = writing(whole);
-  evens.writes = {{.offset = 0, .rowBytes = 8, .rowStride = 16, .rows = 4}};
-  Binding odds = writing(whole);
-  odds.writes = {{.offset = 8, .rowBytes = 8, .rowStride = 16, .rows = 4}};
-  EXPECT(!mustWait(evens, odds));
-  EXPECT(mustWait(evens, evens));
-  odds.writes[0].rowBytes = 9;
-  EXPECT(mustWait(evens, odds));
-  Binding none = writing(whole);
-  none.writes.clear();
-  EXPECT(!mustWait(none, writing(whole)));
-}
-
-TEST(HazardTracker, RegionsAreRelativeToTheirBinding) {
-  const Tensor whole = planTensor(DType::u8, {64});
-  const Region head{.offset = 0, .rowBytes = 8, .rowStride = 8, .rows = 1};
-  Binding first = writing(REQUIRE(whole.slice(16, 16)));
-  first.writes = {head};
-  EXPECT(mustWait(first, reading(REQUIRE(whole.slice(16, 1)))));
-  EXPECT(!mustWait(first, reading(REQUIRE(whole.slice(24, 8)))));
-  EXPECT(!mustWait(first, reading(REQUIRE(whole.slice(0, 16)))));
-}
-
-TEST(HazardTracker, RemembersAccessesSinceTheLastClear) {
-  const Tensor a = planTensor(DType::f32, {8});
-  const Tensor b = planTensor(DType::f32, {8});
-  TouchedIndex index;
-  for (const Touched& touched : touchedBy({writing(a), writing(b)})) index.add(touched);
-  EXPECT(index.conflicts(touchedBy({reading(a)})));
-  EXPECT(index.conflicts(touchedBy({reading(b)})));
-  index.clear();
-  EXPECT(!index.conflicts(touchedBy({reading(a)})));
-  EXPECT(!index.conflicts(std::span<const Touched>()));
-}
-
-TEST(HazardTracker, AnyBindingOfADispatchCanConflict) {
-  const Tensor a = planTensor(DType::f32, {8});
-  const Tensor b = planTensor(DType::f32, {8});
-  TouchedIndex index;
-  for (const Touched& touched : touchedBy({writing(b)})) index.add(touched);
-  EXPECT(index.conflicts(touchedBy({reading(a), reading(b)})));
+// Dispatches with several bindings, each relative to its slice of a buffer, until the next barrier.
+TEST(HazardTracker, DispatchesAgreeWithSetsOfBytes) {
+  Seeded random(20);
+  const SharedMemory memory;
+  uint32_t frees = 0, readsOfWritten = 0, writesOfRead = 0, writesOfWritten = 0;
+  for (int round = 0; round < 5000; ++round) {
+    const uint64_t stride = random.below(20);  // of all rows, because only then are overlaps of rows exact
+    TouchedIndex index;
+    ModelBytes read, written;
+    for (uint64_t left = 1 + random.below(12); left > 0; --left) {
+      std::vector<Binding> bindings;
+      ModelBytes reads, writes;
+      for (uint32_t i = 0; i <= random.below(3); ++i) {
+        const SharedMemory::Accesses drawn = memory.draw(i, stride, random);
+        bindings.push_back(drawn.binding);
+        reads |= drawn.reads;
+        writes |= drawn.writes;
+      }
+      const bool isRaw = (reads & written).any(), isWar = (writes & read).any(), isWaw = (writes & written).any();
+      const std::vector<Touched> touched = touchedBy(bindings);
+      EXPECT_EQ(index.conflicts(touched), isRaw || isWar || isWaw);
+      readsOfWritten += isRaw && !isWar && !isWaw;
+      writesOfRead += isWar && !isRaw && !isWaw;
+      writesOfWritten += isWaw && !isRaw && !isWar;
+      frees += !isRaw && !isWar && !isWaw;
+      if (random.below(8) == 0) {
+        index.clear();
+        read.reset();
+        written.reset();
+      }
+      for (const Touched& each : touched) index.add(each);
+      read |= reads;
+      written |= writes;
+    }
+  }
+  for (const uint32_t bin : {frees, readsOfWritten, writesOfRead, writesOfWritten}) EXPECT(bin > 1000);
 }
 
 TEST(HazardTracker, OverlapAgreesWithSetsOfBytes) {
   Seeded random(21);
+  const auto draw = [&] {
+    return Region{.offset = random.below(48),
+                  .rowBytes = random.below(8),
+                  .rowStride = random.below(12),
+                  .rows = random.below(7)};
+  };
   for (int i = 0; i < 40'000; ++i) {
-    Region a = drawnRegion(random);
-    Region b = drawnRegion(random);
+    Region a = draw(), b = draw();
     expectModel(a, b);
     b.rowStride = a.rowStride;
     expectModel(a, b);
     a.rows = 1;
     expectModel(a, b);
-    expectModel(b, a);
-  }
-}
-
-TEST(HazardTracker, OverlapIsIndependentOfAddresses) {
-  Seeded random(22);
-  constexpr uint64_t kFar = (uint64_t{1} << 63) - 1000;
-  for (int i = 0; i < 20'000; ++i) {
-    Region a = drawnRegion(random);
-    Region b = drawnRegion(random);
-    if (i % 2) b.rowStride = a.rowStride;
-    const bool near = overlap(a, b);
-    a.offset += kFar;
-    b.offset += kFar;
-    if (overlap(a, b) != near) fail(__FILE__, __LINE__, fmt::format("{} and {}", text(a), text(b)));
-  }
-}
-
-TEST(HazardTracker, OverlapIsSymmetric) {
-  Seeded random(23);
-  for (int i = 0; i < 20'000; ++i) {
-    const Region a = drawnRegion(random);
-    const Region b = drawnRegion(random);
-    if (overlap(a, b) != overlap(b, a)) fail(__FILE__, __LINE__, fmt::format("{} and {}", text(a), text(b)));
   }
 }
 
 TEST(HazardTracker, DistinguishesWideInterleavedRows) {
   // Two tokens of a head-major cache: equal strides, adjacent rows, far more rows than fit in 32 bits.
   const Region first{.offset = 0, .rowBytes = 256, .rowStride = 1 << 20, .rows = uint64_t{1} << 40};
-  Region second = first;
-  second.offset = 256;
-  EXPECT(!overlap(first, second));
-  second.offset = 255;
-  EXPECT(overlap(first, second));
-  second.offset = (uint64_t{1} << 20) - 255;
-  EXPECT(overlap(first, second));
+  for (const auto& [offset, isShared] : {std::pair(256, false), {255, true}, {(1 << 20) - 255, true}}) {
+    Region second = first;
+    second.offset = static_cast<uint64_t>(offset);
+    EXPECT_EQ(overlap(first, second), isShared);
+  }
 }
 
 TEST(HazardTracker, ManyRepeatedRowsStillConflict) {
   // These rows have 2^64 bytes, a count that overflows 64 bits.
-  const Region repeated{.offset = 4, .rowBytes = 2, .rowStride = 0, .rows = uint64_t{1} << 63};
+  const Region repeated{.offset = 4, .rowBytes = 2, .rowStride = 0, .rows = kHuge};
   EXPECT(overlap(repeated, {.offset = 5, .rowBytes = 1, .rowStride = 1, .rows = 1}));
   EXPECT(!overlap(repeated, {.offset = 6, .rowBytes = 1, .rowStride = 1, .rows = 1}));
-  Binding binding = writing(planTensor(DType::u8, {16}));
-  const Binding reader =
-      Binding{.index = 0, .buffer = binding.buffer, .offset = 0, .length = 16, .reads = binding.writes, .writes = {}};
-  binding.writes = {repeated};
-  EXPECT(mustWait(binding, reader));
+  Binding writer = Binding::whole(0, planTensor(DType::u8, {16}), Access::write), reader = writer;
+  std::swap(reader.reads, reader.writes);
+  writer.writes = {repeated};
+  TouchedIndex index;
+  for (const Touched& touched : touchedBy({writer})) index.add(touched);
+  EXPECT(index.conflicts(touchedBy({reader})));
+}
+
+TEST(RegionSet, AgreesWithThePairwiseDefinition) {
+  for (uint64_t stream = 0; stream < 10; ++stream) {
+    for (const uint64_t more : {0, 10}) expectPairwise(50 + stream + more, 2000, smallRegion);
+    expectPairwise(80 + stream, 2000, rarelyOverlappingRegion);
+    expectPairwise(100 + stream, 500, hugeRegion);
+    expectPairwise(120 + stream, 1000, smallOrHugeRegion);
+  }
+}
+
+// Tokens appended to sequences of a cache, head by head: the set grows with neither the tokens nor the heads.
+TEST(RegionSet, CombinesTokensOfSequences) {
+  constexpr uint64_t kRowBytes = 128;
+  struct Appends {
+    uint64_t sequences, tokens, slots, heads;
+    bool isBackward = false;
+  };
+  for (const Appends& appends :
+       {Appends{1, 1000, 1000, 32}, {1, 1000, 1000, 32, true}, {1, 1000, 1000, 1}, {200, 3, 16, 8}}) {
+    for (const uint64_t base : {0, 4096, 15 * 128 + 64, 1 << 20}) {
+      const Context context(fmt::format("{} sequences at {}", appends.sequences, base));
+      RegionSet set;
+      for (uint64_t i = 0; i < appends.tokens; ++i) {
+        const uint64_t token = appends.isBackward ? appends.tokens - 1 - i : i;
+        for (uint64_t sequence = 0; sequence < appends.sequences; ++sequence) {
+          const uint64_t stride = appends.slots * kRowBytes;
+          const Region rows{.offset = base + sequence * appends.heads * stride + token * kRowBytes,
+                            .rowBytes = kRowBytes,
+                            .rowStride = stride,
+                            .rows = appends.heads};
+          EXPECT(!set.overlaps(rows));
+          set.add(rows);
+          EXPECT(set.overlaps(rows));
+        }
+        EXPECT(set.count() <= appends.sequences + 7);  // the bounds of each have gaps in between
+      }
+    }
+  }
+}
+
+TEST(RegionSet, IntervalSetAgreesWithASetOfBytes) {
+  constexpr size_t kBytes = 200;
+  Seeded random(140);
+  IntervalSet set;
+  std::bitset<kBytes> bytes;
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t begin = random.below(kBytes), end = std::min<uint64_t>(begin + random.below(20), kBytes);
+    bool expected = false;
+    for (uint64_t byte = begin; byte < end; ++byte) expected = expected || bytes[byte];
+    if (set.overlaps(begin, end) != expected)
+      fail(__FILE__, __LINE__, fmt::format("[{}, {}) in step {}", begin, end, i));
+    const bool adds = random.below(2) == 0;
+    adds ? set.add(begin, end) : set.remove(begin, end);
+    for (uint64_t byte = begin; byte < end; ++byte) bytes[byte] = adds;
+    size_t ranges = 0;
+    for (size_t byte = 0; byte < kBytes; ++byte) ranges += bytes[byte] && (byte == 0 || !bytes[byte - 1]);
+    EXPECT_EQ(set.count(), ranges);
+  }
 }
 
 }  // namespace mnk::test

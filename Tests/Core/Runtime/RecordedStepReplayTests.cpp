@@ -4,11 +4,11 @@
 #include <numeric>
 
 #include "Harness/EveryDevice.hpp"
-#include "Harness/RawBytes.hpp"
 #include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Runtime/RepeatedOp.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::test {
 
@@ -17,57 +17,40 @@ namespace {
 struct Case {
   std::string name;
   AttentionCacheDescriptor cache;
-  bool isFused = false;               // rotates, appends and attends in one call
-  bool hasPositions = false;          // the step has positions, which are those that it would have without them
-  std::vector<uint32_t> sequences{};  // if listed, one token for each
-  std::optional<std::vector<uint32_t>> rowCounts{};
+  bool isFused = false;       // rotates, appends and attends in one call
+  bool hasPositions = false;  // the step has positions, which are those that it would have without them
+  std::vector<uint32_t> sequences{1};
+  std::optional<std::vector<uint32_t>> rowCounts{};  // if missing, one token for each sequence
 };
 
 constexpr uint32_t kLayers = 2, kHeads = 4, kKVHeads = 2, kHeadDim = 32;
 
-AttentionCacheDescriptor ring(uint32_t capacity, uint32_t pinned = 0) {
-  return {.kvHeads = kKVHeads,
-          .headDim = kHeadDim,
-          .capacity = capacity,
-          .sequences = 2,
-          .whenFull = KVWrap::ring,
-          .pinned = pinned};
-}
-AttentionCacheDescriptor quantized(AttentionCacheDescriptor descriptor) {
-  descriptor.quantized.emplace();
-  return descriptor;
-}
-
-AttentionCacheDescriptor coding(KVQuantizedPlanes planes, AttentionCacheDescriptor descriptor) {
-  descriptor = quantized(descriptor);
-  descriptor.quantized->planes = planes;
+AttentionCacheDescriptor ring(uint32_t capacity, uint32_t pinned = 0, std::optional<KVQuantizedPlanes> quantized = {}) {
+  AttentionCacheDescriptor descriptor{.kvHeads = kKVHeads,
+                                      .headDim = kHeadDim,
+                                      .capacity = capacity,
+                                      .sequences = 2,
+                                      .whenFull = KVWrap::ring,
+                                      .pinned = pinned};
+  if (quantized) descriptor.quantized = KVQuantizedStorage{.planes = *quantized};
   return descriptor;
 }
 
 std::vector<Case> cases() {
-  return {
-      {.name = "codes of keys", .cache = coding(KVQuantizedPlanes::keys, ring(24, 4))},
-      {.name = "codes of values", .cache = coding(KVQuantizedPlanes::values, ring(1024))},
-      {.name = "codes of keys in one call", .cache = coding(KVQuantizedPlanes::keys, ring(1024)), .isFused = true},
-      {.name = "codes of values in one call", .cache = coding(KVQuantizedPlanes::values, ring(24)), .isFused = true},
-      {.name = "dense", .cache = ring(1024)},
-      {.name = "quantized", .cache = quantized(ring(1024))},
-      {.name = "a ring that wraps, with pinned tokens", .cache = ring(24, 4)},
-      {.name = "in one call", .cache = ring(1024), .isFused = true},
-      {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(24)), .isFused = true},
-      {.name = "in one call, from a number on", .cache = ring(24), .isFused = true, .hasPositions = true},
-      {.name = "two sequences", .cache = ring(24), .sequences = {0, 1}},
-      {.name = "two sequences in one call",
-       .cache = ring(24),
-       .isFused = true,
-       .hasPositions = true,
-       .sequences = {1, 0}},
-      {.name = "uneven sequences in one call",
-       .cache = ring(24),
-       .isFused = true,
-       .hasPositions = true,
-       .sequences = {1, 0},
-       .rowCounts = {{2, 1}}}};
+  using enum KVQuantizedPlanes;
+  return {{"codes of keys", ring(24, 4, keys)},
+          {"codes of values", ring(1024, 0, values)},
+          {"codes of keys in one call", ring(1024, 0, keys), true},
+          {"codes of values in one call", ring(24, 0, values), true},
+          {"dense", ring(1024)},
+          {"quantized", ring(1024, 0, both)},
+          {"a ring that wraps, with pinned tokens", ring(24, 4)},
+          {"in one call", ring(1024), true},
+          {"in one call, quantized, a ring that wraps", ring(24, 0, both), true},
+          {"in one call, from a number on", ring(24), true, true},
+          {"two sequences", ring(24), false, false, {0, 1}},
+          {"two sequences in one call", ring(24), true, true, {1, 0}},
+          {"uneven sequences in one call", ring(24), true, true, {1, 0}, {{2, 1}}}};
 }
 
 struct Layers {
@@ -77,19 +60,19 @@ struct Layers {
   };
   std::shared_ptr<Device> device;
   const Case& of;
-  uint64_t tokens = 1;
+  std::vector<uint32_t> rows;  // of each sequence
   std::vector<Layer> all;
 
-  Layers(std::shared_ptr<Device> on, const Case& given) : device(std::move(on)), of(given) {
-    if (!of.sequences.empty()) tokens = of.sequences.size();
-    if (of.rowCounts) tokens = std::accumulate(of.rowCounts->begin(), of.rowCounts->end(), 0u);
-    const auto zeros = [&](uint64_t heads) {
-      return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({tokens, heads, kHeadDim}))));
-    };
+  Layers(std::shared_ptr<Device> on, const Case& given)
+      : device(std::move(on)), of(given), rows(of.rowCounts.value_or(std::vector(of.sequences.size(), 1u))) {
+    const uint64_t tokens = std::accumulate(rows.begin(), rows.end(), 0u);
     for (uint32_t i = 0; i < kLayers; ++i) {
-      all.push_back({REQUIRE(AttentionCache::make(device, of.cache)), zeros(kHeads), zeros(kKVHeads), zeros(kKVHeads),
-                     zeros(kHeads)});
+      all.push_back({REQUIRE(AttentionCache::make(device, of.cache)), zeros(tokens, kHeads), zeros(tokens, kKVHeads),
+                     zeros(tokens, kKVHeads), zeros(tokens, kHeads)});
     }
+  }
+  Tensor zeros(uint64_t tokens, uint64_t heads) const {
+    return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({tokens, heads, kHeadDim}))));
   }
 
   // Small numbers that differ from token to token.
@@ -104,11 +87,10 @@ struct Layers {
     Seeded random(token);
     for (Layer& layer : all) {
       for (const Tensor* tensor : {&layer.queries, &layer.keys, &layer.values}) fill(*tensor, random);
-      for (const uint32_t sequence : of.sequences.empty() ? std::vector{1u} : of.sequences) {
+      for (const uint32_t sequence : of.sequences) {
         const uint64_t next = *layer.cache.nextPosition(sequence);
         if (next >= position) continue;
-        const Tensor skipped =
-            REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({position - next, kKVHeads, kHeadDim}))));
+        const Tensor skipped = zeros(position - next, kKVHeads);
         fill(skipped, random);
         REQUIRE(CommandEncoder::run(
             device, [&](CommandEncoder& encoder) { return layer.cache.append(encoder, skipped, skipped, sequence); }));
@@ -116,55 +98,36 @@ struct Layers {
     }
   }
 
-  Result<void> encode(CommandEncoder& encoder, bool isRecorded) {
-    for (Layer& layer : all) {
-      if (auto done = of.isFused ? encodeFused(layer, encoder, isRecorded) : encodeCalls(layer, encoder, isRecorded);
-          !done) {
-        return done;
-      }
-    }
-    return {};
-  }
-
   // A recording follows the cache; a fresh step lists the same positions.
   RotaryPositions positions(const Layer& layer, bool isRecorded) const {
-    const std::vector<uint32_t> listed = of.sequences.empty() ? std::vector{1u} : of.sequences;
-    if (isRecorded) return layer.cache.nextPositions(listed, of.rowCounts);
+    if (isRecorded) return layer.cache.nextPositions(of.sequences, of.rowCounts);
     std::vector<int32_t> numbers;
-    for (size_t i = 0; i < listed.size(); ++i) {
-      const uint64_t next = *layer.cache.nextPosition(listed[i]);
-      const uint32_t rows = of.rowCounts ? (*of.rowCounts)[i] : 1;
-      for (uint32_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(next + row));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const uint64_t next = *layer.cache.nextPosition(of.sequences[i]);
+      for (uint32_t row = 0; row < rows[i]; ++row) numbers.push_back(static_cast<int32_t>(next + row));
     }
     return numbers;
   }
 
-  Result<void> encodeCalls(Layer& layer, CommandEncoder& encoder, bool isRecorded) {
-    MultiRoPE rotation{
-        .queries = layer.queries, .keys = HeadsView(layer.keys), .positions = positions(layer, isRecorded)};
-    if (auto done = encoder.encode(rotation); !done) return done;
-    if (of.sequences.empty()) {
-      if (auto done = layer.cache.append(encoder, layer.keys, layer.values, 1); !done) return done;
-      return layer.cache.attend(encoder, layer.queries, {.output = layer.results}, {.scale = 0.5f}, 1);
+  Result<void> encode(CommandEncoder& encoder, bool isRecorded) {
+    for (Layer& layer : all) {
+      CacheStep step{.queries = layer.queries,
+                     .results = {.output = layer.results},
+                     .options = {.scale = of.sequences.size() == 1 ? 0.5f : 0},
+                     .sequences = of.sequences,
+                     .rowCounts = of.rowCounts};
+      if (of.isFused) {
+        step.keys = layer.keys, step.values = layer.values, step.rotary = RotaryStep{};
+        if (of.hasPositions) step.rotary->positions = positions(layer, isRecorded);
+        MNK_TRY(layer.cache.appendAndAttend(encoder, step));
+      } else {
+        MNK_TRY(encoder.encode(MultiRoPE{
+            .queries = layer.queries, .keys = HeadsView(layer.keys), .positions = positions(layer, isRecorded)}));
+        MNK_TRY(layer.cache.append(encoder, {.keys = layer.keys, .values = layer.values, .sequences = of.sequences}));
+        MNK_TRY(layer.cache.attend(encoder, step));
+      }
     }
-    if (auto done =
-            layer.cache.append(encoder, {.keys = layer.keys, .values = layer.values, .sequences = of.sequences});
-        !done)
-      return done;
-    return layer.cache.attend(
-        encoder, {.queries = layer.queries, .results = {.output = layer.results}, .sequences = of.sequences});
-  }
-
-  Result<void> encodeFused(Layer& layer, CommandEncoder& encoder, bool isRecorded) {
-    CacheStep step{.queries = layer.queries,
-                   .keys = layer.keys,
-                   .values = layer.values,
-                   .rotary = RotaryStep{},
-                   .results = {.output = layer.results},
-                   .sequences = of.sequences.empty() ? std::vector<uint32_t>{1} : of.sequences,
-                   .rowCounts = of.rowCounts};
-    if (of.hasPositions) step.rotary->positions = positions(layer, isRecorded);
-    return layer.cache.appendAndAttend(encoder, step);
+    return {};
   }
 };
 
@@ -189,34 +152,29 @@ void expectSameCaches(const Layers& got, const Layers& expected) {
 }
 
 struct StepOutcome {
-  Summary::Counts total;
-  uint64_t barriers = 0;
-  std::vector<std::byte> results;  // of all layers
+  uint64_t dispatches = 0, barriers = 0;
+  std::vector<std::byte> results = {};  // of all layers
 
-  bool operator==(const StepOutcome& other) const {
-    return total.dispatches == other.total.dispatches && barriers == other.barriers && results == other.results;
+  StepOutcome(const Completion& done, const Layers& layers)
+      : dispatches(done.summary().total.dispatches), barriers(done.summary().barriers) {
+    for (const Layers::Layer& layer : layers.all) {
+      const auto bytes = tensorBytes(layer.results);
+      results.insert(results.end(), bytes.begin(), bytes.end());
+    }
   }
+  bool operator==(const StepOutcome&) const = default;
 };
-
-StepOutcome outcomeOf(const Completion& done, const Layers& layers) {
-  StepOutcome outcome{.total = done.summary().total, .barriers = done.summary().barriers, .results = {}};
-  for (const Layers::Layer& layer : layers.all) {
-    const auto bytes = tensorBytes(layer.results);
-    outcome.results.insert(outcome.results.end(), bytes.begin(), bytes.end());
-  }
-  return outcome;
-}
 
 // Runs all steps first, then encodes each again on a device without known plans. Each step is a token at one of these
 // positions, or at the next position if a sequence is already past it.
 void expectReplay(const std::shared_ptr<Device>& device, const Case& one, const std::vector<uint64_t>& positions) {
   Layers replayed(device, one), fresh(device, one);
-  RecordedStep step =
+  const RecordedStep step =
       REQUIRE(RecordedStep::record(device, [&](CommandEncoder& encoder) { return replayed.encode(encoder, true); }));
   std::vector<StepOutcome> outcomes;
   for (uint64_t token = 0; token < positions.size(); ++token) {
     replayed.fill(token, positions[token]);
-    outcomes.push_back(outcomeOf(REQUIRE(step.run()), replayed));
+    outcomes.emplace_back(REQUIRE(step.run()), replayed);
   }
   for (uint64_t token = 0; token < positions.size(); ++token) {
     const Context context(fmt::format("token {}", token));
@@ -225,7 +183,7 @@ void expectReplay(const std::shared_ptr<Device>& device, const Case& one, const 
     CommandEncoder encoder(device);
     REQUIRE(fresh.encode(encoder, false));
     if (token == 0) EXPECT_EQ(step.summary().text(), encoder.summary().text());
-    EXPECT(outcomes[token] == outcomeOf(REQUIRE(encoder.commit()), fresh));
+    EXPECT(outcomes[token] == StepOutcome(REQUIRE(encoder.commit()), fresh));
   }
   expectSameCaches(replayed, fresh);
 }
@@ -233,35 +191,25 @@ void expectReplay(const std::shared_ptr<Device>& device, const Case& one, const 
 }  // namespace
 
 // Crosses the end of a ring of 24 and of a block of keys; larger rings also reach the length at which GPUs split the
-// keys.
+// keys. On the first device, it crosses the ends of both rings repeatedly. MNK_TEST_FULL=1 runs 10,000 tokens of each,
+// the length of a long answer.
 TEST(RecordedStepReplay, EqualsFreshEncodingBitForBit) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
+  std::vector<uint64_t> many;
+  for (const uint64_t border : {0, 32, 64, 128, 256, 1024, 2048}) {
+    for (const uint64_t position : {border - std::min<uint64_t>(border, 1), border, border + 1}) {
+      many.push_back(position);
+    }
+  }
+  if (std::getenv("MNK_TEST_FULL")) many.assign(10000, 0);
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
     for (const Case& one : cases()) {
       const Context context(one.name);
-      std::vector<uint64_t> positions{0, 1, 23, 24, 25, 32};
-      if (one.cache.capacity > 24) positions = {0, 1, 31, 32, 127, 128};
-      expectReplay(device, one, positions);
+      const bool isSmall = one.cache.capacity == 24;
+      using Positions = std::vector<uint64_t>;
+      expectReplay(device, one, isSmall ? Positions{0, 1, 23, 24, 25, 32} : Positions{0, 1, 31, 32, 127, 128});
+      if (device == devicesUnderTest().front().device) expectReplay(device, one, many);
     }
   });
-}
-
-// Crosses the ends of both rings repeatedly. MNK_TEST_FULL=1 runs 10,000 tokens of each, the length of a long answer.
-TEST(RecordedStepReplay, ManyTokensEqualFreshEncoding) {
-  std::vector<uint64_t> positions;
-  if (std::getenv("MNK_TEST_FULL")) {
-    positions.resize(10000);
-  } else {
-    for (const uint64_t border : {0, 32, 64, 128, 256, 1024, 2048}) {
-      for (const uint64_t position : {border - std::min<uint64_t>(border, 1), border, border + 1}) {
-        positions.push_back(position);
-      }
-    }
-  }
-  const auto device = devicesUnderTest().front().device;
-  for (const Case& one : cases()) {
-    const Context context(one.name);
-    expectReplay(device, one, positions);
-  }
 }
 
 }  // namespace mnk::test

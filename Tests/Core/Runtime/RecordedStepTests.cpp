@@ -1,13 +1,19 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <functional>
+#include <latch>
+#include <thread>
 
 #include "Cache/AttentionCacheFixture.hpp"
+#include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "MLXNativeKernels/Device.hpp"
+#include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
+#include "Support/Errors.hpp"
 
 namespace mnk::test {
 
@@ -24,18 +30,27 @@ RecordedStep record(const std::shared_ptr<Device>& device, const Body& body) {
 struct RecordingFixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   AttentionCache cache = make(), other = make();
-  Tensor token = tokens(device, 1), source = tokens(device, 1);
+  Tensor token = tokens(device, 1), source = tokens(device, 1), rows = tokens(device, 1, 2, 64);
 
   AttentionCache make() const {
     AttentionCacheDescriptor descriptor = kDescriptor;
     descriptor.whenFull = KVWrap::linear;
     return makeCache(device, descriptor);
   }
+  Result<void> append(CommandEncoder& encoder) { return cache.append(encoder, token, token, 0); }
   // Appends to both caches.
   RecordedStep both() {
     return record(device, [&](CommandEncoder& encoder) -> Result<void> {
-      if (auto done = cache.append(encoder, token, token, 0); !done) return done;
+      MNK_TRY(append(encoder));
       return other.append(encoder, token, token, 0);
+    });
+  }
+  // A kernel of the caller, a rotation that follows the cache, and an append.
+  RecordedStep rotatedAppend() {
+    return record(device, [&](CommandEncoder& encoder) -> Result<void> {
+      MNK_TRY(encoder.dispatch(fakeDispatch("project", {source}, {token})));
+      MNK_TRY(encoder.encode(MultiRoPE{.queries = token, .positions = cache.nextPositions({0})}));
+      return append(encoder);
     });
   }
 };
@@ -43,25 +58,38 @@ struct RecordingFixture {
 // The error of the call that would append the fifth token.
 const ExpectedError kFull{.op = "AttentionCache.append", .what = "the write runs past the end of a linear cache"};
 
-int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t index = 0) {
-  for (const InlineBytes& inlined : recorded.dispatches[index].dispatch.inlines) {
-    if (inlined.index != kMultiRoPEParams) continue;
-    MultiRoPEParams params;
-    std::memcpy(&params, inlined.bytes.data(), sizeof params);
-    return params.firstPosition;
+std::vector<std::byte> inlineBytes(const FakeDevice::Recorded& recorded, size_t dispatch, uint32_t index) {
+  for (const InlineBytes& inlined : recorded.dispatches[dispatch].dispatch.inlines) {
+    if (inlined.index == index) return inlined.bytes;
   }
-  return INT32_MIN;
+  return {};
+}
+
+int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t dispatch) {
+  MultiRoPEParams params{.firstPosition = INT32_MIN};
+  const std::vector<std::byte> bytes = inlineBytes(recorded, dispatch, kMultiRoPEParams);
+  if (bytes.size() == sizeof params) std::memcpy(&params, bytes.data(), sizeof params);
+  return params.firstPosition;
 }
 
 }  // namespace
 
 TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
   RecordingFixture s;
-  const RecordedStep step = s.both();
+  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
+    EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder",
+                                    .what = "the encoder of a recording never runs",
+                                    .got = "it is committed",
+                                    .expected = "calls that encode",
+                                    .fix = "End the recording, then run its step."});
+    EXPECT_ERROR(encoder.join(&s, nullptr),
+                 {.what = "the encoder of a recording never runs", .got = "a participant of the caller joins it"});
+    return s.append(encoder);
+  });
   EXPECT_EQ(*s.cache.nextPosition(0), 0u);
   EXPECT_EQ(s.device->tried(Call::commit), 0u);
   EXPECT_EQ(s.device->droppedSubmissions(), 1u);
-  EXPECT_EQ(step.summary().total.dispatches, 2u);
+  EXPECT_EQ(step.summary().total.dispatches, 1u);
   EXPECT(step.device() == s.device);
   // A recording does not keep caches from changing, and such changes do not keep it from running.
   appendNow(s.cache, s.device, 1);
@@ -70,16 +98,28 @@ TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
   EXPECT_EQ(*s.cache.nextPosition(0), 1u);
 }
 
+TEST(RecordedStep, RefusesAnEncoderOfAnotherDevice) {
+  RecordingFixture s;
+  const RecordedStep step = s.both();
+  const auto elsewhere = FakeDevice::make();
+  CommandEncoder encoder(elsewhere);
+  EXPECT_ERROR(step.encode(encoder), {.op = "RecordedStep",
+                                      .what = "the encoder is of another device than the step",
+                                      .got = "Fake",
+                                      .expected = "the same device object as when it was recorded, Fake",
+                                      .fix = "Record the step on the device that runs it."});
+  REQUIRE(encoder.commit());
+}
+
 TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
   RecordingFixture s;
   const Tensor a = tokens(s.device, 1), b = tokens(s.device, 1);
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.dispatch(fakeDispatch("A", {}, {a})); !done) return done;
-    if (auto done = encoder.dispatch(fakeDispatch("B", {a}, {b})); !done) return done;
-    if (auto done = encoder.barrier(); !done) return done;
-    if (auto done = encoder.dispatch(fakeDispatch("C", {}, {})); !done) return done;
-    Plan plan{.op = "Own", .dispatches = {fakeDispatch("D", {b}, {a}), fakeDispatch("E", {a}, {})}};
-    return encoder.encode(plan);
+    MNK_TRY(encoder.dispatch(fakeDispatch("A", {}, {a})));
+    MNK_TRY(encoder.dispatch(fakeDispatch("B", {a}, {b})));
+    MNK_TRY(encoder.barrier());
+    MNK_TRY(encoder.dispatch(fakeDispatch("C", {}, {})));
+    return encoder.encode(Plan{.op = "Own", .dispatches = {fakeDispatch("D", {b}, {a}), fakeDispatch("E", {a}, {})}});
   });
   EXPECT_EQ(step.summary().text(), "5 dispatches, 3 barriers, 96 bytes read, 96 bytes written");
   for (uint64_t run = 1; run <= 3; ++run) {
@@ -89,6 +129,8 @@ TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
     EXPECT_EQ(s.device->committed().back().trace, "A | B | C D | E");
     EXPECT_EQ(s.device->committed().back().label, "a step");
   }
+  const RecordedStep empty = record(s.device, [](CommandEncoder&) { return Result<void>(); });
+  REQUIRE(REQUIRE(empty.run()).wait());
 }
 
 // Each call of a cache counts once, although it encodes several ops.
@@ -120,35 +162,25 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
   AttentionCache cache = makeCache(device, descriptor);
   const Tensor one = tokens(device, 1, 2, 64), two = tokens(device, 2, 2, 64), into = tokens(device, 2, 2, 64);
   const Tensor numbers = tokens(device, 1, 2, 64);
-  const Body body = [&](CommandEncoder& encoder) -> Result<void> {
+  const Body body = [&](CommandEncoder& e) -> Result<void> {
     std::vector<uint32_t> listed{0, 1}, rows{1, 1};
-    for (const auto& call : std::vector<Body>{
-             [&](auto& e) { return cache.append(e, one, one, 0); },
-             [&](auto& e) {
-               return cache.append(e, {.keys = two, .values = two, .sequences = listed, .rowCounts = rows});
-             },
-             [&](auto& e) {
-               return cache.attend(
-                   e, {.queries = two, .results = {.output = into}, .sequences = listed, .rowCounts = rows});
-             },
-             [&](auto& e) { return cache.attend(e, one, {.output = numbers}, {}, 1); },
-             [&](auto& e) { return cache.copy(e, 0, 2); },
-             [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
-             [&](auto& e) {
-               return cache.appendAndAttend(
-                   e, {.queries = one, .keys = one, .values = one, .results = {.output = numbers}, .sequences = {0}});
-             }}) {
-      if (auto done = call(encoder); !done) return done;
-    }
+    MNK_TRY(cache.append(e, one, one, 0));
+    MNK_TRY(cache.append(e, {.keys = two, .values = two, .sequences = listed, .rowCounts = rows}));
+    MNK_TRY(cache.attend(e, {.queries = two, .results = {.output = into}, .sequences = listed, .rowCounts = rows}));
+    MNK_TRY(cache.attend(e, one, {.output = numbers}, {}, 1));
+    MNK_TRY(cache.copy(e, 0, 2));
+    MNK_TRY(cache.dequantize(e, numbers, {}, 0, 2));
+    MNK_TRY(cache.appendAndAttend(
+        e, {.queries = one, .keys = one, .values = one, .results = {.output = numbers}, .sequences = {0}}));
     listed = {7, 7};  // the recording holds a copy
     return {};
   };
   const RecordedStep step = record(device, body);
   REQUIRE(step.run());
   const std::string trace = device->committed().back().trace;
-  EXPECT_EQ(*cache.nextPosition(0), 3u);
-  EXPECT_EQ(*cache.nextPosition(1), 1u);
-  EXPECT_EQ(*cache.nextPosition(2), 2u);
+  for (uint32_t sequence = 0; sequence < 3; ++sequence) {
+    EXPECT_EQ(*cache.nextPosition(sequence), std::array<uint64_t, 3>{3, 1, 2}[sequence]);
+  }
   REQUIRE(step.run());
   EXPECT_EQ(*cache.nextPosition(0), 6u);
   EXPECT_EQ(*cache.nextPosition(2), 5u);
@@ -159,15 +191,10 @@ TEST(RecordedStep, RecordsAllCallsOfCaches) {
   EXPECT_EQ(device->committed().back().trace, trace);
 }
 
-// Also after the cache was truncated or reset, and if the encoder has appended to it before.
+// Also after the cache was truncated or reset, beside other work, and if the step is part of another one.
 TEST(RecordedStep, RotaryPositionsFollowTheCache) {
   RecordingFixture s;
-  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.dispatch(fakeDispatch("project", {s.source}, {s.token})); !done) return done;
-    if (auto done = encoder.encode(MultiRoPE{.queries = s.token, .positions = s.cache.nextPositions({0})}); !done)
-      return done;
-    return s.cache.append(encoder, s.token, s.token, 0);
-  });
+  const RecordedStep step = s.rotatedAppend();
   const auto expectPosition = [&](int32_t expected) {
     REQUIRE(step.run());
     EXPECT_EQ(firstPosition(s.device->committed().back(), 1), expected);
@@ -177,20 +204,29 @@ TEST(RecordedStep, RotaryPositionsFollowTheCache) {
   expectPosition(1);
   s.cache.reset();
   expectPosition(0);
+  const RecordedStep twice = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    MNK_TRY(step.encode(encoder));
+    return step.encode(encoder);
+  });
+  {
+    CommandEncoder dropped(s.device);
+    REQUIRE(step.encode(dropped));
+  }
   CommandEncoder encoder(s.device);
-  REQUIRE(s.cache.append(encoder, s.token, s.token, 0));
-  REQUIRE(step.encode(encoder));
-  REQUIRE(step.encode(encoder));
+  REQUIRE(s.append(encoder));
+  REQUIRE(s.other.append(encoder, s.token, s.token, 0));
+  REQUIRE(twice.encode(encoder));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(firstPosition(s.device->committed().back(), 2), 2);
-  EXPECT_EQ(firstPosition(s.device->committed().back(), 5), 3);
+  EXPECT_EQ(firstPosition(s.device->committed().back(), 3), 2);
+  EXPECT_EQ(firstPosition(s.device->committed().back(), 6), 3);
+  EXPECT_EQ(*s.cache.nextPosition(0), 4u);
+  EXPECT_EQ(*s.other.nextPosition(0), 1u);
   EXPECT_ERROR(step.run(), (kFull));
 }
 
 // Numbers would stay while the cache advances.
 TEST(RecordedStep, RefusesNumbersBesideAnAppend) {
   RecordingFixture s;
-  const Tensor rows = tokens(s.device, 1, 2, 64);
   const ExpectedError expected{
       .op = "RecordedStep",
       .what = "rotary positions stay as recorded, while the cache advances with every run",
@@ -198,101 +234,51 @@ TEST(RecordedStep, RefusesNumbersBesideAnAppend) {
       .expected = "positions that follow the cache, or a tensor of positions that is written before each run",
       .fix = "Use the next positions of the cache, or pass `rotary` without positions to appendAndAttend."};
   const Tensor tensor = REQUIRE(Tensor::zeros(s.device, DType::i32, REQUIRE(Shape::make({1}))));
-  const auto recorded = [&](const RotaryPositions& positions, bool rotatesFirst) {
-    const Body rotate = [&](CommandEncoder& encoder) {
-      return encoder.encode(MultiRoPE{.queries = rows, .positions = positions});
-    };
-    const Body append = [&](CommandEncoder& encoder) { return s.cache.append(encoder, s.token, s.token, 0); };
+  const Plan planned = REQUIRE(plan(MultiRoPE{.queries = s.rows, .positions = 5}));
+  const RecordedStep inner =
+      record(s.device, [&](CommandEncoder& encoder) { return encoder.encode(MultiRoPE{.queries = s.rows}); });
+  const auto recorded = [&](const Body& first, const Body& second) {
     return RecordedStep::record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-      if (auto done = rotatesFirst ? rotate(encoder) : append(encoder); !done) return done;
-      return rotatesFirst ? append(encoder) : rotate(encoder);
+      MNK_TRY(first(encoder));
+      return second(encoder);
     });
   };
-  for (const bool rotatesFirst : {true, false}) {
-    EXPECT_ERROR(recorded(5, rotatesFirst), (expected));
-    EXPECT_ERROR(recorded(std::vector<int32_t>{5}, rotatesFirst), (expected));
-    REQUIRE(recorded(tensor, rotatesFirst));
+  const auto rotation = [&](const MultiRoPE& op) -> Body {
+    return [op](CommandEncoder& encoder) { return encoder.encode(op); };
+  };
+  const Body append = [&](CommandEncoder& encoder) { return s.append(encoder); };
+  for (const Body& rotate : {rotation({.queries = s.rows, .positions = 5}),
+                             rotation({.queries = s.rows, .positions = std::vector<int32_t>{5}}),
+                             Body([&](CommandEncoder& encoder) { return encoder.encode(planned); }),
+                             Body([&](CommandEncoder& encoder) { return inner.encode(encoder); })}) {
+    EXPECT_ERROR(recorded(rotate, append), (expected));
+    EXPECT_ERROR(recorded(append, rotate), (expected));
   }
-  const Plan planned = REQUIRE(plan(MultiRoPE{.queries = rows, .positions = 5}));
-  EXPECT_ERROR(RecordedStep::record(s.device,
-                                    [&](CommandEncoder& encoder) -> Result<void> {
-                                      if (auto done = encoder.encode(planned); !done) return done;
-                                      return s.cache.append(encoder, s.token, s.token, 0);
-                                    }),
-               (expected));
-  REQUIRE(RecordedStep::record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .offsets = tensor}); !done) return done;
-    return s.cache.append(encoder, s.token, s.token, 0);
-  }));
-  const RecordedStep inner =
-      record(s.device, [&](CommandEncoder& encoder) { return encoder.encode(MultiRoPE{.queries = rows}); });
-  EXPECT_ERROR(RecordedStep::record(s.device,
-                                    [&](CommandEncoder& encoder) -> Result<void> {
-                                      if (auto done = inner.encode(encoder); !done) return done;
-                                      return s.cache.append(encoder, s.token, s.token, 0);
-                                    }),
-               (expected));
+  for (const Body& rotate :
+       {rotation({.queries = s.rows, .positions = tensor}), rotation({.queries = s.rows, .offsets = tensor})}) {
+    REQUIRE(recorded(rotate, append));
+    REQUIRE(recorded(append, rotate));
+  }
 }
 
 TEST(RecordedStep, RebuildsForgottenKernels) {
   RecordingFixture s;
-  const Tensor rows = tokens(s.device, 1, 2, 64);
-  const RecordedStep step =
-      record(s.device, [&](CommandEncoder& encoder) { return encoder.encode(MultiRoPE{.queries = rows}); });
-  for (int run = 0; run < 3; ++run) REQUIRE(step.run());
-  EXPECT_EQ(s.device->tried(Call::makePipeline), 1u);
-  s.device->registry().clear();
-  for (int run = 0; run < 3; ++run) REQUIRE(step.run());
-  EXPECT_EQ(s.device->tried(Call::makePipeline), 2u);
+  const Tensor two = tokens(s.device, 2, 2, 64);
+  const std::vector<int32_t> positions{3, 9};
+  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
+    return encoder.encode(MultiRoPE{.queries = two, .positions = positions});
+  });
+  for (const uint64_t made : {1, 2}) {
+    for (int run = 0; run < 3; ++run) {
+      REQUIRE(step.run());
+      const auto bytes = inlineBytes(s.device->committed().back(), 0, kMultiRoPEPositions);
+      EXPECT(bytes == rawBytes(positions));  // numbers stay
+    }
+    EXPECT_EQ(s.device->tried(Call::makePipeline), made);
+    s.device->registry().clear();
+  }
   const auto committed = s.device->committed();
   EXPECT(committed[5].dispatches[0].pipeline != committed[2].dispatches[0].pipeline);
-}
-
-TEST(RecordedStep, PositionsOfNumbersStay) {
-  RecordingFixture s;
-  const Tensor rows = tokens(s.device, 2, 2, 64);
-  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
-    return encoder.encode(MultiRoPE{.queries = rows, .positions = std::vector<int32_t>{3, 9}});
-  });
-  for (int run = 0; run < 3; ++run) {
-    REQUIRE(step.run());
-    const std::vector<InlineBytes> inlines = s.device->committed().back().dispatches[0].dispatch.inlines;
-    const bool isThere = std::any_of(inlines.begin(), inlines.end(), [](const InlineBytes& inlined) {
-      const int32_t expected[] = {3, 9};
-      return inlined.index == kMultiRoPEPositions && inlined.bytes.size() == sizeof expected &&
-             std::memcmp(inlined.bytes.data(), expected, sizeof expected) == 0;
-    });
-    EXPECT(isThere);
-  }
-}
-
-// A step can be encoded beside other work, more than once, and as part of another step.
-TEST(RecordedStep, JoinsOtherWork) {
-  RecordingFixture s;
-  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = encoder.dispatch(fakeDispatch("project", {s.source}, {s.token})); !done) return done;
-    if (auto done = encoder.encode(MultiRoPE{.queries = s.token, .positions = s.cache.nextPositions({0})}); !done)
-      return done;
-    return s.cache.append(encoder, s.token, s.token, 0);
-  });
-  const RecordedStep twice = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    if (auto done = step.encode(encoder); !done) return done;
-    return step.encode(encoder);
-  });
-  {
-    CommandEncoder dropped(s.device);
-    REQUIRE(step.encode(dropped));
-  }
-  REQUIRE(twice.run());
-  CommandEncoder encoder(s.device);
-  REQUIRE(s.other.append(encoder, s.token, s.token, 0));
-  REQUIRE(step.encode(encoder));
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(*s.cache.nextPosition(0), 3u);
-  EXPECT_EQ(*s.other.nextPosition(0), 1u);
-  EXPECT_EQ(firstPosition(s.device->committed()[0], 1), 0);
-  EXPECT_EQ(firstPosition(s.device->committed()[0], 4), 1);
-  EXPECT_EQ(firstPosition(s.device->committed()[1], 2), 2);
 }
 
 TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {
@@ -303,7 +289,7 @@ TEST(RecordedStep, APartlyEncodedStepCannotBeCommitted) {
     CommandEncoder encoder(s.device);
     REQUIRE(append(s.other, encoder, 3));
     EXPECT_ERROR(step.encode(encoder), (kFull));
-    EXPECT_ERROR(s.cache.append(encoder, s.token, s.token, 0), (kFull));
+    EXPECT_ERROR(s.append(encoder), (kFull));
     EXPECT_ERROR(encoder.commit(), (kFull));
   }
   // If the first call is refused, the encoder holds no part of the step.
@@ -336,7 +322,7 @@ TEST(RecordedStep, FailingCallsAreNotRecorded) {
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
     EXPECT(!s.cache.append(encoder, wrong, wrong, 0));
     EXPECT(!encoder.encode(MultiRoPE{.queries = wrong, .positions = int64_t{1} << 40}));
-    return s.cache.append(encoder, s.token, s.token, 0);
+    return s.append(encoder);
   });
   REQUIRE(step.run());
   EXPECT_EQ(*s.cache.nextPosition(0), 1u);
@@ -362,40 +348,6 @@ TEST(RecordedStep, ReportsErrorsOfRecording) {
   EXPECT(!RecordedStep::record(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
 }
 
-TEST(RecordedStep, ARecordingEncoderCannotBeCommitted) {
-  RecordingFixture s;
-  record(s.device, [&](CommandEncoder& encoder) {
-    EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder",
-                                    .what = "the encoder of a recording never runs",
-                                    .got = "it is committed",
-                                    .expected = "calls that encode",
-                                    .fix = "End the recording, then run its step."});
-    EXPECT_ERROR(encoder.join(&s, nullptr),
-                 {.what = "the encoder of a recording never runs", .got = "a participant of the caller joins it"});
-    return s.cache.append(encoder, s.token, s.token, 0);
-  });
-  EXPECT_EQ(s.device->tried(Call::commit), 0u);
-}
-
-TEST(RecordedStep, RefusesAnEncoderOfAnotherDevice) {
-  RecordingFixture s;
-  const RecordedStep step = s.both();
-  const auto elsewhere = FakeDevice::make();
-  CommandEncoder encoder(elsewhere);
-  EXPECT_ERROR(step.encode(encoder), {.op = "RecordedStep",
-                                      .what = "the encoder is of another device than the step",
-                                      .got = "Fake",
-                                      .expected = "the same device object as when it was recorded, Fake",
-                                      .fix = "Record the step on the device that runs it."});
-  REQUIRE(encoder.commit());
-}
-
-TEST(RecordedStep, AnEmptyStepRuns) {
-  const auto device = FakeDevice::make();
-  const RecordedStep step = record(device, [](CommandEncoder&) { return Result<void>(); });
-  REQUIRE(REQUIRE(step.run()).wait());
-}
-
 TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
   RecordingFixture s;
   const RecordedStep step = s.both();
@@ -411,6 +363,129 @@ TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
   EXPECT(s.device->finishNext({}));
   REQUIRE(again.wait());
   EXPECT_EQ(*s.cache.nextPosition(0), 2u);
+}
+
+TEST(RecordedStep, AMovedFromStepIsEmpty) {
+  const auto device = FakeDevice::make();
+  RecordedStep step = record(device, [](CommandEncoder&) { return Result<void>(); });
+  const RecordedStep moved = std::move(step);
+  const RecordedStep never;
+  const ExpectedError expected{.op = "RecordedStep",
+                               .what = "there is no step to run",
+                               .got = "a step that was moved from, or never recorded",
+                               .expected = "a recorded step",
+                               .fix = "Record a step, and run it where it was moved to."};
+  CommandEncoder encoder(device);
+  for (const RecordedStep* empty : {static_cast<const RecordedStep*>(&step), &never}) {
+    EXPECT_ERROR(empty->run(), (expected));
+    EXPECT_ERROR(empty->encode(encoder), (expected));
+    EXPECT_EQ(empty->summary().total.dispatches, 0u);
+    EXPECT(!empty->device());
+  }
+  REQUIRE(encoder.commit());
+  REQUIRE(moved.run());
+  step = moved;
+  REQUIRE(step.run());
+}
+
+// An encoder that accepts no more calls retains neither a command buffer nor a cache.
+TEST(RecordedStep, AFinishedRecordingReleasesItsEncoder) {
+  RecordingFixture s;
+  CommandEncoder encoder(s.device);
+  StepRecording::begin(encoder);
+  REQUIRE(s.append(encoder));
+  EXPECT_EQ(s.device->droppedSubmissions(), 0u);
+  const std::weak_ptr<Buffer> memory = s.cache.view().keys.buffer();
+  {
+    const RecordedStep step = REQUIRE(StepRecording::end(encoder));
+    EXPECT_EQ(s.device->droppedSubmissions(), 1u);
+    s.cache = s.make();
+    EXPECT(!memory.expired());
+  }
+  EXPECT(memory.expired());
+  EXPECT_ERROR(encoder.barrier(), {.op = "CommandEncoder", .what = "the encoder of a recording never runs"});
+  EXPECT_EQ(s.device->droppedSubmissions(), 1u);
+}
+
+// Without limits, a loop that records each step in the next one takes minutes, and one that records it twice never
+// ends.
+TEST(RecordedStep, NestingHasALimit) {
+  const auto device = FakeDevice::make();
+  for (const int times : {1, 4}) {
+    const auto nested = [&](const RecordedStep& inner) {
+      return RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
+        for (int i = 0; i < times; ++i) MNK_TRY(inner.encode(encoder));
+        return {};
+      });
+    };
+    auto step = RecordedStep::record(device, [](CommandEncoder& encoder) { return encoder.barrier(); });
+    int steps = 0;
+    for (; step && steps < 100; ++steps) step = nested(*step);
+    // 4 ^ 8 calls are recorded, 4 ^ 9 are more than 2 ^ 17.
+    EXPECT_EQ(steps, times == 1 ? 16 : 9);
+    if (times == 1) {
+      EXPECT_ERROR(step, {.op = "RecordedStep",
+                          .what = "recorded steps are nested too deeply",
+                          .got = "17 steps, each in the next",
+                          .expected = "at most 16",
+                          .fix = "Record the calls of the inner steps in one step"});
+    } else {
+      EXPECT_ERROR(step, {.op = "RecordedStep",
+                          .what = "a recording has too many calls",
+                          .got = "196608 calls, with those of the steps in it",
+                          .expected = "at most 131072",
+                          .fix = "Record fewer calls"});
+    }
+  }
+}
+
+TEST(RecordedStep, CallsHaveALimit) {
+  const auto device = FakeDevice::make();
+  uint64_t calls = 0;
+  const auto recorded = RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
+    for (;; ++calls) MNK_TRY(encoder.barrier());
+  });
+  EXPECT_ERROR(recorded, {.what = "a recording has too many calls", .got = "131073 calls"});
+  EXPECT_EQ(calls, 131072u);
+}
+
+// A run that is refused because another thread was faster is retried.
+TEST(RecordedStep, ThreadsAndHandlersShareAStep) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionCache cache = makeCache(device);
+    const Tensor token = tokens(device, 1);
+    const RecordedStep step =
+        record(device, [&](CommandEncoder& encoder) { return cache.append(encoder, token, token, 0); });
+    constexpr int kThreads = 2, kRuns = 50;
+    std::atomic<int> finished = 0;
+    std::atomic<bool> isBad = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        for (int run = 0; run < kRuns && !isBad;) {
+          const auto ran = step.run([&](const Result<Summary>&) { ++finished; });
+          if (ran) ++run;
+          if (!ran && !ran.error().retryable) isBad = true;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    REQUIRE(CommandEncoder::run(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
+    EXPECT(!isBad);
+    EXPECT_EQ(*cache.nextPosition(0), uint64_t{kThreads * kRuns});
+    EXPECT_EQ(finished.load(), kThreads * kRuns);
+    // Handlers run the next step.
+    std::latch all(10);
+    std::atomic<int> left = 10;
+    std::function<void(const Result<Summary>&)> next = [&](const Result<Summary>& result) {
+      EXPECT(result);
+      if (--left > 0) EXPECT(step.run(next));
+      all.count_down();  // the last run ends this test
+    };
+    REQUIRE(step.run(next));
+    all.wait();
+    EXPECT_EQ(*cache.nextPosition(0), uint64_t{kThreads * kRuns} + 10);
+  });
 }
 
 }  // namespace mnk::test

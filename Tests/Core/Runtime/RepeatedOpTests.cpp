@@ -286,32 +286,26 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           call.options.window = window;
           call.sequences = isListed ? listed : std::vector{sequence};
           if (isListed) call.rowCounts = rowCounts;
-          if (isRotated) call.rotary = RotaryStep{};
-          if (isRotated && positions == 0) call.rotary->positions = RotaryPositions(position);
-          if (isRotated && positions == 1) {
+          if (isRotated) {
             std::vector<int32_t> numbers(tokens, static_cast<int32_t>(position));
             numbers.back() = static_cast<int32_t>(cut);
-            call.rotary->positions = RotaryPositions(numbers);
+            RotaryStep& rotary = call.rotary.emplace();
+            if (positions == 0) rotary.positions = RotaryPositions(position);
+            if (positions == 1) rotary.positions = RotaryPositions(numbers);
+            if (positions == 2) rotary.positions = RotaryPositions(memories[i].make(DType::i32, {tokens}));
+            if (hasOffsets) rotary.offsets = std::vector<int32_t>{static_cast<int32_t>(cut)};
+            if (hasFactors) rotary.embedding.frequencyFactors.assign(16, 1.5f);
           }
-          if (isRotated && positions == 2) {
-            call.rotary->positions = RotaryPositions(memories[i].make(DType::i32, {tokens}));
-          }
-          if (isRotated && hasOffsets) call.rotary->offsets = std::vector<int32_t>{static_cast<int32_t>(cut)};
-          if (isRotated && hasFactors) call.rotary->embedding.frequencyFactors.assign(16, 1.5f);
           if (isOneCall) {
             results[i] = cache.appendAndAttend(encoder, call);
-          } else if (isListed) {
-            results[i] = cache.append(
-                encoder, {.keys = call.keys, .values = call.values, .sequences = listed, .rowCounts = rowCounts});
-            if (results[i])
-              results[i] = cache.attend(encoder, {.queries = call.queries,
-                                                  .results = call.results,
-                                                  .options = call.options,
-                                                  .sequences = listed,
-                                                  .rowCounts = rowCounts});
           } else {
-            results[i] = cache.append(encoder, call.keys, call.values, sequence);
-            if (results[i]) results[i] = cache.attend(encoder, call.queries, call.results, call.options, sequence);
+            CacheStep attended = call;
+            attended.keys = attended.values = {};
+            attended.rotary.reset();
+            results[i] = cache.append(
+                encoder,
+                {.keys = call.keys, .values = call.values, .sequences = call.sequences, .rowCounts = call.rowCounts});
+            if (results[i]) results[i] = cache.attend(encoder, attended);
           }
         }
         if (results[i]) REQUIRE(encoder.commit());

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -71,7 +72,20 @@ constexpr ExpectedError kNotPlain{.op = "Test",
 }  // namespace
 
 TEST(FileReplacement, RefusesAnythingButAPlainFile) {
-  const auto isRefused = [](const CacheFolder& folder) {
+  FileDescriptor socket;
+  const std::function<void(const std::string&)> makers[] = {
+      [](const std::string& path) { EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0); },
+      [](const std::string& path) { fs::create_directory(path); },
+      [&](const std::string& path) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+        socket = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM, 0));
+        EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+      }};
+  for (const auto& make : makers) {
+    const CacheFolder folder;
+    make(folder.path("other"));
     struct stat before {
     }, after{};
     EXPECT_EQ(::lstat(folder.path("other").c_str(), &before), 0);
@@ -82,25 +96,6 @@ TEST(FileReplacement, RefusesAnythingButAPlainFile) {
     // Nor through a link.
     fs::create_symlink("other", folder.path("to other"));
     EXPECT_ERROR(replace(folder.path("to other")), (kNotPlain));
-  };
-  {
-    const CacheFolder folder;
-    EXPECT_EQ(::mkfifo(folder.path("other").c_str(), 0600), 0);
-    isRefused(folder);
-  }
-  {
-    const CacheFolder folder;
-    fs::create_directory(folder.path("other"));
-    isRefused(folder);
-  }
-  {
-    const CacheFolder folder;
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, folder.path("other").c_str(), sizeof address.sun_path - 1);
-    const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
-    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    isRefused(folder);
   }
 }
 
@@ -304,18 +299,6 @@ TEST(FileReplacement, KeepsGroupsAndRefusesForeignLinks) {
   EXPECT_EQ(::stat(folder.path("file").c_str(), &status), 0);
   EXPECT_EQ(status.st_gid, 7u);
   EXPECT_EQ(status.st_mode & 0777u, 0640u);
-}
-
-TEST(FileReplacement, ConcurrentSavesRemoveNothingOfEachOther) {
-  withEitherTemporary([] {
-    const CacheFolder folder;
-    FileReplacement slow = REQUIRE(FileReplacement::make("Test", folder.path("slow")));
-    REQUIRE(slow.write(bytesOfText("slow")));
-    REQUIRE(replace(folder.path("quick")));
-    REQUIRE(slow.commit());
-    EXPECT(readFile(folder.path("slow")) == bytesOfText("slow"));
-    EXPECT_EQ(folder.fileCount(), 2u);
-  });
 }
 
 // Each save looks for abandoned files while the others create, lock and rename theirs.

@@ -5,36 +5,24 @@
 
 namespace mnk::test {
 
-TEST(Format, BytesChangeUnitBeforeRoundingToAThousand) {
-  EXPECT_EQ(bytesText(0), "0 bytes");
-  EXPECT_EQ(bytesText(1), "1 byte");
-  EXPECT_EQ(bytesText(999), "999 bytes");
-  EXPECT_EQ(bytesText(1000), "1.0 KB");
-  EXPECT_EQ(bytesText(8192), "8.2 KB");
-  EXPECT_EQ(bytesText(999'949), "999.9 KB");
-  EXPECT_EQ(bytesText(999'950), "1.0 MB");
-  EXPECT_EQ(bytesText(999'949'999), "999.9 MB");
-  EXPECT_EQ(bytesText(999'950'000), "1.0 GB");
-  EXPECT_EQ(bytesText(UINT64_MAX), "18446744073.7 GB");
-}
-
-TEST(Format, SecondsChangeUnitBeforeRoundingToAThousand) {
-  EXPECT_EQ(secondsText(0), "0 µs");
-  EXPECT_EQ(secondsText(41e-6), "41 µs");
-  EXPECT_EQ(secondsText(999.4e-6), "999 µs");
-  EXPECT_EQ(secondsText(999.6e-6), "1.0 ms");
-  EXPECT_EQ(secondsText(3.24e-3), "3.2 ms");
-  EXPECT_EQ(secondsText(0.99994), "999.9 ms");
-  EXPECT_EQ(secondsText(0.99996), "1.00 s");
-  EXPECT_EQ(secondsText(2.5), "2.50 s");
-}
-
-TEST(Format, CountsAgreeWithTheirNoun) {
-  EXPECT_EQ(countText(0, "barrier"), "0 barriers");
-  EXPECT_EQ(countText(1, "barrier"), "1 barrier");
-  EXPECT_EQ(countText(2, "barrier"), "2 barriers");
-  EXPECT_EQ(countText(1, "dispatch"), "1 dispatch");
-  EXPECT_EQ(countText(3, "dispatch"), "3 dispatches");
+// Units change before a number is rounded to a thousand of them.
+TEST(Format, NumbersHaveUnitsAndNouns) {
+  const std::pair<uint64_t, std::string_view> bytes[] = {{0, "0 bytes"},          {1, "1 byte"},
+                                                         {999, "999 bytes"},      {1000, "1.0 KB"},
+                                                         {8192, "8.2 KB"},        {999'949, "999.9 KB"},
+                                                         {999'950, "1.0 MB"},     {999'949'999, "999.9 MB"},
+                                                         {999'950'000, "1.0 GB"}, {UINT64_MAX, "18446744073.7 GB"}};
+  for (const auto& [number, text] : bytes) EXPECT_EQ(bytesText(number), text);
+  const std::pair<double, std::string_view> seconds[] = {
+      {0, "0 µs"},         {41e-6, "41 µs"},      {999.4e-6, "999 µs"}, {999.6e-6, "1.0 ms"},
+      {3.24e-3, "3.2 ms"}, {0.99994, "999.9 ms"}, {0.99996, "1.00 s"},  {2.5, "2.50 s"}};
+  for (const auto& [number, text] : seconds) EXPECT_EQ(secondsText(number), text);
+  const std::tuple<uint64_t, std::string_view, std::string_view> counts[] = {{0, "barrier", "0 barriers"},
+                                                                             {1, "barrier", "1 barrier"},
+                                                                             {2, "barrier", "2 barriers"},
+                                                                             {1, "dispatch", "1 dispatch"},
+                                                                             {3, "dispatch", "3 dispatches"}};
+  for (const auto& [number, noun, text] : counts) EXPECT_EQ(countText(number, noun), text);
 }
 
 TEST(Format, SummaryIsOneLineWithTimeIfKnown) {

@@ -14,6 +14,4 @@
 #include "Host/HostToolchainTests.cpp"
 #include "Host/HostTrapsTests.cpp"
 #include "Host/ShadowModelTests.cpp"
-#include "Prepare/PrepareMemoryTests.cpp"
-#include "Prepare/PrepareStorageTests.cpp"
 #include "Prepare/PrepareTests.cpp"

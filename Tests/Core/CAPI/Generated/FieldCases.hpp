@@ -2164,4 +2164,368 @@ void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {
   }
 }
 
+// Calls body(name, error, core, c) for each field that can be wrong in C alone.
+template <typename Handles, typename Body>
+void forEachWrong(const Tensor& tensor, const Tensor& other, Handles&& handleOf, Body&& body) {
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.kernel = static_cast<mnk_attention_options_kernel>(99);
+    body("AttentionOptions.kernel", "the number is not a case of mnk_attention_options_kernel", core, c);
+  }
+  {
+    AttentionOptions core = plainAttentionOptions(tensor);
+    mnk_attention_options c = c::write(core, handleOf);
+    c.merge = static_cast<mnk_attention_options_merge>(99);
+    body("AttentionOptions.merge", "the number is not a case of mnk_attention_options_merge", core, c);
+  }
+  {
+    AttentionPartials core = plainAttentionPartials(tensor);
+    mnk_attention_partials c = c::write(core, handleOf);
+    c.sums = {};
+    body("AttentionPartials.sums", "is missing", core, c);
+  }
+  {
+    AttentionPartials core = plainAttentionPartials(tensor);
+    mnk_attention_partials c = c::write(core, handleOf);
+    c.stats = {};
+    body("AttentionPartials.stats", "is missing", core, c);
+  }
+  {
+    AttendedSequence core = plainAttendedSequence(tensor);
+    core.position = 11;
+    mnk_attended_sequence c = c::write(core, handleOf);
+    c.has_position = false;
+    body("AttendedSequence.position", "position would be ignored", core, c);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    mnk_kv_quantize_options c = c::write(core, handleOf);
+    c.key_scale = static_cast<mnk_kv_scale_rule>(99);
+    body("KVQuantizeOptions.keyScale", "the number is not a case of mnk_kv_scale_rule", core, c);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    mnk_kv_quantize_options c = c::write(core, handleOf);
+    c.value_scale = static_cast<mnk_kv_scale_rule>(99);
+    body("KVQuantizeOptions.valueScale", "the number is not a case of mnk_kv_scale_rule", core, c);
+  }
+  {
+    KVQuantizeOptions core = plainKVQuantizeOptions(tensor);
+    mnk_kv_quantize_options c = c::write(core, handleOf);
+    c.non_finite = static_cast<mnk_kv_non_finite>(99);
+    body("KVQuantizeOptions.nonFinite", "the number is not a case of mnk_kv_non_finite", core, c);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.codec = static_cast<mnk_kv_codec_name>(99);
+    body("KVQuantizedStorage.codec", "the number is not a case of mnk_kv_codec_name", core, c);
+  }
+  {
+    KVQuantizedStorage core = plainKVQuantizedStorage(tensor);
+    mnk_kv_quantized_storage c = c::write(core, handleOf);
+    c.planes = static_cast<mnk_kv_quantized_planes>(99);
+    body("KVQuantizedStorage.planes", "the number is not a case of mnk_kv_quantized_planes", core, c);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.dtype = static_cast<mnk_dtype>(99);
+    body("AttentionCacheDescriptor.dtype", "the number is not a case of mnk_dtype", core, c);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.when_full = static_cast<mnk_kv_wrap>(99);
+    body("AttentionCacheDescriptor.whenFull", "the number is not a case of mnk_kv_wrap", core, c);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.quantized = changedKVQuantizedStorage(tensor, other);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.has_quantized = false;
+    body("AttentionCacheDescriptor.quantized", "quantized would be ignored", core, c);
+  }
+  {
+    AttentionCacheDescriptor core = plainAttentionCacheDescriptor(tensor);
+    core.slidingWindow = changedSlidingWindow(tensor, other);
+    mnk_attention_cache_descriptor c = c::write(core, handleOf);
+    c.has_sliding_window = false;
+    body("AttentionCacheDescriptor.slidingWindow", "sliding_window would be ignored", core, c);
+  }
+  {
+    HeadsView core = plainHeadsView(tensor);
+    mnk_heads_view c = c::write(core, handleOf);
+    c.tensor = {};
+    body("HeadsView.tensor", "is missing", core, c);
+  }
+  {
+    HeadsView core = plainHeadsView(tensor);
+    mnk_heads_view c = c::write(core, handleOf);
+    c.layout = static_cast<mnk_kv_layout>(99);
+    body("HeadsView.layout", "the number is not a case of mnk_kv_layout", core, c);
+  }
+  {
+    HeadsView core = plainHeadsView(tensor);
+    core.strides = changedHeadsViewStrides(tensor, other);
+    mnk_heads_view c = c::write(core, handleOf);
+    c.has_strides = false;
+    body("HeadsView.strides", "strides would be ignored", core, c);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    mnk_kv_cache_view c = c::write(core, handleOf);
+    c.keys = {};
+    body("KVCacheView.keys", "is missing", core, c);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    mnk_kv_cache_view c = c::write(core, handleOf);
+    c.layout = static_cast<mnk_kv_layout>(99);
+    body("KVCacheView.layout", "the number is not a case of mnk_kv_layout", core, c);
+  }
+  {
+    KVCacheView core = plainKVCacheView(tensor);
+    mnk_kv_cache_view c = c::write(core, handleOf);
+    c.wrap = static_cast<mnk_kv_wrap>(99);
+    body("KVCacheView.wrap", "the number is not a case of mnk_kv_wrap", core, c);
+  }
+  {
+    KVCodec core = plainKVCodec(tensor);
+    mnk_kv_codec c = c::write(core, handleOf);
+    c.name = static_cast<mnk_kv_codec_name>(99);
+    body("KVCodec.name", "the number is not a case of mnk_kv_codec_name", core, c);
+  }
+  {
+    QuantizedKVPlane core = plainQuantizedKVPlane(tensor);
+    mnk_quantized_kv_plane c = c::write(core, handleOf);
+    c.codes = {};
+    body("QuantizedKVPlane.codes", "is missing", core, c);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    mnk_quantized_kv_cache_view c = c::write(core, handleOf);
+    c.keys = {};
+    body("QuantizedKVCacheView.keys", "is missing", core, c);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    mnk_quantized_kv_cache_view c = c::write(core, handleOf);
+    c.layout = static_cast<mnk_kv_layout>(99);
+    body("QuantizedKVCacheView.layout", "the number is not a case of mnk_kv_layout", core, c);
+  }
+  {
+    QuantizedKVCacheView core = plainQuantizedKVCacheView(tensor);
+    mnk_quantized_kv_cache_view c = c::write(core, handleOf);
+    c.wrap = static_cast<mnk_kv_wrap>(99);
+    body("QuantizedKVCacheView.wrap", "the number is not a case of mnk_kv_wrap", core, c);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    mnk_flash_decode c = c::write(core, handleOf);
+    c.queries = {};
+    body("FlashDecode.queries", "is missing", core, c);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    mnk_flash_decode c = c::write(core, handleOf);
+    c.cache = {};
+    body("FlashDecode.cache", "is missing", core, c);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.sequences = {changedAttendedSequence(tensor, other)};
+    mnk_flash_decode c = c::write(core, handleOf);
+    c.sequences = nullptr;
+    body("FlashDecode.sequences", "sequences is missing", core, c);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.sequences = {changedAttendedSequence(tensor, other)};
+    mnk_flash_decode c = c::write(core, handleOf);
+    c.sequence_count = 0;
+    body("FlashDecode.sequences", "sequences would be ignored", core, c);
+  }
+  {
+    FlashDecode core = plainFlashDecode(tensor);
+    core.sequences = {changedAttendedSequence(tensor, other)};
+    mnk_flash_decode c = c::write(core, handleOf);
+    c.sequence_count = SIZE_MAX;
+    body("FlashDecode.sequences", "there are too many", core, c);
+  }
+  {
+    MergePartials core = plainMergePartials(tensor);
+    mnk_merge_partials c = c::write(core, handleOf);
+    c.parts = {};
+    body("MergePartials.parts", "is missing", core, c);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.checking = static_cast<mnk_host_options_checking>(99);
+    body("HostOptions.checking", "the number is not a case of mnk_host_options_checking", core, c);
+  }
+  {
+    HostOptions core = plainHostOptions(tensor);
+    mnk_host_options c = c::write(core, handleOf);
+    c.level = static_cast<mnk_host_options_level>(99);
+    body("HostOptions.level", "the number is not a case of mnk_host_options_level", core, c);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.keys = {};
+    body("KVCacheQuantize.keys", "is missing", core, c);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.source_layout = static_cast<mnk_kv_layout>(99);
+    body("KVCacheQuantize.sourceLayout", "the number is not a case of mnk_kv_layout", core, c);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.tokens = 11;
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.has_tokens = false;
+    body("KVCacheQuantize.tokens", "tokens would be ignored", core, c);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.into = {};
+    body("KVCacheQuantize.into", "is missing", core, c);
+  }
+  {
+    KVCacheQuantize core = plainKVCacheQuantize(tensor);
+    core.rows = changedKVCacheWriteRows(tensor, other);
+    mnk_kv_cache_quantize c = c::write(core, handleOf);
+    c.has_rows = false;
+    body("KVCacheQuantize.rows", "rows would be ignored", core, c);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    mnk_kv_cache_dequantize c = c::write(core, handleOf);
+    c.from = {};
+    body("KVCacheDequantize.from", "is missing", core, c);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    mnk_kv_cache_dequantize c = c::write(core, handleOf);
+    c.layout = static_cast<mnk_kv_layout>(99);
+    body("KVCacheDequantize.layout", "the number is not a case of mnk_kv_layout", core, c);
+  }
+  {
+    KVCacheDequantize core = plainKVCacheDequantize(tensor);
+    mnk_kv_cache_dequantize c = c::write(core, handleOf);
+    c.domain = static_cast<mnk_kv_domain>(99);
+    body("KVCacheDequantize.domain", "the number is not a case of mnk_kv_domain", core, c);
+  }
+  {
+    Hadamard core = plainHadamard(tensor);
+    mnk_hadamard c = c::write(core, handleOf);
+    c.from = {};
+    body("Hadamard.from", "is missing", core, c);
+  }
+  {
+    Hadamard core = plainHadamard(tensor);
+    core.signs = KVCodec::Name::mlx1Affine4;
+    mnk_hadamard c = c::write(core, handleOf);
+    c.signs = static_cast<mnk_kv_codec_name>(99);
+    body("Hadamard.signs", "the number is not a case of mnk_kv_codec_name", core, c);
+  }
+  {
+    Hadamard core = plainHadamard(tensor);
+    core.signs = KVCodec::Name::mlx1Affine4;
+    mnk_hadamard c = c::write(core, handleOf);
+    c.has_signs = false;
+    body("Hadamard.signs", "signs would be ignored", core, c);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.keys = {};
+    body("KVCacheWrite.keys", "is missing", core, c);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.source_layout = static_cast<mnk_kv_layout>(99);
+    body("KVCacheWrite.sourceLayout", "the number is not a case of mnk_kv_layout", core, c);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.tokens = 11;
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.has_tokens = false;
+    body("KVCacheWrite.tokens", "tokens would be ignored", core, c);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.into = {};
+    body("KVCacheWrite.into", "is missing", core, c);
+  }
+  {
+    KVCacheWrite core = plainKVCacheWrite(tensor);
+    core.rows = changedKVCacheWriteRows(tensor, other);
+    mnk_kv_cache_write c = c::write(core, handleOf);
+    c.has_rows = false;
+    body("KVCacheWrite.rows", "rows would be ignored", core, c);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.layout = static_cast<mnk_rotary_embedding_layout>(99);
+    body("RotaryEmbedding.layout", "the number is not a case of mnk_rotary_embedding_layout", core, c);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.pairing = static_cast<mnk_rotary_embedding_pairing>(99);
+    body("RotaryEmbedding.pairing", "the number is not a case of mnk_rotary_embedding_pairing", core, c);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.other_axis = static_cast<mnk_rotary_embedding_other_axis>(99);
+    body("RotaryEmbedding.otherAxis", "the number is not a case of mnk_rotary_embedding_other_axis", core, c);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.frequencyFactors = {0.5f, 3};
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.frequency_factors = nullptr;
+    body("RotaryEmbedding.frequencyFactors", "frequency_factors is missing", core, c);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.frequencyFactors = {0.5f, 3};
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.frequency_factor_count = 0;
+    body("RotaryEmbedding.frequencyFactors", "frequency_factors would be ignored", core, c);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.frequencyFactors = {0.5f, 3};
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.frequency_factor_count = SIZE_MAX;
+    body("RotaryEmbedding.frequencyFactors", "there are too many", core, c);
+  }
+  {
+    RotaryEmbedding core = plainRotaryEmbedding(tensor);
+    core.yarn = changedRotaryEmbeddingYaRN(tensor, other);
+    mnk_rotary_embedding c = c::write(core, handleOf);
+    c.has_yarn = false;
+    body("RotaryEmbedding.yarn", "yarn would be ignored", core, c);
+  }
+  {
+    MultiRoPE core = plainMultiRoPE(tensor);
+    mnk_multi_rope c = c::write(core, handleOf);
+    c.queries = {};
+    body("MultiRoPE.queries", "is missing", core, c);
+  }
+}
+
 }  // namespace mnk::test
