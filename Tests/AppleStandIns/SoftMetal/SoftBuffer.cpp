@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,17 +38,13 @@ void fillWithGarbage(std::byte* bytes, uint64_t length) {
 SoftBuffer* makeBuffer(SoftDevice* device, std::shared_ptr<BufferMemory> memory, uint64_t length,
                        MTL::ResourceOptions options) {
   auto host = device->host->wrapMemory(memory->bytes(), length, [memory] {});
-  if (!host) {
-    violate(fmt::format("{}: a buffer cannot be wrapped: {}", device->describe(), host.error().message()));
-    return nullptr;
-  }
+  if (!host) return violate("{}: a buffer cannot be wrapped: {}", device->describe(), host.error().message());
   auto* buffer = make<SoftBuffer>();
   buffer->owner = Ref<SoftDevice>(device);
   buffer->memory = std::move(memory);
   buffer->host = std::move(*host);
   buffer->bytes = length;
   buffer->options = options;
-  device->allocated += length;
   count(&Counters::buffers);
   return buffer;
 }
@@ -57,8 +52,8 @@ SoftBuffer* makeBuffer(SoftDevice* device, std::shared_ptr<BufferMemory> memory,
 // Reports a length on which Metal's validation aborts.
 bool isLengthFine(SoftDevice* device, uint64_t length) {
   if (length > 0 && length <= device->about.maxBufferLength) return true;
-  violate(fmt::format("{}: a buffer of {} bytes was requested, expected 1 to {}", device->describe(), length,
-                      device->about.maxBufferLength));
+  violate("{}: a buffer of {} bytes was requested, expected 1 to {}", device->describe(), length,
+          device->about.maxBufferLength);
   return false;
 }
 
@@ -108,10 +103,7 @@ SoftBuffer* SoftDevice::newBuffer(NS::UInteger length, MTL::ResourceOptions opti
 }
 
 SoftBuffer* SoftDevice::newBufferWithBytes(const void* bytes, NS::UInteger length, MTL::ResourceOptions options) {
-  if (!bytes) {
-    violate(fmt::format("{}: newBufferWithBytes: was given a null pointer", describe()));
-    return nullptr;
-  }
+  if (!bytes) return violate("{}: newBufferWithBytes: was given a null pointer", describe());
   SoftBuffer* const buffer = newBuffer(length, options);
   if (buffer) std::memcpy(buffer->memory->bytes(), bytes, length);
   return buffer;
@@ -121,53 +113,37 @@ SoftBuffer* SoftDevice::newBufferNoCopy(void* memory, NS::UInteger length, MTL::
                                         Deallocator deallocator) {
   if (shallFail(Call::buffer) || !isLengthFine(this, length)) return nullptr;
   if (!memory || reinterpret_cast<uintptr_t>(memory) % pageBytes() != 0) {
-    violate(fmt::format("{}: a no-copy buffer starts at {}, expected the start of a page", describe(), memory));
-    return nullptr;
+    return violate("{}: a no-copy buffer starts at {}, expected the start of a page", describe(), memory);
   }
   if (length % pageBytes() != 0) {
-    violate(
-        fmt::format("{}: a no-copy buffer has {} bytes, expected whole pages of {}", describe(), length, pageBytes()));
-    return nullptr;
+    return violate("{}: a no-copy buffer has {} bytes, expected whole pages of {}", describe(), length, pageBytes());
   }
   if ((options >> 4 & 15) == MTL::StorageModePrivate) {
-    violate(fmt::format("{}: a no-copy buffer was requested in private storage", describe()));
-    return nullptr;
+    return violate("{}: a no-copy buffer was requested in private storage", describe());
   }
   return makeBuffer(this, BufferMemory::wrap(memory, length, deallocator), length, options);
 }
 
 void* SoftBuffer::contents() {
-  if (storage() != MTL::StorageModePrivate) return memory->bytes();
-  violate(fmt::format("{} is private, and the processor asked for its contents", describe()));
-  return nullptr;
+  if (storageMode() != MTL::StorageModePrivate) return memory->bytes();
+  return violate("{} is private, and the processor asked for its contents", describe());
 }
 
 void SoftBuffer::finish() {
-  if (memory->isOverrun()) violate(fmt::format("{} of {} bytes was written past its end", describe(), bytes));
-  owner->allocated -= bytes;
+  if (memory->isOverrun()) violate("{} of {} bytes was written past its end", describe(), bytes);
   host.reset();
   memory.reset();
   owner = {};
 }
 
-// The default of a buffer that is not on a heap.
-MTL::HazardTrackingMode SoftBuffer::hazardTrackingMode() {
-  return isUntracked() ? MTL::HazardTrackingModeUntracked : MTL::HazardTrackingModeTracked;
-}
-
 void defineBuffers() {
   define<SoftBuffer>("MTLBuffer")
       .on<&SoftBuffer::contents>("contents")
-      .on<&SoftBuffer::length>("length")
-      .on<&SoftBuffer::allocatedSize>("allocatedSize")
+      .on<&SoftBuffer::bytes>("length")
       .on<&SoftBuffer::gpuAddress>("gpuAddress")
-      .on<&SoftBuffer::device>("device")
-      .on<&SoftBuffer::labelMessage>("label")
-      .on<&SoftBuffer::setLabelMessage>("setLabel:")
+      .on<&SoftBuffer::owner>("device")
       .on<&SoftBuffer::storageMode>("storageMode")
-      .on<&SoftBuffer::cpuCacheMode>("cpuCacheMode")
-      .on<&SoftBuffer::hazardTrackingMode>("hazardTrackingMode")
-      .on<&SoftBuffer::resourceOptions>("resourceOptions");
+      .on<&SoftBuffer::hazardTrackingMode>("hazardTrackingMode");
 }
 
 }  // namespace softmetal

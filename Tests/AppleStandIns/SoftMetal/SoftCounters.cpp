@@ -1,7 +1,5 @@
 #include "SoftCounters.hpp"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cstring>
 
@@ -39,11 +37,8 @@ void SoftDevice::sampleTimestamps(MTL::Timestamp* processor, MTL::Timestamp* gpu
 }
 
 SoftSamples* SoftDevice::newSamples(SoftSamplesDescriptor* descriptor, SoftError** error) {
-  const auto refuse = [&](std::string_view why) -> SoftSamples* {
-    giveError(error, "MTLCounterErrorDomain", 0, why);
-    return nullptr;
-  };
-  auto* const checked = usable(descriptor, "newCounterSampleBufferWithDescriptor:error:");
+  const auto refuse = [&](std::string_view why) { return giveError(error, "MTLCounterErrorDomain", 0, why); };
+  auto* const checked = usable(descriptor);
   if (!checked || !checked->set) return refuse("the descriptor has no counter set");
   if (shallFail(Call::sampleBuffer)) return refuse("the sample buffer was made to fail");
   if (checked->count == 0 || checked->count > kMaxSamples) return refuse("Invalid sample buffer length");
@@ -65,10 +60,6 @@ SoftFence* SoftDevice::newFence() {
   return fence;
 }
 
-void SoftSamplesDescriptor::setCounterSet(SoftCounterSet* value) {
-  set = Ref<SoftCounterSet>(usable(value, "setCounterSet:"));
-}
-
 void SoftSamples::finish() {
   sampleBuffers -= 1;
   owner = {};
@@ -76,25 +67,19 @@ void SoftSamples::finish() {
 
 SoftData* SoftSamples::resolveCounterRange(NS::Range range) {
   if (range.location + range.length > values.size()) {
-    violate(fmt::format("{}: {} samples from {} on were resolved of {}", describe(), range.length, range.location,
-                        values.size()));
-    return nullptr;
+    return violate("{}: {} samples from {} on were resolved of {}", describe(), range.length, range.location,
+                   values.size());
   }
-  if (unretainedUses != 0) violate(fmt::format("{} was resolved before its command buffer had completed", describe()));
+  if (unretainedUses != 0) violate("{} was resolved before its command buffer had completed", describe());
   auto* data = make<SoftData>();
   data->content.resize(range.length * sizeof(uint64_t));
   if (range.length != 0) std::memcpy(data->content.data(), &values[range.location], data->content.size());
   return autoreleased(data);
 }
 
-void SoftAttachment::setSampleBuffer(SoftSamples* value) {
-  samples = Ref<SoftSamples>(usable(value, "setSampleBuffer:"));
-}
-
 SoftAttachment* SoftAttachments::at(NS::UInteger index) {
-  if (index == 0) return retainedInPool(only.get());
-  violate(fmt::format("sample buffer attachment {} was requested, which the software Metal does not have", index));
-  return nullptr;
+  if (index == 0) return retainedInPool(only);
+  return violate("sample buffer attachment {} was requested, which the software Metal does not have", index);
 }
 
 SoftComputePass* SoftComputePass::make() {
@@ -105,7 +90,7 @@ SoftComputePass* SoftComputePass::make() {
 }
 
 SoftEncoder* SoftCommandBuffer::computeEncoderWithPass(SoftComputePass* pass) {
-  auto* const checked = usable(pass, "computeCommandEncoderWithDescriptor:");
+  auto* const checked = usable(pass);
   SoftEncoder* const encoder = checked ? computeEncoderWithType(checked->type) : nullptr;
   if (!encoder) return nullptr;
   const SoftAttachment& attachment = *checked->attachments->only.get();
@@ -119,9 +104,9 @@ SoftEncoder* SoftCommandBuffer::computeEncoderWithPass(SoftComputePass* pass) {
 }
 
 void SoftEncoder::addSample(SoftSamples* samples, NS::UInteger index) {
-  if (!isOurs(samples->device(), *samples)) return;
+  if (!isOurs(samples->owner.get(), *samples)) return;
   if (index >= samples->values.size()) {
-    return breakRule(fmt::format("sample {} was requested, of {}", index, samples->values.size()));
+    return breakRule("sample {} was requested, of {}", index, samples->values.size());
   }
   buffer->use(samples);
   record.steps.push_back(
@@ -129,16 +114,15 @@ void SoftEncoder::addSample(SoftSamples* samples, NS::UInteger index) {
 }
 
 void SoftEncoder::sampleCounters(SoftSamples* samples, NS::UInteger index, bool) {
-  const char* const call = "sampleCountersInBuffer:atSampleIndex:withBarrier:";
-  if (!isOpenFor(call) || !usable(samples, call)) return;
+  if (!isOpen() || !usable(samples)) return;
   if (!device()->supportsCounterSampling(MTL::CounterSamplingPointAtDispatchBoundary)) {
-    return breakRule(fmt::format("{} is not supported on this GPU", call));
+    return breakRule("{} is not supported on this GPU", currentSelector());
   }
   addSample(samples, index);
 }
 
 void SoftEncoder::updateFence(SoftFence* fence) {
-  if (!isOpenFor("updateFence:") || !usable(fence, "updateFence:") || !isOurs(fence->device(), *fence)) return;
+  if (!isOpen() || !usable(fence) || !isOurs(fence->owner.get(), *fence)) return;
   buffer->use(fence);
   fence->updatedIn = buffer.get();
   fence->mark = buffer->hazards.mark();
@@ -147,7 +131,7 @@ void SoftEncoder::updateFence(SoftFence* fence) {
 }
 
 void SoftEncoder::waitForFence(SoftFence* fence) {
-  if (!isOpenFor("waitForFence:") || !usable(fence, "waitForFence:") || !isOurs(fence->device(), *fence)) return;
+  if (!isOpen() || !usable(fence) || !isOurs(fence->owner.get(), *fence)) return;
   buffer->use(fence);
   buffer->hazards.waitFor(fence);
   if (fence->updatedIn == buffer.get()) buffer->hazards.orderAfter(fence->mark);
@@ -159,23 +143,21 @@ void defineCounters() {
   define<SoftCounterSet>("MTLCounterSet").on<&SoftCounterSet::name>("name");
   define<SoftSamplesDescriptor>("MTLCounterSampleBufferDescriptor")
       .withAlloc()
-      .on<&SoftSamplesDescriptor::setCounterSet>("setCounterSet:")
-      .on<&SoftSamplesDescriptor::setStorageMode>("setStorageMode:")
-      .on<&SoftSamplesDescriptor::setSampleCount>("setSampleCount:");
-  define<SoftSamples>("MTLCounterSampleBuffer")
-      .on<&SoftSamples::device>("device")
-      .on<&SoftSamples::resolveCounterRange>("resolveCounterRange:");
+      .sets<&SoftSamplesDescriptor::set>("setCounterSet:")
+      .sets<&SoftSamplesDescriptor::storage>("setStorageMode:")
+      .sets<&SoftSamplesDescriptor::count>("setSampleCount:");
+  define<SoftSamples>("MTLCounterSampleBuffer").on<&SoftSamples::resolveCounterRange>("resolveCounterRange:");
   define<SoftAttachment>("MTLComputePassSampleBufferAttachmentDescriptor")
-      .on<&SoftAttachment::setSampleBuffer>("setSampleBuffer:")
-      .on<&SoftAttachment::setFirst>("setStartOfEncoderSampleIndex:")
-      .on<&SoftAttachment::setLast>("setEndOfEncoderSampleIndex:");
+      .sets<&SoftAttachment::samples>("setSampleBuffer:")
+      .sets<&SoftAttachment::first>("setStartOfEncoderSampleIndex:")
+      .sets<&SoftAttachment::last>("setEndOfEncoderSampleIndex:");
   define<SoftAttachments>("MTLComputePassSampleBufferAttachmentDescriptorArray")
       .on<&SoftAttachments::at>("objectAtIndexedSubscript:");
   define<SoftComputePass>("MTLComputePassDescriptor")
       .onClass<&SoftComputePass::make>("computePassDescriptor")
-      .on<&SoftComputePass::setDispatchType>("setDispatchType:")
-      .on<&SoftComputePass::sampleBufferAttachments>("sampleBufferAttachments");
-  define<SoftFence>("MTLFence").on<&SoftFence::device>("device");
+      .sets<&SoftComputePass::type>("setDispatchType:")
+      .on<&SoftComputePass::attachments>("sampleBufferAttachments");
+  define<SoftFence>("MTLFence");
 }
 
 }  // namespace softmetal

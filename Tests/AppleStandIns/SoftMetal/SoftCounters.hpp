@@ -19,7 +19,7 @@ struct SoftData : Object {
 };
 
 struct SoftCounterSet : Object {
-  Object* name() { return pooledString("timestamp"); }
+  std::string name = "timestamp";
 };
 
 struct SoftSamplesDescriptor : Object {
@@ -28,9 +28,6 @@ struct SoftSamplesDescriptor : Object {
   NS::UInteger count = 0;
 
   void finish() { set = {}; }
-  void setCounterSet(SoftCounterSet* value);
-  void setStorageMode(MTL::StorageMode value) { storage = value; }
-  void setSampleCount(NS::UInteger value) { count = value; }
 };
 
 struct SoftAttachment : Object {
@@ -38,9 +35,6 @@ struct SoftAttachment : Object {
   NS::UInteger first = 0, last = 0;
 
   void finish() { samples = {}; }
-  void setSampleBuffer(SoftSamples* value);
-  void setFirst(NS::UInteger index) { first = index; }
-  void setLast(NS::UInteger index) { last = index; }
 };
 
 struct SoftAttachments : Object {
@@ -56,8 +50,6 @@ struct SoftComputePass : Object {
 
   void finish() { attachments = {}; }
   static SoftComputePass* make();
-  void setDispatchType(MTL::DispatchType value) { type = value; }
-  SoftAttachments* sampleBufferAttachments() { return retainedInPool(attachments.get()); }
 };
 
 struct SoftFence : Object {
@@ -66,7 +58,6 @@ struct SoftFence : Object {
   size_t mark = 0;  // position in the hazards when it was updated
 
   void finish() { owner = {}; }
-  SoftDevice* device() { return owner.get(); }
 };
 
 }  // namespace softmetal

@@ -1,10 +1,12 @@
-// MTLLibrary, MTLFunction, MTLFunctionConstantValues and MTLCompileOptions.
+// MTLLibrary, MTLFunction, MTLFunctionConstantValues and MTLCompileOptions; MTLComputePipelineState with its descriptor
+// and its reflection.
 #pragma once
-#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "HostLibrary.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "SoftDevice.hpp"
 
@@ -14,29 +16,14 @@ struct SoftConstantValues : Object {
   std::vector<mnk::FunctionConstant> values;
 
   void set(const void* value, MTL::DataType type, NS::UInteger index);
-  void setRange(const void* first, MTL::DataType type, NS::Range range);
-  void reset() { values.clear(); }
 };
 
 struct SoftCompileOptions : Object {
   // The newest language version, used by default.
   CompileOptions values = {.languageVersion = (4 << 16)};
-  NS::Integer libraryType = MTL::LibraryTypeExecutable, optimization = MTL::LibraryOptimizationLevelDefault;
-  Ref<SoftDictionary> macros;
 
-  MTL::LanguageVersion languageVersion() { return MTL::LanguageVersion(values.languageVersion); }
   void setLanguageVersion(MTL::LanguageVersion version) { values.languageVersion = version; }
-  bool fastMathEnabled() { return values.fastMathEnabled; }
   void setFastMathEnabled(bool enabled) { values.fastMathEnabled = enabled; }
-  NS::Integer mathMode() { return values.mathMode.value_or(0); }
-  void setMathMode(NS::Integer mode) { values.mathMode = mode; }
-  Object* preprocessorMacros() { return retainedInPool(macros.get()); }
-  void setPreprocessorMacros(SoftDictionary* dictionary);
-  NS::Integer libraryTypeMessage() { return libraryType; }
-  void setLibraryType(NS::Integer type) { libraryType = type; }
-  NS::Integer optimizationLevel() { return optimization; }
-  void setOptimizationLevel(NS::Integer level) { optimization = level; }
-  void finish() { macros = {}; }
 };
 
 struct SoftLibrary : Object {
@@ -47,7 +34,6 @@ struct SoftLibrary : Object {
 
   void finish();
   bool has(const std::string& name) const;
-  SoftDevice* device() { return owner.get(); }
   Object* functionNames();
   SoftFunction* newFunction(Object* name);
   SoftFunction* newFunctionWithConstants(Object* name, SoftConstantValues* values, SoftError** error);
@@ -58,12 +44,49 @@ struct SoftFunction : Object {
   mnk::KernelKey key;
 
   void finish();
-  SoftDevice* device() { return library->owner.get(); }
-  Object* name() { return pooledString(key.function); }
-  MTL::FunctionType functionType() { return MTL::FunctionTypeKernel; }
 };
 
-// Host libraries are cached by their text for the life of the process, like the system's shader cache.
-mnk::Result<std::shared_ptr<mnk::Library>> compiledLibrary(SoftDevice* device, const std::string& text);
+struct SoftPipelineDescriptor : Object {
+  Ref<SoftFunction> function;
+
+  void finish() { function = {}; }
+};
+
+struct SoftPipeline : Object {
+  Ref<SoftDevice> owner;
+  mnk::KernelKey key;
+  std::shared_ptr<mnk::Pipeline> host;
+
+  void finish();
+  NS::UInteger maxThreads() { return owner->about.maxTotalThreadsPerThreadgroup; }
+  NS::UInteger threadExecutionWidth() { return owner->about.threadExecutionWidth; }
+  NS::UInteger staticMemory() { return owner->about.staticThreadgroupMemoryLength; }
+};
+
+struct SoftBinding : Object {
+  bool isUsed = true;
+  bool isArgument = true;
+  mnk::Pipeline::Argument argument;
+
+  MTL::BindingType type() {
+    const bool isBuffer = argument.kind == mnk::Pipeline::Argument::Kind::buffer;
+    return isBuffer ? MTL::BindingTypeBuffer : MTL::BindingTypeThreadgroupMemory;
+  }
+  MTL::BindingAccess access() { return argument.isReadOnly ? MTL::BindingAccessReadOnly : MTL::BindingAccessReadWrite; }
+  NS::UInteger index() { return argument.index; }
+  NS::UInteger dataSize() { return argument.minimumBytes; }
+  NS::UInteger alignment() { return argument.alignment; }
+};
+
+struct SoftReflection : Object {
+  Ref<SoftArray> bindings;
+
+  void finish() { bindings = {}; }
+};
+
+// The name of a function constant without a value that the function references in its source, directly or indirectly;
+// empty if there is none, or if the source has no function whose name is a prefix of this one up to a "_".
+std::string missingConstant(const std::string& text, const std::string& function, const mnk::host::HostLibrary& library,
+                            std::span<const mnk::FunctionConstant> values);
 
 }  // namespace softmetal

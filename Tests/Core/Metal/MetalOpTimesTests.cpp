@@ -84,28 +84,19 @@ TEST(MetalOpTimes, AreTakenBetweenDispatchesOnGPUsThatCan) {
   EXPECT_EQ(fmt::format("{}", fmt::join(softmetal::debugGroups(), " ")), "A A B A");
 }
 
-TEST(MetalOpTimes, AreUnknownWithoutTimestamps) {
+TEST(MetalOpTimes, AreUnknownWithoutTimestampsOrASampleBuffer) {
   MetalFixture fixture;
-  softmetal::machine().devices[0].sampling = softmetal::Sampling::none;
-  const auto device = fixture.makeDevice();
-  expectUnknown(Chain(device).run(device));
-  EXPECT_EQ(softmetal::counters().encoders, 1u);
-}
-
-TEST(MetalOpTimes, AreUnknownWhereTheGPULeavesSamplesEmpty) {
-  MetalFixture fixture;
+  for (const bool hasTimestamps : {false, true}) {
+    softmetal::machine().devices[0].sampling = hasTimestamps ? softmetal::Sampling::passes : softmetal::Sampling::none;
+    const auto device = fixture.makeDevice();
+    if (hasTimestamps) softmetal::faults().failAt(softmetal::Call::sampleBuffer);
+    expectUnknown(Chain(device).run(device));
+    EXPECT_EQ(softmetal::counters().encoders, 1u);
+    if (hasTimestamps) expectMeasured(Chain(device).run(device));
+  }
   softmetal::machine().devices[0].takesSamples = false;
   const auto device = fixture.makeDevice();
   expectUnknown(Chain(device).run(device));
-}
-
-TEST(MetalOpTimes, AreUnknownWithoutASampleBuffer) {
-  MetalFixture fixture;
-  const auto device = fixture.makeDevice();
-  softmetal::faults().failAt(softmetal::Call::sampleBuffer);
-  expectUnknown(Chain(device).run(device));
-  EXPECT_EQ(softmetal::counters().encoders, 1u);
-  expectMeasured(Chain(device).run(device));
 }
 
 TEST(MetalOpTimes, OfMoreWorkThanMetalHasSampleBuffersForAreUnknown) {
