@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "SoftCounters.hpp"
 #include "SoftEncoder.hpp"
 
 extern "C" void* _Block_copy(const void* block);
@@ -26,7 +25,8 @@ int64_t codeOf(const mnk::Error& error) {
 
 }  // namespace
 
-SoftCommandBuffer* SoftCommandQueue::makeCommandBuffer(bool isRetaining) {
+template <bool IsRetaining>
+SoftCommandBuffer* SoftCommandQueue::commandBuffer() {
   if (shallFail(Call::commandBuffer)) return nullptr;
   {
     std::lock_guard lock(mutex);
@@ -38,7 +38,7 @@ SoftCommandBuffer* SoftCommandQueue::makeCommandBuffer(bool isRetaining) {
   }
   auto* buffer = make<SoftCommandBuffer>();
   buffer->queue = Ref<SoftCommandQueue>(this);
-  buffer->isRetaining = isRetaining;
+  buffer->isRetaining = IsRetaining;
   return autoreleased(buffer);
 }
 
@@ -63,7 +63,7 @@ void SoftCommandQueue::startReady() {
 }
 
 void SoftCommandBuffer::finish() {
-  const bool isDropped = status() < MTL::CommandBufferStatusCommitted;
+  const bool isDropped = status < MTL::CommandBufferStatusCommitted;
   if (isDropped) {
     std::lock_guard lock(queue->mutex);
     queue->uncommitted -= 1;
@@ -110,7 +110,7 @@ void SoftCommandBuffer::releaseUsed() {
 }
 
 bool SoftCommandBuffer::isOpen() {
-  if (status() < MTL::CommandBufferStatusCommitted) return true;
+  if (status < MTL::CommandBufferStatusCommitted) return true;
   violate("{} was sent to {}, which is committed", currentSelector(), describe());
   return false;
 }
@@ -138,8 +138,8 @@ void SoftCommandBuffer::enqueue() {
   if (!isOpen()) return;
   std::lock_guard lock(queue->mutex);
   std::lock_guard ours(mutex);
-  if (state == MTL::CommandBufferStatusEnqueued) return;
-  state = MTL::CommandBufferStatusEnqueued;
+  if (status == MTL::CommandBufferStatusEnqueued) return;
+  status = MTL::CommandBufferStatusEnqueued;
   queue->order.push_back(this);
 }
 
@@ -156,8 +156,8 @@ void SoftCommandBuffer::commit() {
   queue->checkOrder(this);
   {
     std::lock_guard ours(mutex);
-    if (state != MTL::CommandBufferStatusEnqueued) queue->order.push_back(this);
-    state = MTL::CommandBufferStatusCommitted;
+    if (status != MTL::CommandBufferStatusEnqueued) queue->order.push_back(this);
+    status = MTL::CommandBufferStatusCommitted;
   }
   queue->uncommitted -= 1;
   self = Ref<SoftCommandBuffer>(this);
@@ -165,12 +165,12 @@ void SoftCommandBuffer::commit() {
 }
 
 void SoftCommandBuffer::waitUntilCompleted() {
-  if (status() < MTL::CommandBufferStatusCommitted) {
+  if (status < MTL::CommandBufferStatusCommitted) {
     violate("waitUntilCompleted was sent to {}, which is not committed: it would wait forever", describe());
     return;
   }
   std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return state >= MTL::CommandBufferStatusCompleted; });
+  changed.wait(lock, [&] { return status >= MTL::CommandBufferStatusCompleted; });
 }
 
 void SoftCommandBuffer::addCompletedHandler(MTL::CommandBufferHandler handler) {
@@ -178,24 +178,9 @@ void SoftCommandBuffer::addCompletedHandler(MTL::CommandBufferHandler handler) {
   handlers.push_back(reinterpret_cast<MTL::CommandBufferHandler>(_Block_copy(reinterpret_cast<const void*>(handler))));
 }
 
-MTL::CommandBufferStatus SoftCommandBuffer::status() {
-  std::lock_guard lock(mutex);
-  return state;
-}
-
 Object* SoftCommandBuffer::error() {
   std::lock_guard lock(mutex);
   return retainedInPool(failure);
-}
-
-double SoftCommandBuffer::gpuStartTime() {
-  std::lock_guard lock(mutex);
-  return startTime;
-}
-
-double SoftCommandBuffer::gpuEndTime() {
-  std::lock_guard lock(mutex);
-  return endTime;
 }
 
 // ---- Execution ----
@@ -239,7 +224,7 @@ mnk::Result<void> SoftCommandBuffer::fill(mnk::Submission& submission) {
 void SoftCommandBuffer::start() {
   {
     std::lock_guard lock(mutex);
-    state = MTL::CommandBufferStatusScheduled;
+    status = MTL::CommandBufferStatusScheduled;
     startTime = secondsNow();
   }
   changed.notify_all();
@@ -288,7 +273,7 @@ void SoftCommandBuffer::complete(mnk::SubmissionReport report, std::optional<std
     endTime = std::max(secondsNow(), startTime + simulatedSeconds);
     for (const auto& [samples, index, value] : std::exchange(taken, {})) samples->values[index] = end ? 0 : value;
     if (end) failure = Ref<SoftError>::adopt(makeError(kCommandBufferErrorDomain, end->first, end->second));
-    state = end ? MTL::CommandBufferStatusError : MTL::CommandBufferStatusCompleted;
+    status = end ? MTL::CommandBufferStatusError : MTL::CommandBufferStatusCompleted;
   }
   changed.notify_all();
   handOver([kept = std::move(kept)] { kept->runHandlers(); });
@@ -309,8 +294,8 @@ void SoftCommandBuffer::runHandlers() {
 void defineCommands() {
   define<SoftCommandQueue>("MTLCommandQueue")
       .on<&SoftCommandQueue::owner>("device")
-      .on<&SoftCommandQueue::commandBuffer>("commandBuffer")
-      .on<&SoftCommandQueue::commandBufferUnretained>("commandBufferWithUnretainedReferences");
+      .on<&SoftCommandQueue::commandBuffer<true>>("commandBuffer")
+      .on<&SoftCommandQueue::commandBuffer<false>>("commandBufferWithUnretainedReferences");
   define<SoftCommandBuffer>("MTLCommandBuffer")
       .on<&SoftCommandBuffer::device>("device")
       .on<&SoftCommandBuffer::queue>("commandQueue")
@@ -323,8 +308,8 @@ void defineCommands() {
       .on<&SoftCommandBuffer::addCompletedHandler>("addCompletedHandler:")
       .on<&SoftCommandBuffer::status>("status")
       .on<&SoftCommandBuffer::error>("error")
-      .on<&SoftCommandBuffer::gpuStartTime>("GPUStartTime")
-      .on<&SoftCommandBuffer::gpuEndTime>("GPUEndTime");
+      .on<&SoftCommandBuffer::startTime>("GPUStartTime")
+      .on<&SoftCommandBuffer::endTime>("GPUEndTime");
 }
 
 }  // namespace softmetal

@@ -18,6 +18,11 @@ struct SoftCommandBuffer;
 struct SoftComputePass;
 struct SoftEncoder;
 
+// The GPU's clock is simulated: a dispatch takes one microsecond, however long the Host device takes.
+inline constexpr uint64_t kNanosecondsPerTick = 40, kTicksPerDispatch = 25;
+// Advances the clock and returns it.
+uint64_t advanceClock(uint64_t ticks);
+
 struct SoftCommandQueue : Object {
   Ref<SoftDevice> owner;
   std::mutex mutex;
@@ -31,10 +36,9 @@ struct SoftCommandQueue : Object {
   void checkOrder(SoftCommandBuffer* committed);
   // Starts committed command buffers up to the first that is only enqueued. Requires the lock.
   void startReady();
-  SoftCommandBuffer* makeCommandBuffer(bool isRetaining);
 
-  SoftCommandBuffer* commandBuffer() { return makeCommandBuffer(true); }
-  SoftCommandBuffer* commandBufferUnretained() { return makeCommandBuffer(false); }
+  template <bool IsRetaining>
+  SoftCommandBuffer* commandBuffer();
 };
 
 struct RecordedStep {
@@ -68,9 +72,9 @@ struct SoftCommandBuffer : Object {
 
   std::mutex mutex;
   std::condition_variable changed;
-  MTL::CommandBufferStatus state = MTL::CommandBufferStatusNotEnqueued;
+  std::atomic<MTL::CommandBufferStatus> status = MTL::CommandBufferStatusNotEnqueued;
+  std::atomic<double> startTime = 0, endTime = 0;
   Ref<SoftError> failure;
-  double startTime = 0, endTime = 0;
   double simulatedSeconds = 0;
   std::vector<std::tuple<Ref<SoftSamples>, size_t, uint64_t>> taken;  // samples, with their values
 
@@ -91,10 +95,7 @@ struct SoftCommandBuffer : Object {
   void commit();
   void waitUntilCompleted();
   void addCompletedHandler(MTL::CommandBufferHandler handler);
-  MTL::CommandBufferStatus status();
   Object* error();
-  double gpuStartTime();
-  double gpuEndTime();
 
  private:
   void runHandlers();

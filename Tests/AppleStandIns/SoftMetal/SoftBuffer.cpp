@@ -35,6 +35,57 @@ void fillWithGarbage(std::byte* bytes, uint64_t length) {
   }
 }
 
+}  // namespace
+
+// Pages between two inaccessible ones, of which the rest of the last contains a pattern; or memory of the caller.
+class BufferMemory {
+ public:
+  static std::shared_ptr<BufferMemory> allocate(uint64_t length) {
+    const uint64_t page = pageBytes(), mapped = inPages(length) + 2 * page;
+    void* mapping = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) return nullptr;
+    auto memory = std::make_shared<BufferMemory>();
+    memory->mapping_ = mapping;
+    memory->mapped_ = mapped;
+    memory->bytes_ = static_cast<std::byte*>(mapping) + page;
+    memory->length_ = length;
+    if (mprotect(memory->bytes_, inPages(length), PROT_READ | PROT_WRITE) != 0) return nullptr;
+    fillWithGarbage(memory->bytes_, length);
+    std::memset(memory->bytes_ + length, kBehindTheEnd, inPages(length) - length);
+    return memory;
+  }
+  static std::shared_ptr<BufferMemory> wrap(void* bytes, uint64_t length, Deallocator deallocator) {
+    auto memory = std::make_shared<BufferMemory>();
+    memory->bytes_ = static_cast<std::byte*>(bytes);
+    memory->length_ = length;
+    memory->deallocator_ = reinterpret_cast<Deallocator>(_Block_copy(reinterpret_cast<const void*>(deallocator)));
+    return memory;
+  }
+  ~BufferMemory() {
+    if (mapping_) munmap(mapping_, mapped_);
+    if (deallocator_) {
+      deallocator_(bytes_, length_);
+      _Block_release(reinterpret_cast<const void*>(deallocator_));
+    }
+  }
+  std::byte* bytes() const { return bytes_; }
+  // Whether bytes after the end were written.
+  bool isOverrun() const {
+    const uint64_t rest = mapping_ ? inPages(length_) - length_ : 0;
+    const std::byte* const end = bytes_ + length_;
+    return rest > 0 && (*end != std::byte{kBehindTheEnd} || std::memcmp(end, end + 1, rest - 1) != 0);
+  }
+
+ private:
+  std::byte* bytes_ = nullptr;
+  uint64_t length_ = 0;
+  void* mapping_ = nullptr;
+  uint64_t mapped_ = 0;
+  Deallocator deallocator_ = nullptr;
+};
+
+namespace {
+
 SoftBuffer* makeBuffer(SoftDevice* device, std::shared_ptr<BufferMemory> memory, uint64_t length,
                        MTL::ResourceOptions options) {
   auto host = device->host->wrapMemory(memory->bytes(), length, [memory] {});
@@ -58,43 +109,6 @@ bool isLengthFine(SoftDevice* device, uint64_t length) {
 }
 
 }  // namespace
-
-std::shared_ptr<BufferMemory> BufferMemory::allocate(uint64_t length) {
-  const uint64_t page = pageBytes(), mapped = inPages(length) + 2 * page;
-  void* mapping = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) return nullptr;
-  auto memory = std::make_shared<BufferMemory>();
-  memory->mapping_ = mapping;
-  memory->mapped_ = mapped;
-  memory->bytes_ = static_cast<std::byte*>(mapping) + page;
-  memory->length_ = length;
-  if (mprotect(memory->bytes_, inPages(length), PROT_READ | PROT_WRITE) != 0) return nullptr;
-  fillWithGarbage(memory->bytes_, length);
-  std::memset(memory->bytes_ + length, kBehindTheEnd, inPages(length) - length);
-  return memory;
-}
-
-std::shared_ptr<BufferMemory> BufferMemory::wrap(void* bytes, uint64_t length, Deallocator deallocator) {
-  auto memory = std::make_shared<BufferMemory>();
-  memory->bytes_ = static_cast<std::byte*>(bytes);
-  memory->length_ = length;
-  memory->deallocator_ = reinterpret_cast<Deallocator>(_Block_copy(reinterpret_cast<const void*>(deallocator)));
-  return memory;
-}
-
-BufferMemory::~BufferMemory() {
-  if (mapping_) munmap(mapping_, mapped_);
-  if (deallocator_) {
-    deallocator_(bytes_, length_);
-    _Block_release(reinterpret_cast<const void*>(deallocator_));
-  }
-}
-
-bool BufferMemory::isOverrun() const {
-  const uint64_t rest = mapping_ ? inPages(length_) - length_ : 0;
-  const std::byte* const end = bytes_ + length_;
-  return rest > 0 && (*end != std::byte{kBehindTheEnd} || std::memcmp(end, end + 1, rest - 1) != 0);
-}
 
 SoftBuffer* SoftDevice::newBuffer(NS::UInteger length, MTL::ResourceOptions options) {
   if (shallFail(Call::buffer) || !isLengthFine(this, length)) return nullptr;
@@ -127,6 +141,10 @@ SoftBuffer* SoftDevice::newBufferNoCopy(void* memory, NS::UInteger length, MTL::
 void* SoftBuffer::contents() {
   if (storageMode() != MTL::StorageModePrivate) return memory->bytes();
   return violate("{} is private, and the processor asked for its contents", describe());
+}
+
+uint64_t SoftBuffer::gpuAddress() {
+  return reinterpret_cast<uint64_t>(memory->bytes());
 }
 
 void SoftBuffer::finish() {

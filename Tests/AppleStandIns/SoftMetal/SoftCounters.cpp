@@ -1,11 +1,67 @@
-#include "SoftCounters.hpp"
-
+// Timestamps: MTLCounterSet, MTLCounterSampleBuffer and the compute passes that fill it; and MTLFence.
 #include <atomic>
 #include <cstring>
 
 #include "SoftEncoder.hpp"
 
 namespace softmetal {
+
+struct SoftData : Object {
+  std::vector<std::byte> content;
+
+  const void* bytes() { return content.data(); }
+  unsigned long length() { return content.size(); }
+};
+
+struct SoftCounterSet : Object {
+  std::string name = "timestamp";
+};
+
+struct SoftSamplesDescriptor : Object {
+  Ref<SoftCounterSet> set;
+  MTL::StorageMode storage = MTL::StorageModeManaged;
+  NS::UInteger count = 0;
+
+  void finish() { set = {}; }
+};
+
+struct SoftAttachment : Object {
+  Ref<SoftSamples> samples;
+  NS::UInteger first = 0, last = 0;
+
+  void finish() { samples = {}; }
+};
+
+struct SoftAttachments : Object {
+  Ref<SoftAttachment> only;
+
+  void finish() { only = {}; }
+  SoftAttachment* at(NS::UInteger index) {
+    if (index == 0) return retainedInPool(only);
+    return violate("sample buffer attachment {} was requested, which the software Metal does not have", index);
+  }
+};
+
+struct SoftComputePass : Object {
+  Ref<SoftAttachments> attachments;
+  MTL::DispatchType type = MTL::DispatchTypeSerial;
+
+  void finish() { attachments = {}; }
+  static SoftComputePass* make() {
+    auto* pass = softmetal::make<SoftComputePass>();
+    pass->attachments = Ref<SoftAttachments>::adopt(softmetal::make<SoftAttachments>());
+    pass->attachments->only = Ref<SoftAttachment>::adopt(softmetal::make<SoftAttachment>());
+    return autoreleased(pass);
+  }
+};
+
+struct SoftFence : Object {
+  Ref<SoftDevice> owner;
+  const SoftCommandBuffer* updatedIn = nullptr;
+  size_t mark = 0;  // position in the hazards when it was updated
+
+  void finish() { owner = {}; }
+};
 
 namespace {
 
@@ -75,18 +131,6 @@ SoftData* SoftSamples::resolveCounterRange(NS::Range range) {
   data->content.resize(range.length * sizeof(uint64_t));
   if (range.length != 0) std::memcpy(data->content.data(), &values[range.location], data->content.size());
   return autoreleased(data);
-}
-
-SoftAttachment* SoftAttachments::at(NS::UInteger index) {
-  if (index == 0) return retainedInPool(only);
-  return violate("sample buffer attachment {} was requested, which the software Metal does not have", index);
-}
-
-SoftComputePass* SoftComputePass::make() {
-  auto* pass = softmetal::make<SoftComputePass>();
-  pass->attachments = Ref<SoftAttachments>::adopt(softmetal::make<SoftAttachments>());
-  pass->attachments->only = Ref<SoftAttachment>::adopt(softmetal::make<SoftAttachment>());
-  return autoreleased(pass);
 }
 
 SoftEncoder* SoftCommandBuffer::computeEncoderWithPass(SoftComputePass* pass) {

@@ -64,23 +64,7 @@ struct SoftSamples : Object {
   SoftData* resolveCounterRange(NS::Range range);
 };
 
-// Pages between two inaccessible ones. The rest of the last page contains a pattern.
-class BufferMemory {
- public:
-  static std::shared_ptr<BufferMemory> allocate(uint64_t length);
-  static std::shared_ptr<BufferMemory> wrap(void* memory, uint64_t length, Deallocator deallocator);
-  ~BufferMemory();
-  std::byte* bytes() const { return bytes_; }
-  // Whether bytes after the end were written.
-  bool isOverrun() const;
-
- private:
-  std::byte* bytes_ = nullptr;
-  uint64_t length_ = 0;
-  void* mapping_ = nullptr;
-  uint64_t mapped_ = 0;
-  Deallocator deallocator_ = nullptr;
-};
+class BufferMemory;
 
 struct SoftBuffer : Object {
   Ref<SoftDevice> owner;
@@ -93,7 +77,7 @@ struct SoftBuffer : Object {
   bool isUntracked() const { return MTL::HazardTrackingMode(options >> 8 & 3) == MTL::HazardTrackingModeUntracked; }
 
   void* contents();
-  uint64_t gpuAddress() { return reinterpret_cast<uint64_t>(memory->bytes()); }
+  uint64_t gpuAddress();
   MTL::StorageMode storageMode() { return MTL::StorageMode(options >> 4 & 15); }
   // The default of a buffer that is not on a heap is tracked.
   MTL::HazardTrackingMode hazardTrackingMode() {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "DeclaredAccesses.hpp"
-#include "SoftCounters.hpp"
 
 namespace softmetal {
 
@@ -33,16 +32,36 @@ class DispatchMaker {
   explicit DispatchMaker(SoftEncoder& encoder) : encoder_(encoder) {}
 
   // Empty if a rule is broken; all violations have been recorded.
-  std::optional<RecordedStep> make(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group);
+  std::optional<RecordedStep> make(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group) {
+    SoftPipeline* const pipeline = encoder_.pipeline;
+    if (!pipeline) {
+      refuse("a dispatch without a pipeline");
+      return std::nullopt;
+    }
+    if (pipeline->isDead) {
+      encoder_.pipeline = nullptr;
+      refuse("{} is deallocated", pipeline->describe());
+      return std::nullopt;
+    }
+    checkGrid(unit, extent, group);
+    checkThreadgroupMemory();
+    readDeclarations();
+    mnk::Dispatch dispatch;
+    dispatch.kernel = pipeline->key;
+    if (declared_) dispatch.kind = declared_->op(pipeline->key.function);
+    if (declared_ && declared_->writesSome) dispatch.bytesWritten = 0;
+    dispatch.grid = {unit, size3(extent), size3(group)};
+    for (const Argument& argument : pipeline->host->arguments()) bind(argument, dispatch);
+    if (!isFine_) return std::nullopt;
+    checkHazards(dispatch);
+    if (!isFine_) return std::nullopt;
+    RecordedStep step;
+    step.dispatch = {std::move(dispatch), pipeline->host, size3(group)};
+    if (!encoder_.debugGroups.empty()) step.group = encoder_.debugGroups.back();
+    return step;
+  }
 
  private:
-  void checkGrid(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group);
-  void checkThreadgroupMemory();
-  void readDeclarations();
-  void bind(const Argument& argument, mnk::Dispatch& dispatch);
-  void bindBuffer(const Argument& argument, const BufferSlot& slot, mnk::Dispatch& dispatch);
-  void declare(mnk::Binding& binding, const BufferSlot& slot, bool isReadOnly);
-  void checkHazards(const mnk::Dispatch& dispatch);
   template <typename... Values>
   void refuse(fmt::format_string<Values...> text, Values&&... values) {
     isFine_ = false;
@@ -51,178 +70,147 @@ class DispatchMaker {
     encoder_.breakRule("{}", pipeline ? fmt::format("kernel {}: {}", pipeline->key.function, what) : what);
   }
 
+  void checkGrid(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group) {
+    const DeviceDescription& about = encoder_.device()->about;
+    const NS::UInteger sizes[] = {group.width, group.height, group.depth};
+    if (hasZero(group)) return refuse("threads per threadgroup {} has a zero", sizeText(group));
+    if (hasZero(extent)) return refuse("the grid {} has a zero", sizeText(extent));
+    bool fits = true;
+    NS::UInteger threads = 1;
+    for (size_t axis = 0; axis < 3; ++axis) {
+      fits = fits && sizes[axis] <= about.maxThreadsPerThreadgroup[axis];
+      threads = fits ? threads * sizes[axis] : threads;
+    }
+    if (!fits || threads > about.maxTotalThreadsPerThreadgroup) {
+      refuse("threads per threadgroup {} are more than the pipeline's {}", sizeText(group),
+             about.maxTotalThreadsPerThreadgroup);
+    }
+    const bool canBeUneven = encoder_.device()->supports(MTL::GPUFamilyApple4) ||
+                             encoder_.device()->supports(MTL::GPUFamilyMac2) ||
+                             encoder_.device()->supports(MTL::GPUFamilyMetal3);
+    if (unit == mnk::Grid::Unit::threads && !canBeUneven) {
+      refuse("dispatchThreads: needs nonuniform threadgroups, which the device does not have");
+    }
+  }
+
+  void checkThreadgroupMemory() {
+    const DeviceDescription& about = encoder_.device()->about;
+    uint64_t bytes = about.staticThreadgroupMemoryLength;
+    for (const uint64_t length : encoder_.threadgroupBytes) bytes += length;
+    if (bytes > about.maxThreadgroupMemoryLength) {
+      refuse("{} bytes of threadgroup memory are more than the device's {}", bytes, about.maxThreadgroupMemoryLength);
+    }
+  }
+
+  void readDeclarations() {
+    if (encoder_.debugGroups.empty()) return;
+    const std::string& text = encoder_.debugGroups.back();
+    GroupText group = readGroup(text);
+    if (!group.declares) return;
+    if (!group.accesses) return refuse("debug group '{}' declares accesses that cannot be read", text);
+    if (!group.accesses->names(encoder_.pipeline->key.function)) {
+      refuse("debug group '{}' names another kernel", text);
+    }
+    declared_ = std::move(group.accesses);
+  }
+
+  void declare(mnk::Binding& binding, const BufferSlot& slot, bool isReadOnly) {
+    if (declared_) {
+      if (const auto length = declared_->lengths.find(binding.index); length != declared_->lengths.end()) {
+        if (length->second > binding.length) {
+          refuse("{} bytes are declared at buffer {}, and {} has {} there", length->second, binding.index,
+                 slot.buffer->describe(), binding.length);
+          return;
+        }
+        binding.length = length->second;
+        binding.reads = declared_->reads[binding.index];
+        binding.writes = declared_->writes[binding.index];
+        const auto fits = [&](const mnk::Region& region) { return isInside(region, binding.length); };
+        if (!std::all_of(binding.reads.begin(), binding.reads.end(), fits) ||
+            !std::all_of(binding.writes.begin(), binding.writes.end(), fits)) {
+          refuse("an access is declared outside of the {} bytes bound at buffer {}", binding.length, binding.index);
+        }
+        if (isReadOnly && !binding.writes.empty()) {
+          refuse("writes are declared at buffer {}, which the kernel only reads", binding.index);
+        }
+        return;
+      }
+      refuse("the debug group declares no length for buffer {}", binding.index);
+    }
+    binding.reads = {{.offset = 0, .rowBytes = binding.length}};
+    if (!isReadOnly) binding.writes = binding.reads;
+  }
+
+  void bindBuffer(const Argument& argument, const BufferSlot& slot, mnk::Dispatch& dispatch) {
+    if (slot.buffer->isDead) {
+      return refuse("{} at buffer {} is deallocated", slot.buffer->describe(), argument.index);
+    }
+    const uint64_t length = slot.buffer->bytes - slot.offset;
+    if (length < argument.minimumBytes) {
+      return refuse("{} bytes of {} are bound at buffer {}, expected at least {}", length, slot.buffer->describe(),
+                    argument.index, argument.minimumBytes);
+    }
+    if (slot.offset % argument.alignment != 0) {
+      return refuse("buffer {} is bound at byte {} of {}, expected a multiple of {}", argument.index, slot.offset,
+                    slot.buffer->describe(), argument.alignment);
+    }
+    mnk::Binding binding{.index = argument.index, .buffer = slot.buffer->host, .offset = slot.offset, .length = length};
+    declare(binding, slot, argument.isReadOnly);
+    dispatch.buffers.push_back(std::move(binding));
+  }
+
+  void bind(const Argument& argument, mnk::Dispatch& dispatch) {
+    if (argument.kind == Argument::Kind::threadgroupMemory) {
+      const uint64_t bytes = encoder_.threadgroupBytes[argument.index];
+      if (bytes == 0) return refuse("no length is set for threadgroup memory {}", argument.index);
+      if (bytes < argument.minimumBytes) {
+        return refuse("{} bytes are set for threadgroup memory {}, expected at least {}", bytes, argument.index,
+                      argument.minimumBytes);
+      }
+      dispatch.threadgroupMemory.push_back({argument.index, static_cast<uint32_t>(bytes)});
+      return;
+    }
+    const BufferSlot& slot = encoder_.slots[argument.index];
+    if (slot.isEmpty()) return refuse("nothing is bound at buffer {}", argument.index);
+    if (slot.buffer) return bindBuffer(argument, slot, dispatch);
+    if (slot.bytes.size() < argument.minimumBytes) {
+      return refuse("{} bytes are set at buffer {}, expected at least {}", slot.bytes.size(), argument.index,
+                    argument.minimumBytes);
+    }
+    if (!argument.isReadOnly) {
+      return refuse("setBytes: is used for buffer {}, which the kernel writes", argument.index);
+    }
+    dispatch.inlines.push_back({argument.index, slot.bytes});
+  }
+
+  void checkHazards(const mnk::Dispatch& dispatch) {
+    if (!declared_) return;
+    std::vector<DeclaredAccess> accesses;
+    for (const mnk::Binding& binding : dispatch.buffers) {
+      const SoftBuffer* buffer = encoder_.slots[binding.index].buffer;
+      const auto add = [&](const std::vector<mnk::Region>& regions, bool isWrite) {
+        for (const mnk::Region& region : regions) {
+          accesses.push_back({.isUntracked = buffer->isUntracked(),
+                              .begin = binding.buffer->range().begin + binding.offset,
+                              .region = region,
+                              .isWrite = isWrite,
+                              .kernel = dispatch.kernel.function,
+                              .bufferName = buffer->describe()});
+        }
+      };
+      add(binding.reads, false);
+      add(binding.writes, true);
+    }
+    if (const auto conflict = encoder_.buffer->hazards.add(accesses)) {
+      isFine_ = false;
+      encoder_.breakRule("{}", *conflict);
+    }
+  }
+
   SoftEncoder& encoder_;
   bool isFine_ = true;
   std::optional<DeclaredAccesses> declared_;
 };
-
-void DispatchMaker::checkGrid(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group) {
-  const DeviceDescription& about = encoder_.device()->about;
-  const NS::UInteger sizes[] = {group.width, group.height, group.depth};
-  if (hasZero(group)) return refuse("threads per threadgroup {} has a zero", sizeText(group));
-  if (hasZero(extent)) return refuse("the grid {} has a zero", sizeText(extent));
-  bool fits = true;
-  NS::UInteger threads = 1;
-  for (size_t axis = 0; axis < 3; ++axis) {
-    fits = fits && sizes[axis] <= about.maxThreadsPerThreadgroup[axis];
-    threads = fits ? threads * sizes[axis] : threads;
-  }
-  if (!fits || threads > about.maxTotalThreadsPerThreadgroup) {
-    refuse("threads per threadgroup {} are more than the pipeline's {}", sizeText(group),
-           about.maxTotalThreadsPerThreadgroup);
-  }
-  const bool canBeUneven = encoder_.device()->supports(MTL::GPUFamilyApple4) ||
-                           encoder_.device()->supports(MTL::GPUFamilyMac2) ||
-                           encoder_.device()->supports(MTL::GPUFamilyMetal3);
-  if (unit == mnk::Grid::Unit::threads && !canBeUneven) {
-    refuse("dispatchThreads: needs nonuniform threadgroups, which the device does not have");
-  }
-}
-
-void DispatchMaker::checkThreadgroupMemory() {
-  const DeviceDescription& about = encoder_.device()->about;
-  uint64_t bytes = about.staticThreadgroupMemoryLength;
-  for (const uint64_t length : encoder_.threadgroupBytes) bytes += length;
-  if (bytes > about.maxThreadgroupMemoryLength) {
-    refuse("{} bytes of threadgroup memory are more than the device's {}", bytes, about.maxThreadgroupMemoryLength);
-  }
-}
-
-void DispatchMaker::readDeclarations() {
-  if (encoder_.debugGroups.empty()) return;
-  const std::string& text = encoder_.debugGroups.back();
-  GroupText group = readGroup(text);
-  if (!group.declares) return;
-  if (!group.accesses) return refuse("debug group '{}' declares accesses that cannot be read", text);
-  if (!group.accesses->names(encoder_.pipeline->key.function)) {
-    refuse("debug group '{}' names another kernel", text);
-  }
-  declared_ = std::move(group.accesses);
-}
-
-void DispatchMaker::declare(mnk::Binding& binding, const BufferSlot& slot, bool isReadOnly) {
-  if (declared_) {
-    if (const auto length = declared_->lengths.find(binding.index); length != declared_->lengths.end()) {
-      if (length->second > binding.length) {
-        refuse("{} bytes are declared at buffer {}, and {} has {} there", length->second, binding.index,
-               slot.buffer->describe(), binding.length);
-        return;
-      }
-      binding.length = length->second;
-      binding.reads = declared_->reads[binding.index];
-      binding.writes = declared_->writes[binding.index];
-      const auto fits = [&](const mnk::Region& region) { return isInside(region, binding.length); };
-      if (!std::all_of(binding.reads.begin(), binding.reads.end(), fits) ||
-          !std::all_of(binding.writes.begin(), binding.writes.end(), fits)) {
-        refuse("an access is declared outside of the {} bytes bound at buffer {}", binding.length, binding.index);
-      }
-      if (isReadOnly && !binding.writes.empty()) {
-        refuse("writes are declared at buffer {}, which the kernel only reads", binding.index);
-      }
-      return;
-    }
-    refuse("the debug group declares no length for buffer {}", binding.index);
-  }
-  binding.reads = {{.offset = 0, .rowBytes = binding.length}};
-  if (!isReadOnly) binding.writes = binding.reads;
-}
-
-void DispatchMaker::bindBuffer(const Argument& argument, const BufferSlot& slot, mnk::Dispatch& dispatch) {
-  if (slot.buffer->isDead) {
-    return refuse("{} at buffer {} is deallocated", slot.buffer->describe(), argument.index);
-  }
-  const uint64_t length = slot.buffer->bytes - slot.offset;
-  if (length < argument.minimumBytes) {
-    return refuse("{} bytes of {} are bound at buffer {}, expected at least {}", length, slot.buffer->describe(),
-                  argument.index, argument.minimumBytes);
-  }
-  if (slot.offset % argument.alignment != 0) {
-    return refuse("buffer {} is bound at byte {} of {}, expected a multiple of {}", argument.index, slot.offset,
-                  slot.buffer->describe(), argument.alignment);
-  }
-  mnk::Binding binding{.index = argument.index, .buffer = slot.buffer->host, .offset = slot.offset, .length = length};
-  declare(binding, slot, argument.isReadOnly);
-  dispatch.buffers.push_back(std::move(binding));
-}
-
-void DispatchMaker::bind(const Argument& argument, mnk::Dispatch& dispatch) {
-  if (argument.kind == Argument::Kind::threadgroupMemory) {
-    const uint64_t bytes = encoder_.threadgroupBytes[argument.index];
-    if (bytes == 0) {
-      return refuse("no length is set for threadgroup memory {}", argument.index);
-    }
-    if (bytes < argument.minimumBytes) {
-      return refuse("{} bytes are set for threadgroup memory {}, expected at least {}", bytes, argument.index,
-                    argument.minimumBytes);
-    }
-    dispatch.threadgroupMemory.push_back({argument.index, static_cast<uint32_t>(bytes)});
-    return;
-  }
-  const BufferSlot& slot = encoder_.slots[argument.index];
-  if (slot.isEmpty()) return refuse("nothing is bound at buffer {}", argument.index);
-  if (slot.buffer) return bindBuffer(argument, slot, dispatch);
-  if (slot.bytes.size() < argument.minimumBytes) {
-    return refuse("{} bytes are set at buffer {}, expected at least {}", slot.bytes.size(), argument.index,
-                  argument.minimumBytes);
-  }
-  if (!argument.isReadOnly) {
-    return refuse("setBytes: is used for buffer {}, which the kernel writes", argument.index);
-  }
-  dispatch.inlines.push_back({argument.index, slot.bytes});
-}
-
-void DispatchMaker::checkHazards(const mnk::Dispatch& dispatch) {
-  if (!declared_) return;
-  std::vector<DeclaredAccess> accesses;
-  for (const mnk::Binding& binding : dispatch.buffers) {
-    const SoftBuffer* buffer = encoder_.slots[binding.index].buffer;
-    const auto add = [&](const std::vector<mnk::Region>& regions, bool isWrite) {
-      for (const mnk::Region& region : regions) {
-        accesses.push_back({.isUntracked = buffer->isUntracked(),
-                            .begin = binding.buffer->range().begin + binding.offset,
-                            .region = region,
-                            .isWrite = isWrite,
-                            .kernel = dispatch.kernel.function,
-                            .bufferName = buffer->describe()});
-      }
-    };
-    add(binding.reads, false);
-    add(binding.writes, true);
-  }
-  if (const auto conflict = encoder_.buffer->hazards.add(accesses)) {
-    isFine_ = false;
-    encoder_.breakRule("{}", *conflict);
-  }
-}
-
-std::optional<RecordedStep> DispatchMaker::make(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group) {
-  SoftPipeline* const pipeline = encoder_.pipeline;
-  if (!pipeline) {
-    refuse("a dispatch without a pipeline");
-    return std::nullopt;
-  }
-  if (pipeline->isDead) {
-    encoder_.pipeline = nullptr;
-    refuse("{} is deallocated", pipeline->describe());
-    return std::nullopt;
-  }
-  checkGrid(unit, extent, group);
-  checkThreadgroupMemory();
-  readDeclarations();
-  mnk::Dispatch dispatch;
-  dispatch.kernel = pipeline->key;
-  if (declared_) dispatch.kind = declared_->op(pipeline->key.function);
-  if (declared_ && declared_->writesSome) dispatch.bytesWritten = 0;
-  dispatch.grid = {unit, size3(extent), size3(group)};
-  for (const Argument& argument : pipeline->host->arguments()) bind(argument, dispatch);
-  if (!isFine_) return std::nullopt;
-  checkHazards(dispatch);
-  if (!isFine_) return std::nullopt;
-  RecordedStep step;
-  step.dispatch = {std::move(dispatch), pipeline->host, size3(group)};
-  if (!encoder_.debugGroups.empty()) step.group = encoder_.debugGroups.back();
-  return step;
-}
 
 }  // namespace
 
@@ -322,25 +310,16 @@ void SoftEncoder::setThreadgroupMemoryLength(NS::UInteger length, NS::UInteger i
   threadgroupBytes[index] = length;
 }
 
-void SoftEncoder::dispatchThreads(MTL::Size threads, MTL::Size group) {
-  dispatch(mnk::Grid::Unit::threads, threads, group);
-}
-
-void SoftEncoder::dispatchThreadgroups(MTL::Size groups, MTL::Size group) {
-  dispatch(mnk::Grid::Unit::threadgroups, groups, group);
-}
-
-void SoftEncoder::dispatch(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group) {
+template <mnk::Grid::Unit Unit>
+void SoftEncoder::dispatch(MTL::Size extent, MTL::Size group) {
   if (!isOpen()) return;
-  count(&Counters::dispatches);
-  if (auto step = DispatchMaker(*this).make(unit, extent, group)) record.steps.push_back(std::move(*step));
+  if (auto step = DispatchMaker(*this).make(Unit, extent, group)) record.steps.push_back(std::move(*step));
   if (!record.isConcurrent) buffer->hazards.barrier();
 }
 
 void SoftEncoder::memoryBarrier(MTL::BarrierScope scope) {
   if (!isOpen()) return;
   if (!(scope & MTL::BarrierScopeBuffers)) return;  // does not order buffers
-  count(&Counters::barriers);
   record.steps.push_back({.isBarrier = true});
   buffer->hazards.barrier();
 }
@@ -374,8 +353,8 @@ void defineEncoder() {
       .on<&SoftEncoder::setBuffer>("setBuffer:offset:atIndex:")
       .on<&SoftEncoder::setBytes>("setBytes:length:atIndex:")
       .on<&SoftEncoder::setThreadgroupMemoryLength>("setThreadgroupMemoryLength:atIndex:")
-      .on<&SoftEncoder::dispatchThreads>("dispatchThreads:threadsPerThreadgroup:")
-      .on<&SoftEncoder::dispatchThreadgroups>("dispatchThreadgroups:threadsPerThreadgroup:")
+      .on<&SoftEncoder::dispatch<mnk::Grid::Unit::threads>>("dispatchThreads:threadsPerThreadgroup:")
+      .on<&SoftEncoder::dispatch<mnk::Grid::Unit::threadgroups>>("dispatchThreadgroups:threadsPerThreadgroup:")
       .on<&SoftEncoder::memoryBarrier>("memoryBarrierWithScope:")
       .on<&SoftEncoder::sampleCounters>("sampleCountersInBuffer:atSampleIndex:withBarrier:")
       .on<&SoftEncoder::updateFence>("updateFence:")

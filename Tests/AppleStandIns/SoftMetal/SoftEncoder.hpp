@@ -49,8 +49,8 @@ struct SoftEncoder : Object {
   void setBuffer(SoftBuffer* newBuffer, NS::UInteger offset, NS::UInteger index);
   void setBytes(const void* bytes, NS::UInteger length, NS::UInteger index);
   void setThreadgroupMemoryLength(NS::UInteger length, NS::UInteger index);
-  void dispatchThreads(MTL::Size threads, MTL::Size group);
-  void dispatchThreadgroups(MTL::Size groups, MTL::Size group);
+  template <mnk::Grid::Unit Unit>
+  void dispatch(MTL::Size extent, MTL::Size group);
   void memoryBarrier(MTL::BarrierScope scope);
   void sampleCounters(SoftSamples* samples, NS::UInteger index, bool barrier);
   void addSample(SoftSamples* samples, NS::UInteger index);
@@ -60,7 +60,6 @@ struct SoftEncoder : Object {
  private:
   bool isIndexFine(NS::UInteger index, size_t count);
   bool isOurs(SoftDevice* other, const Object& object);
-  void dispatch(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group);
 };
 
 // Writes the lines of trace() for a command buffer.

@@ -4,15 +4,76 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 
 namespace softmetal {
+
+struct SoftConstantValues : Object {
+  std::vector<mnk::FunctionConstant> values;
+
+  void set(const void* bytes, MTL::DataType type, NS::UInteger index) {
+    std::erase_if(values, [&](const mnk::FunctionConstant& value) { return value.index == index; });
+    const auto read = [&](auto value) {
+      std::memcpy(&value, bytes, sizeof value);
+      values.emplace_back(static_cast<uint32_t>(index), value);
+    };
+    switch (type) {
+      case MTL::DataTypeBool:
+        return read(false);
+      case MTL::DataTypeInt:
+        return read(int32_t(0));
+      case MTL::DataTypeUInt:
+        return read(uint32_t(0));
+      case MTL::DataTypeFloat:
+        return read(0.0f);
+      default:
+        violate("a function constant has MTLDataType {}; SoftMetal knows bool, int, uint and float",
+                static_cast<unsigned long>(type));
+    }
+  }
+};
+
+struct SoftCompileOptions : Object {
+  // The newest language version, used by default.
+  CompileOptions values = {.languageVersion = (4 << 16)};
+
+  void setLanguageVersion(MTL::LanguageVersion version) { values.languageVersion = version; }
+  void setFastMathEnabled(bool enabled) { values.fastMathEnabled = enabled; }
+};
+
+struct SoftPipelineDescriptor : Object {
+  Ref<SoftFunction> function;
+
+  void finish() { function = {}; }
+};
+
+struct SoftBinding : Object {
+  bool isUsed = true;
+  bool isArgument = true;
+  mnk::Pipeline::Argument argument;
+
+  MTL::BindingType type() {
+    const bool isBuffer = argument.kind == mnk::Pipeline::Argument::Kind::buffer;
+    return isBuffer ? MTL::BindingTypeBuffer : MTL::BindingTypeThreadgroupMemory;
+  }
+  MTL::BindingAccess access() { return argument.isReadOnly ? MTL::BindingAccessReadOnly : MTL::BindingAccessReadWrite; }
+  NS::UInteger index() { return argument.index; }
+  NS::UInteger dataSize() { return argument.minimumBytes; }
+  NS::UInteger alignment() { return argument.alignment; }
+};
+
+struct SoftReflection : Object {
+  Ref<SoftArray> bindings;
+
+  void finish() { bindings = {}; }
+};
 
 namespace {
 
@@ -33,14 +94,9 @@ std::optional<Metallib> readMetallib(std::ifstream& file) {
     const size_t space = line.find(' ');
     const std::string word = line.substr(0, space);
     const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
-    if (word == "text" && contents.linked.empty()) {
-      std::ostringstream text;
-      text << file.rdbuf();
-      contents.text = text.str();
-      return contents;
-    }
-    if (rest.empty()) return std::nullopt;
-    if (word == "linked" && contents.linked.empty()) {
+    if (word == "text") {
+      contents.text.assign(std::istreambuf_iterator<char>(file), {});
+    } else if (word == "linked") {
       contents.linked = rest;
     } else if (word == "add") {
       contents.added.push_back(rest);
@@ -50,7 +106,6 @@ std::optional<Metallib> readMetallib(std::ifstream& file) {
       return std::nullopt;
     }
   }
-  if (contents.linked.empty()) return std::nullopt;
   return contents;
 }
 
@@ -212,25 +267,70 @@ void SoftFunction::finish() {
   library = {};
 }
 
-void SoftConstantValues::set(const void* bytes, MTL::DataType type, NS::UInteger index) {
-  std::erase_if(values, [&](const mnk::FunctionConstant& value) { return value.index == index; });
-  const auto read = [&](auto value) {
-    std::memcpy(&value, bytes, sizeof value);
-    values.emplace_back(static_cast<uint32_t>(index), value);
-  };
-  switch (type) {
-    case MTL::DataTypeBool:
-      return read(false);
-    case MTL::DataTypeInt:
-      return read(int32_t(0));
-    case MTL::DataTypeUInt:
-      return read(uint32_t(0));
-    case MTL::DataTypeFloat:
-      return read(0.0f);
-    default:
-      violate("a function constant has MTLDataType {}; SoftMetal knows bool, int, uint and float",
-              static_cast<unsigned long>(type));
+// ---- Pipelines ----
+
+namespace {
+
+SoftReflection* reflect(const mnk::Pipeline& pipeline) {
+  std::vector<Ref<Object>> bindings;
+  for (const mnk::Pipeline::Argument& argument : pipeline.arguments()) {
+    auto* binding = make<SoftBinding>();
+    binding->argument = argument;
+    bindings.push_back(Ref<Object>::adopt(binding));
   }
+  if (machine().reflectsOthers) {
+    auto* unused = make<SoftBinding>();
+    unused->argument = {.index = 30, .minimumBytes = 4};
+    unused->isUsed = false;
+    auto* array = make<SoftBinding>();
+    array->argument = {.kind = mnk::Pipeline::Argument::Kind::threadgroupMemory, .index = 0, .minimumBytes = 64};
+    array->isArgument = false;
+    for (SoftBinding* other : {unused, array}) bindings.push_back(Ref<Object>::adopt(other));
+  }
+  auto* reflection = make<SoftReflection>();
+  reflection->bindings = Ref<SoftArray>::adopt(makeArray(std::move(bindings)));
+  return autoreleased(reflection);
+}
+
+SoftPipeline* makePipeline(SoftDevice* device, SoftFunction* function, SoftError** error) {
+  addPipeline(fmt::format("{} {}", function->key.text(), std::hash<std::string>()(function->library->text)));
+  if (function->library->owner.get() != device) {
+    return violate("{}: a pipeline was requested with function {} of another device", device->describe(),
+                   function->key.function);
+  }
+  if (shallFail(Call::pipeline)) return giveError(error, "CompilerError", 2, "the pipeline was made to fail");
+  auto host = device->host->registry().pipeline(function->key);
+  if (!host) return giveError(error, "CompilerError", 2, host.error().message());
+  auto* pipeline = make<SoftPipeline>();
+  pipeline->owner = Ref<SoftDevice>(device);
+  pipeline->key = function->key;
+  pipeline->host = std::move(*host);
+  return pipeline;
+}
+
+}  // namespace
+
+void SoftPipeline::finish() {
+  key.library.reset();
+  host.reset();
+  owner = {};
+}
+
+SoftPipeline* SoftDevice::newPipeline(SoftFunction* function, SoftError** error) {
+  SoftFunction* const checked = usable(function);
+  return checked ? makePipeline(this, checked, error) : nullptr;
+}
+
+SoftPipeline* SoftDevice::newPipelineDescribed(SoftPipelineDescriptor* descriptor, MTL::PipelineOption options,
+                                               SoftReflection** reflection, SoftError** error) {
+  SoftPipelineDescriptor* const checked = usable(descriptor);
+  if (!checked) return nullptr;
+  if (!checked->function) return violate("{} has no computeFunction", checked->describe());
+  SoftPipeline* const pipeline = newPipeline(checked->function.get(), error);
+  if (!pipeline) return nullptr;
+  pipeline->setLabelText(checked->labelText());
+  if (reflection && options != MTL::PipelineOptionNone) *reflection = reflect(*pipeline->host);
+  return pipeline;
 }
 
 void defineLibraries() {
@@ -247,6 +347,23 @@ void defineLibraries() {
       .on<&SoftLibrary::newFunction>("newFunctionWithName:")
       .on<&SoftLibrary::newFunctionWithConstants>("newFunctionWithName:constantValues:error:");
   define<SoftFunction>("MTLFunction");
+  define<SoftPipelineDescriptor>("MTLComputePipelineDescriptor")
+      .withAlloc()
+      .sets<&SoftPipelineDescriptor::function>("setComputeFunction:");
+  define<SoftPipeline>("MTLComputePipelineState")
+      .on<&SoftPipeline::maxThreads>("maxTotalThreadsPerThreadgroup")
+      .on<&SoftPipeline::threadExecutionWidth>("threadExecutionWidth")
+      .on<&SoftPipeline::staticMemory>("staticThreadgroupMemoryLength");
+  define<SoftReflection>("MTLComputePipelineReflection").on<&SoftReflection::bindings>("bindings");
+  define<SoftBinding>("MTLBinding")
+      .on<&SoftBinding::type>("type")
+      .on<&SoftBinding::access>("access")
+      .on<&SoftBinding::index>("index")
+      .on<&SoftBinding::isUsed>("isUsed")
+      .on<&SoftBinding::isArgument>("isArgument")
+      .on<&SoftBinding::dataSize>("bufferDataSize")
+      .on<&SoftBinding::alignment>("bufferAlignment")
+      .on<&SoftBinding::dataSize>("threadgroupMemoryDataSize");
 }
 
 }  // namespace softmetal

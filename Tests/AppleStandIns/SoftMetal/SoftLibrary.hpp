@@ -1,5 +1,4 @@
-// MTLLibrary, MTLFunction, MTLFunctionConstantValues and MTLCompileOptions; MTLComputePipelineState with its descriptor
-// and its reflection.
+// MTLLibrary, MTLFunction and MTLComputePipelineState.
 #pragma once
 #include <memory>
 #include <span>
@@ -12,19 +11,7 @@
 
 namespace softmetal {
 
-struct SoftConstantValues : Object {
-  std::vector<mnk::FunctionConstant> values;
-
-  void set(const void* value, MTL::DataType type, NS::UInteger index);
-};
-
-struct SoftCompileOptions : Object {
-  // The newest language version, used by default.
-  CompileOptions values = {.languageVersion = (4 << 16)};
-
-  void setLanguageVersion(MTL::LanguageVersion version) { values.languageVersion = version; }
-  void setFastMathEnabled(bool enabled) { values.fastMathEnabled = enabled; }
-};
+struct SoftConstantValues;
 
 struct SoftLibrary : Object {
   Ref<SoftDevice> owner;
@@ -46,12 +33,6 @@ struct SoftFunction : Object {
   void finish();
 };
 
-struct SoftPipelineDescriptor : Object {
-  Ref<SoftFunction> function;
-
-  void finish() { function = {}; }
-};
-
 struct SoftPipeline : Object {
   Ref<SoftDevice> owner;
   mnk::KernelKey key;
@@ -61,27 +42,6 @@ struct SoftPipeline : Object {
   NS::UInteger maxThreads() { return owner->about.maxTotalThreadsPerThreadgroup; }
   NS::UInteger threadExecutionWidth() { return owner->about.threadExecutionWidth; }
   NS::UInteger staticMemory() { return owner->about.staticThreadgroupMemoryLength; }
-};
-
-struct SoftBinding : Object {
-  bool isUsed = true;
-  bool isArgument = true;
-  mnk::Pipeline::Argument argument;
-
-  MTL::BindingType type() {
-    const bool isBuffer = argument.kind == mnk::Pipeline::Argument::Kind::buffer;
-    return isBuffer ? MTL::BindingTypeBuffer : MTL::BindingTypeThreadgroupMemory;
-  }
-  MTL::BindingAccess access() { return argument.isReadOnly ? MTL::BindingAccessReadOnly : MTL::BindingAccessReadWrite; }
-  NS::UInteger index() { return argument.index; }
-  NS::UInteger dataSize() { return argument.minimumBytes; }
-  NS::UInteger alignment() { return argument.alignment; }
-};
-
-struct SoftReflection : Object {
-  Ref<SoftArray> bindings;
-
-  void finish() { bindings = {}; }
 };
 
 // The name of a function constant without a value that the function references in its source, directly or indirectly;

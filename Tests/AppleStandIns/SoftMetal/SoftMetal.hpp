@@ -99,8 +99,6 @@ void reset();
 struct Counters {
   uint64_t commandBuffers = 0;  // committed
   uint64_t encoders = 0;
-  uint64_t dispatches = 0;
-  uint64_t barriers = 0;
   uint64_t inlineBytes = 0;  // set by setBytes
   uint64_t buffers = 0;
   uint64_t compiles = 0;  // of library text, including cached ones

@@ -160,7 +160,6 @@ void startRuntime() {
     defineDevice();
     defineBuffers();
     defineLibraries();
-    definePipelines();
     defineCommands();
     defineCounters();
     defineEncoder();

@@ -196,6 +196,11 @@ struct Passed<Ref<T>> {
   static T* get(const Ref<T>& kept) { return retainedInPool(kept); }
   static Ref<T> set(T* object) { return Ref<T>(usable(object)); }
 };
+template <typename V>
+struct Passed<std::atomic<V>> {
+  using Type = V;
+  static V get(const std::atomic<V>& value) { return value; }
+};
 template <>
 struct Passed<std::string> {
   using Type = Object*;
@@ -299,7 +304,6 @@ void defineFoundation();
 void defineDevice();
 void defineBuffers();
 void defineLibraries();
-void definePipelines();
 void defineCommands();
 void defineCounters();
 void defineEncoder();

@@ -189,12 +189,13 @@ TEST(HostDispatchChecking, ReportsLinesOfTextCompiledAtRunTime) {
                 "  data[i] = next;\n"
                 "}\n"
                 "export_kernel(shift)\n",
-       .label = "mine"}));
+       .label = "two words"}));
   std::vector<float> data(32);
   const auto outcome = runOn(device, {.function = "shift", .grid = threads(32), .buffers = {bytesOf(data)}}, library);
-  EXPECT_ERROR(outcome,
-               {.code = ErrorCode::deviceFault, .what = "kernel shift of library mine", .got = "mine:2 reads"});
-  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "mine:3 writes"});
+  EXPECT_ERROR(
+      outcome,
+      {.code = ErrorCode::deviceFault, .what = "kernel shift of library two words", .got = "two words:2 reads"});
+  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "two words:3 writes"});
 }
 
 TEST(HostDispatchChecking, SumsUseRandomTreesIfPerturbed) {

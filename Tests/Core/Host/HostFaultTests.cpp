@@ -73,42 +73,37 @@ TEST(HostFaults, StayUntilMemoryIsWrittenOrReleased) {
     const auto buffer = REQUIRE(device->wrapMemory(memory.data(), 256, {}));
     return REQUIRE(Tensor::over(buffer, DType::f32, REQUIRE(Shape::make({64}))));
   };
-  const auto faulting = [&](const Tensor& data) {
-    Dispatch dispatch;
-    dispatch.kernel = {.library = conformanceLibrary(), .function = "faultDivergentSimd", .constants = {}};
-    dispatch.grid = threads(32);
-    dispatch.buffers = {Binding::whole(0, data, Access::write)};
-    return dispatch;
-  };
+  // Without a name, the tensor is released before the work ends.
   const auto fault = [&](const Tensor& data) {
     CommandEncoder encoder(device);
-    REQUIRE(encoder.dispatch(faulting(data)));
-    REQUIRE(encoder.commit());
-    EXPECT_ERROR(data.read(bytesOf(read)), {.code = ErrorCode::deviceFault,
-                                            .what = "earlier work that was to write this memory failed",
-                                            .got = "kernel faultDivergentSimd of library conformance stopped"});
+    REQUIRE(encoder.dispatch({.kernel = {conformanceLibrary(), "faultDivergentSimd", {}},
+                              .buffers = {Binding::whole(0, data, Access::write)},
+                              .grid = threads(32)}));
+    return REQUIRE(encoder.commit());
   };
   {
     const Tensor data = wrap();
     fault(data);
+    const ExpectedError failed{.code = ErrorCode::deviceFault,
+                               .what = "earlier work that was to write this memory failed",
+                               .got = "kernel faultDivergentSimd of library conformance stopped"};
+    EXPECT_ERROR(data.read(bytesOf(read)), (failed));
     REQUIRE(data.write(bytesOf(memory)));
     REQUIRE(data.read(bytesOf(read)));
     fault(data);
+    EXPECT_ERROR(data.read(bytesOf(read)), (failed));
   }
   REQUIRE(wrap().read(bytesOf(read)));
   EXPECT(device->lastFailure().has_value());
   // The device releases memory before it reports.
-  const auto faultAndRelease = [&] {
-    CommandEncoder encoder(device);
-    REQUIRE(encoder.dispatch(faulting(wrap())));
-    return REQUIRE(encoder.commit());
-  };
   const uint64_t before = MemoryTracker::knownWorks();
-  EXPECT(!faultAndRelease().wait());
+  const Completion first = fault(wrap());
+  EXPECT(!first.wait());
   (void)wrap();  // after the tracker, which wakes the waiter before it forgets the work
   EXPECT_EQ(MemoryTracker::knownWorks(), before);
   const auto half = REQUIRE(device->wrapMemory(memory.data(), 128, {}));
-  EXPECT(!faultAndRelease().wait());
+  const Completion second = fault(wrap());
+  EXPECT(!second.wait());
   const Tensor all = wrap();
   REQUIRE(all.buffer()->read(128, bytesOf(read).first(128)));
   EXPECT(!all.buffer()->read(124, bytesOf(read).first(4)));

@@ -10,10 +10,6 @@ namespace {
 
 constexpr double kDispatchSeconds = 1e-6;  // of the software GPU
 
-std::string traceText() {
-  return fmt::format("{}", fmt::join(softmetal::trace(), "; "));
-}
-
 // Copies from one tensor to the next: "A" twice, without a barrier between them, then "B", then "A" again.
 struct Chain {
   explicit Chain(const std::shared_ptr<Device>& device) : one(device), apart(device), two(device), three(device) {

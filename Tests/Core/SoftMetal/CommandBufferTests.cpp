@@ -1,7 +1,6 @@
 // Command buffers: what tests can ask them to do, and what is reported when they are misused. MetalSubmission,
 // MetalFailure and MetalInFlight have what a device does with them.
 #include <algorithm>
-#include <atomic>
 #include <stdexcept>
 
 #include "Harness/EnvironmentVariable.hpp"
@@ -99,26 +98,6 @@ TEST(SoftMetalFaults, FailBeforeOrAfterTheWork) {
       EXPECT_EQ(copy.numbersTo()[0] == 5, i != 1 || when == softmetal::When::after);
     }
   }
-}
-
-TEST(SoftMetalFaults, EndWithAReset) {
-  const SoftMetalFixture fixture;
-  faults().holdWork();
-  faults().holdHandlers();
-  std::atomic<bool> isCalled = false;
-  MTL::CommandBuffer* const commands = fixture.commandBuffer();
-  commands->addCompletedHandler([&](MTL::CommandBuffer*) { isCalled = true; });
-  commands->commit();
-  faults().failAt(softmetal::Call::buffer);
-  faults().failCommandBuffer(0, MTL::CommandBufferErrorTimeout);
-  faults().loseDevice();
-  softmetal::machine().devices.clear();
-  softmetal::reset();
-  EXPECT(isCalled.load());
-  const auto copy = fixture.copy();
-  copy.finish();
-  EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusCompleted);
-  EXPECT(NS::TransferPtr(MTL::CreateSystemDefaultDevice()).get() != nullptr);
 }
 
 // With a seed, the Host device runs dispatches that nothing orders in a random order.

@@ -58,17 +58,6 @@ void onThread(const Body& body) {
 
 }  // namespace
 
-TEST(SoftMetalObjects, AreCountedAndListed) {
-  const SoftMetalFixture fixture;
-  const auto before = softmetal::mark();
-  auto buffer = fixture.buffer("keys", 16);
-  const auto alive = softmetal::liveObjectsSince(before);
-  EXPECT_EQ(alive.size(), size_t(2));  // the string of the label is in the pool
-  EXPECT_EQ(alive[0], "MTLBuffer 'keys' made by -[MTLDevice newBufferWithLength:options:], 1 reference");
-  buffer.reset();
-  EXPECT_EQ(softmetal::liveObjectsSince(before).size(), size_t(1));
-}
-
 TEST(SoftMetalObjects, ReportLeaksAndUseAfterFree) {
   const SoftMetalFixture fixture;
   const auto before = softmetal::mark();
@@ -96,23 +85,6 @@ TEST(SoftMetalObjects, ReportAnOverReleaseInAPool) {
       if (isReset) softmetal::reset();
     }
   }
-}
-
-TEST(SoftMetalObjects, GoWithTheirPools) {
-  const SoftMetalFixture fixture;
-  const auto before = softmetal::mark();
-  const auto expectAlive = [&](size_t count) { EXPECT_EQ(softmetal::liveObjectsSince(before).size(), count); };
-  {
-    const Pool outer;
-    text("outer");
-    {
-      const Pool inner;
-      text("inner");
-      expectAlive(4);
-    }
-    expectAlive(2);
-  }
-  expectAlive(0);
 }
 
 // What Metal does inside may autorelease, so each of its calls counts, and so does the release that deallocates.

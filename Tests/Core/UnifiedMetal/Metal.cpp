@@ -10,7 +10,6 @@
 #include "Metal/MetalOpTimesTests.cpp"
 #include "Metal/MetalPipelineTests.cpp"
 #include "Metal/MetalSubmissionTests.cpp"
-#include "Metal/SelectorLists.cpp"
 #include "SoftMetal/CommandBufferTests.cpp"
 #include "SoftMetal/EncoderTests.cpp"
 #include "SoftMetal/HazardTests.cpp"

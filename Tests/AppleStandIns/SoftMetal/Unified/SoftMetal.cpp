@@ -12,5 +12,4 @@
 #include "SoftFoundation.cpp"
 #include "SoftLibrary.cpp"
 #include "SoftObject.cpp"
-#include "SoftPipeline.cpp"
 #include "State.cpp"
