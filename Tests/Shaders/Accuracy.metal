@@ -7,66 +7,31 @@
       one(exp2) one(log) one(log10) one(log2) one(rsqrt) one(sin) one(sinh) one(sinpi) one(sqrt) one(tan) one(tanh) \
           one(tanpi) two(atan2) two(divide) two(pow) two(powr)
 
-kernel void preciseRows(
-    device const float* x [[buffer(0)]], device const float* y [[buffer(1)]], device float* out [[buffer(2)]],
-    uint at [[thread_position_in_grid]], uint count [[threads_per_grid]]) {
-#define ROW1(name)                \
-  out[at] = precise::name(x[at]); \
+// A kernel that writes row after row.
+#define COLUMN(column, type, one, two)                                                                        \
+  kernel void column(                                                                                         \
+      device const type* x [[buffer(0)]], device const type* y [[buffer(1)]], device type* out [[buffer(2)]], \
+      uint at [[thread_position_in_grid]], uint count [[threads_per_grid]]){MATH_ROWS(one, two)} export_kernel(column)
+#define ROW(value) \
+  out[at] = value; \
   at += count;
-#define ROW2(name)                       \
-  out[at] = precise::name(x[at], y[at]); \
-  at += count;
-  MATH_ROWS(ROW1, ROW2)
-#undef ROW1
-#undef ROW2
-}
-export_kernel(preciseRows)
 
-kernel void fastRows(
-    device const float* x [[buffer(0)]], device const float* y [[buffer(1)]], device float* out [[buffer(2)]],
-    uint at [[thread_position_in_grid]], uint count [[threads_per_grid]]) {
-#define ROW1(name)             \
-  out[at] = fast::name(x[at]); \
-  at += count;
-#define ROW2(name)                    \
-  out[at] = fast::name(x[at], y[at]); \
-  at += count;
-  MATH_ROWS(ROW1, ROW2)
-#undef ROW1
-#undef ROW2
-}
-export_kernel(fastRows)
+#define PRECISE1(name) ROW(precise::name(x[at]))
+#define PRECISE2(name) ROW(precise::name(x[at], y[at]))
+COLUMN(preciseRows, float, PRECISE1, PRECISE2)
+
+#define FAST1(name) ROW(fast::name(x[at]))
+#define FAST2(name) ROW(fast::name(x[at], y[at]))
+COLUMN(fastRows, float, FAST1, FAST2)
 
 // Without a namespace, and as vectors.
-kernel void bareRows(
-    device const float* x [[buffer(0)]], device const float* y [[buffer(1)]], device float* out [[buffer(2)]],
-    uint at [[thread_position_in_grid]], uint count [[threads_per_grid]]) {
-#define ROW1(name)                       \
-  out[at] = name(float2(0.5f, x[at])).y; \
-  at += count;
-#define ROW2(name)                                            \
-  out[at] = name(float2(0.5f, x[at]), float2(0.5f, y[at])).y; \
-  at += count;
-  MATH_ROWS(ROW1, ROW2)
-#undef ROW1
-#undef ROW2
-}
-export_kernel(bareRows)
+#define BARE1(name) ROW(name(float2(0.5f, x[at])).y)
+#define BARE2(name) ROW(name(float2(0.5f, x[at]), float2(0.5f, y[at])).y)
+COLUMN(bareRows, float, BARE1, BARE2)
 
-kernel void halfRows(
-    device const half* x [[buffer(0)]], device const half* y [[buffer(1)]], device half* out [[buffer(2)]],
-    uint at [[thread_position_in_grid]], uint count [[threads_per_grid]]) {
-#define ROW1(name)       \
-  out[at] = name(x[at]); \
-  at += count;
-#define ROW2(name)              \
-  out[at] = name(x[at], y[at]); \
-  at += count;
-  MATH_ROWS(ROW1, ROW2)
-#undef ROW1
-#undef ROW2
-}
-export_kernel(halfRows)
+#define HALF1(name) ROW(name(x[at]))
+#define HALF2(name) ROW(name(x[at], y[at]))
+COLUMN(halfRows, half, HALF1, HALF2)
 
 kernel void brainQuotients(
     device const bfloat* x [[buffer(0)]], device const bfloat* y [[buffer(1)]], device bfloat* out [[buffer(2)]],
@@ -79,9 +44,6 @@ export_kernel(brainQuotients)
 kernel void exactRows(
     device const float* x [[buffer(0)]], device const float* y [[buffer(1)]], device float* out [[buffer(2)]],
     uint at [[thread_position_in_grid]], uint count [[threads_per_grid]]) {
-#define ROW(value) \
-  out[at] = value; \
-  at += count;
   const float a = x[at];
   const float b = y[at];
   ROW(ceil(a))
@@ -99,6 +61,5 @@ kernel void exactRows(
   ROW(precise::sqrt(fabs(a)))
   ROW(precise::divide(a, b))
   ROW(ldexp(a, 3))
-#undef ROW
 }
 export_kernel(exactRows)

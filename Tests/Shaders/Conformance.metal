@@ -220,7 +220,7 @@ kernel void scaled(device const T* in [[buffer(0)]], device T* out [[buffer(1)]]
 instantiate_kernel("scaled_float_3", scaled, float, 3)
 instantiate_kernel("scaled_int_5", scaled, int, 5)
 
-// Positions: a row of 24 numbers per thread.
+// Positions: a row of 27 numbers per thread.
 
 kernel void positions(
     device uint* out [[buffer(0)]], uint3 inGrid [[thread_position_in_grid]],
@@ -231,31 +231,16 @@ kernel void positions(
     uint3 fullSize [[dispatch_threads_per_threadgroup]], uint3 groups [[threadgroups_per_grid]],
     uint3 threads [[threads_per_grid]]) {
   const uint index = (inGrid.z * threads.y + inGrid.y) * threads.x + inGrid.x;
-  device uint* row = out + index * 24;
-  row[0] = inGrid.x;
-  row[1] = inGrid.y;
-  row[2] = inGrid.z;
-  row[3] = inGroup.x;
-  row[4] = inGroup.y;
-  row[5] = inGroup.z;
-  row[6] = linear;
-  row[7] = lane;
-  row[8] = simdgroup;
-  row[9] = simdgroups;
-  row[10] = width;
-  row[11] = group.x;
-  row[12] = group.y;
-  row[13] = group.z;
-  row[14] = groupSize.x;
-  row[15] = groupSize.y;
-  row[16] = groupSize.z;
-  row[17] = fullSize.x;
-  row[18] = fullSize.y;
-  row[19] = fullSize.z;
-  row[20] = groups.x * 10000 + groups.y * 100 + groups.z;
-  row[21] = threads.x * 10000 + threads.y * 100 + threads.z;
-  row[22] = testFlag ? simd_sum(1u) : 0u;  // lanes in this simdgroup
-  row[23] = 1;
+  const uint3 triples[7] = {inGrid, uint3(inGroup), group, groupSize, fullSize, groups, threads};
+  const uint counted = testFlag ? simd_sum(1u) : 0u;  // lanes in this simdgroup
+  const uint numbers[6] = {linear, lane, simdgroup, simdgroups, width, counted};
+  device uint* row = out + index * 27;
+  for (uint i = 0; i < 21; ++i) {
+    row[i] = triples[i / 3][i % 3];
+  }
+  for (uint i = 0; i < 6; ++i) {
+    row[21 + i] = numbers[i];
+  }
 }
 export_kernel(positions)
 

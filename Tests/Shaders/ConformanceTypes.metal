@@ -1,5 +1,5 @@
-// Kernels that define the behavior of types and functions in the Metal Shading Language. HostConformanceTypesTests.cpp
-// has the expected results.
+// Kernels that define the behavior of types and functions in the Metal Shading Language. HostConformanceTests.cpp has
+// the expected results.
 #include "../../Shaders/Common/MetalCompat.h"
 
 kernel void smallFloats(device const float* in [[buffer(0)]], device float* out [[buffer(1)]]) {

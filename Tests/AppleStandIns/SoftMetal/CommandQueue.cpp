@@ -1,8 +1,8 @@
 #include "CommandQueue.hpp"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <chrono>
 
-#include "HandlerThread.hpp"
 #include "SoftEncoder.hpp"
 
 extern "C" void* _Block_copy(const void* block);
@@ -10,26 +10,36 @@ extern "C" void _Block_release(const void* block);
 
 namespace softmetal {
 
-SoftCommandBuffer* SoftCommandQueue::makeCommandBuffer(bool isRetaining) {
+namespace {
+
+constexpr NS::UInteger kMaxUncommitted = 64;
+
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int64_t codeOf(const mnk::Error& error) {
+  return error.code == mnk::ErrorCode::outOfMemory ? MTL::CommandBufferErrorOutOfMemory
+                                                   : MTL::CommandBufferErrorPageFault;
+}
+
+}  // namespace
+
+template <bool IsRetaining>
+SoftCommandBuffer* SoftCommandQueue::commandBuffer() {
   if (shallFail(Call::commandBuffer)) return nullptr;
   {
     std::lock_guard lock(mutex);
-    if (uncommitted >= mostUncommitted) {
-      violate(fmt::format("{} has {} command buffers that are not committed; the next would wait forever", describe(),
-                          uncommitted));
-      return nullptr;
+    if (uncommitted >= kMaxUncommitted) {
+      return violate("{} has {} command buffers that are not committed; the next would wait forever", describe(),
+                     uncommitted);
     }
     uncommitted += 1;
   }
   auto* buffer = make<SoftCommandBuffer>();
   buffer->queue = Ref<SoftCommandQueue>(this);
-  buffer->isRetaining = isRetaining;
+  buffer->isRetaining = IsRetaining;
   return autoreleased(buffer);
-}
-
-SoftCommandBuffer* SoftCommandQueue::commandBufferDescribed(SoftCommandBufferDescriptor* descriptor) {
-  auto* const checked = usable(descriptor, "commandBufferWithDescriptor:");
-  return checked ? makeCommandBuffer(checked->isRetaining) : nullptr;
 }
 
 void SoftCommandQueue::checkOrder(SoftCommandBuffer* committed) {
@@ -53,31 +63,22 @@ void SoftCommandQueue::startReady() {
 }
 
 void SoftCommandBuffer::finish() {
-  if (currentState() < MTL::CommandBufferStatusCommitted) {
+  const bool isDropped = status < MTL::CommandBufferStatusCommitted;
+  if (isDropped) {
     std::lock_guard lock(queue->mutex);
     queue->uncommitted -= 1;
     if (std::erase(queue->order, this) > 0) {
-      violate(fmt::format("{} was enqueued and never committed; the ones after it would wait forever", describe()));
+      violate("{} was enqueued and never committed; the ones after it would wait forever", describe());
       queue->startReady();
     }
   }
-  if (currentState() < MTL::CommandBufferStatusCommitted && machine().callsHandlersOfDropped) {
+  if (isDropped && machine().callsHandlersOfDropped) {
     isDead = false;
-    for (const auto handler : completedHandlers) handler(reinterpret_cast<MTL::CommandBuffer*>(this));
+    for (const auto handler : handlers) handler(reinterpret_cast<MTL::CommandBuffer*>(this));
     isDead = true;
   }
-  for (Object* object : used) {
-    if (isRetaining) {
-      softmetal::release(object);
-    } else {
-      object->unretainedUses -= 1;
-    }
-  }
-  used.clear();
-  for (auto* handlers : {&scheduledHandlers, &completedHandlers}) {
-    for (const auto handler : *handlers) _Block_release(reinterpret_cast<const void*>(handler));
-    handlers->clear();
-  }
+  releaseUsed();
+  for (const auto handler : std::exchange(handlers, {})) _Block_release(reinterpret_cast<const void*>(handler));
   encoders.clear();
   taken.clear();
   failure = {};
@@ -86,7 +87,7 @@ void SoftCommandBuffer::finish() {
 
 void SoftCommandBuffer::breakRule(std::string sentence) {
   if (firstViolation.empty()) firstViolation = sentence;
-  violate(std::move(sentence));
+  recordViolation(std::move(sentence));
 }
 
 void SoftCommandBuffer::use(Object* object) {
@@ -98,14 +99,19 @@ void SoftCommandBuffer::use(Object* object) {
   }
 }
 
-MTL::CommandBufferStatus SoftCommandBuffer::currentState() {
-  std::lock_guard lock(mutex);
-  return state;
+void SoftCommandBuffer::releaseUsed() {
+  for (Object* object : std::exchange(used, {})) {
+    if (isRetaining) {
+      softmetal::release(object);
+    } else {
+      object->unretainedUses -= 1;
+    }
+  }
 }
 
-bool SoftCommandBuffer::isOpenFor(const char* call) {
-  if (currentState() < MTL::CommandBufferStatusCommitted) return true;
-  violate(fmt::format("{} was sent to {}, which is committed", call, describe()));
+bool SoftCommandBuffer::isOpen() {
+  if (status < MTL::CommandBufferStatusCommitted) return true;
+  violate("{} was sent to {}, which is committed", currentSelector(), describe());
   return false;
 }
 
@@ -114,7 +120,7 @@ SoftEncoder* SoftCommandBuffer::computeEncoder() {
 }
 
 SoftEncoder* SoftCommandBuffer::computeEncoderWithType(MTL::DispatchType type) {
-  if (!isOpenFor("computeCommandEncoder")) return nullptr;
+  if (!isOpen()) return nullptr;
   if (openEncoder) {
     breakRule(fmt::format("{} cannot make an encoder while {} is open", describe(), openEncoder->describe()));
     return nullptr;
@@ -129,20 +135,17 @@ SoftEncoder* SoftCommandBuffer::computeEncoderWithType(MTL::DispatchType type) {
 }
 
 void SoftCommandBuffer::enqueue() {
-  if (!isOpenFor("enqueue")) return;
+  if (!isOpen()) return;
   std::lock_guard lock(queue->mutex);
   std::lock_guard ours(mutex);
-  if (state == MTL::CommandBufferStatusEnqueued) return;
-  state = MTL::CommandBufferStatusEnqueued;
+  if (status == MTL::CommandBufferStatusEnqueued) return;
+  status = MTL::CommandBufferStatusEnqueued;
   queue->order.push_back(this);
 }
 
 void SoftCommandBuffer::commit() {
-  if (!isOpenFor("commit")) return;
+  if (!isOpen()) return;
   if (openEncoder) breakRule(fmt::format("{} was committed while {} is open", describe(), openEncoder->describe()));
-  if (!debugGroups.empty()) {
-    breakRule(fmt::format("{} was committed inside of debug group '{}'", describe(), debugGroups.back()));
-  }
   for (const Object* object : used) {
     if (object->isDead) breakRule(fmt::format("{} uses {}, which is deallocated", describe(), object->describe()));
   }
@@ -153,106 +156,160 @@ void SoftCommandBuffer::commit() {
   queue->checkOrder(this);
   {
     std::lock_guard ours(mutex);
-    if (state != MTL::CommandBufferStatusEnqueued) queue->order.push_back(this);
-    state = MTL::CommandBufferStatusCommitted;
+    if (status != MTL::CommandBufferStatusEnqueued) queue->order.push_back(this);
+    status = MTL::CommandBufferStatusCommitted;
   }
   queue->uncommitted -= 1;
   self = Ref<SoftCommandBuffer>(this);
   queue->startReady();
 }
 
-void SoftCommandBuffer::wait(MTL::CommandBufferStatus least, const char* call) {
-  std::unique_lock lock(mutex);
-  if (state < MTL::CommandBufferStatusCommitted) {
-    lock.unlock();
-    violate(fmt::format("{} was sent to {}, which is not committed: it would wait forever", call, describe()));
+void SoftCommandBuffer::waitUntilCompleted() {
+  if (status < MTL::CommandBufferStatusCommitted) {
+    violate("waitUntilCompleted was sent to {}, which is not committed: it would wait forever", describe());
     return;
   }
-  changed.wait(lock, [&] { return state >= least; });
-}
-
-void SoftCommandBuffer::waitUntilScheduled() {
-  wait(MTL::CommandBufferStatusScheduled, "waitUntilScheduled");
-}
-
-void SoftCommandBuffer::waitUntilCompleted() {
-  wait(MTL::CommandBufferStatusCompleted, "waitUntilCompleted");
-}
-
-void SoftCommandBuffer::addScheduledHandler(MTL::CommandBufferHandler handler) {
-  if (!isOpenFor("addScheduledHandler:")) return;
-  scheduledHandlers.push_back(
-      reinterpret_cast<MTL::CommandBufferHandler>(_Block_copy(reinterpret_cast<const void*>(handler))));
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return status >= MTL::CommandBufferStatusCompleted; });
 }
 
 void SoftCommandBuffer::addCompletedHandler(MTL::CommandBufferHandler handler) {
-  if (!isOpenFor("addCompletedHandler:")) return;
-  completedHandlers.push_back(
-      reinterpret_cast<MTL::CommandBufferHandler>(_Block_copy(reinterpret_cast<const void*>(handler))));
+  if (!isOpen()) return;
+  handlers.push_back(reinterpret_cast<MTL::CommandBufferHandler>(_Block_copy(reinterpret_cast<const void*>(handler))));
 }
 
 Object* SoftCommandBuffer::error() {
   std::lock_guard lock(mutex);
-  return retainedInPool(failure.get());
+  return retainedInPool(failure);
 }
 
-double SoftCommandBuffer::gpuStartTime() {
-  std::lock_guard lock(mutex);
-  return startTime;
+// ---- Execution ----
+
+// The result of a command buffer whose work must not run.
+std::optional<std::pair<int64_t, std::string>> SoftCommandBuffer::endBeforeWork() {
+  if (isDeviceLost()) return std::pair(int64_t(MTL::CommandBufferErrorDeviceRemoved), "the device is lost");
+  if (!firstViolation.empty()) return std::pair(int64_t(MTL::CommandBufferErrorInvalidResource), firstViolation);
+  if (injected && injected->when == When::before) return std::pair(injected->code, "made to fail before its work");
+  return std::nullopt;
 }
 
-double SoftCommandBuffer::gpuEndTime() {
-  std::lock_guard lock(mutex);
-  return endTime;
+// As if the dispatches ran in sequence, each for the same time.
+void SoftCommandBuffer::takeSamples() {
+  uint64_t dispatches = 0;
+  for (const EncoderRecord& encoder : encoders) {
+    for (const RecordedStep& step : encoder.steps) {
+      if (!step.isBarrier && step.note.empty()) dispatches += 1;
+      if (step.samples && device()->about.takesSamples) {
+        taken.emplace_back(step.samples, step.sampleIndex, dispatches * kTicksPerDispatch);
+      }
+    }
+  }
+  const uint64_t ticks = dispatches * kTicksPerDispatch, start = advanceClock(ticks) - ticks;
+  for (auto& [samples, index, value] : taken) value += start;
+  simulatedSeconds = static_cast<double>(ticks * kNanosecondsPerTick) * 1e-9;
 }
 
-void SoftCommandBuffer::pushDebugGroup(Object* text) {
-  if (isOpenFor("pushDebugGroup:")) debugGroups.push_back(textOf(text, "pushDebugGroup:").value_or(""));
+mnk::Result<void> SoftCommandBuffer::fill(mnk::Submission& submission) {
+  for (EncoderRecord& encoder : encoders) {
+    submission.barrier();
+    for (RecordedStep& step : encoder.steps) {
+      if (step.isBarrier || !encoder.isConcurrent) submission.barrier();
+      if (step.isBarrier || !step.note.empty()) continue;
+      if (auto added = submission.dispatch(std::move(step.dispatch)); !added) return added;
+    }
+  }
+  return {};
 }
 
-void SoftCommandBuffer::popDebugGroup() {
-  if (!isOpenFor("popDebugGroup")) return;
-  if (debugGroups.empty()) return breakRule(fmt::format("{}: popDebugGroup without a group", describe()));
-  debugGroups.pop_back();
+void SoftCommandBuffer::start() {
+  {
+    std::lock_guard lock(mutex);
+    status = MTL::CommandBufferStatusScheduled;
+    startTime = secondsNow();
+  }
+  changed.notify_all();
+  expectHandlers();
+  // Shared, so that the last reference is not the Host device's copy of the function.
+  auto kept = std::make_shared<Ref<SoftCommandBuffer>>(this);
+  auto early = endBeforeWork();
+  auto submission = device()->host->makeSubmission(labelText());
+  if (submission && !early) {
+    if (auto filled = fill(**submission); !filled) {
+      early = std::pair(codeOf(filled.error()), filled.error().message());
+      violate("{}: {}", describe(), filled.error().message());
+      submission = device()->host->makeSubmission(labelText());
+    }
+  }
+  takeSamples();
+  encoders.clear();
+  const auto finished = [kept, early](mnk::SubmissionReport report) {
+    SoftCommandBuffer* const buffer = kept->get();
+    buffer->complete(std::move(report), early, std::move(*kept));
+    arrived();
+  };
+  mnk::Result<void> committed = submission ? (*submission)->prepare(finished) : submission.error();
+  if (committed) committed = (*submission)->commit();
+  if (!committed) runOnHandlerThread([finished, error = committed.error()] { finished({.outcome = error}); });
+}
+
+// The handlers take over the reference, so that objects are destroyed on their thread and not on the Host device's.
+void SoftCommandBuffer::complete(mnk::SubmissionReport report, std::optional<std::pair<int64_t, std::string>> early,
+                                 Ref<SoftCommandBuffer> kept) {
+  auto end = std::move(early);
+  if (!end && !report.outcome) {
+    const mnk::Error& error = report.outcome.error();
+    end = std::pair(codeOf(error), error.message());
+    if (error.code != mnk::ErrorCode::outOfMemory) violate("{}: {}", describe(), error.message());
+  }
+  if (!end && injected) end = std::pair(injected->code, "made to fail after its work");
+  releaseUsed();
+  setLastMessage("a command buffer's end");
+  {
+    std::lock_guard lock(queue->mutex);
+    queue->untracked.erase(this);
+  }
+  {
+    std::lock_guard lock(mutex);
+    endTime = std::max(secondsNow(), startTime + simulatedSeconds);
+    for (const auto& [samples, index, value] : std::exchange(taken, {})) samples->values[index] = end ? 0 : value;
+    if (end) failure = Ref<SoftError>::adopt(makeError(kCommandBufferErrorDomain, end->first, end->second));
+    status = end ? MTL::CommandBufferStatusError : MTL::CommandBufferStatusCompleted;
+  }
+  changed.notify_all();
+  handOver([kept = std::move(kept)] { kept->runHandlers(); });
+}
+
+void SoftCommandBuffer::runHandlers() {
+  for (const auto handler : std::exchange(handlers, {})) {
+    try {
+      const At calling(Place::handler);
+      handler(reinterpret_cast<MTL::CommandBuffer*>(this));
+    } catch (...) {
+      violate("a handler of {} threw an exception; Apple ends the process", describe());
+    }
+    _Block_release(reinterpret_cast<const void*>(handler));
+  }
 }
 
 void defineCommands() {
   define<SoftCommandQueue>("MTLCommandQueue")
-      .on<&SoftCommandQueue::labelMessage>("label")
-      .on<&SoftCommandQueue::setLabelMessage>("setLabel:")
-      .on<&SoftCommandQueue::device>("device")
-      .on<&SoftCommandQueue::commandBuffer>("commandBuffer")
-      .on<&SoftCommandQueue::commandBufferUnretained>("commandBufferWithUnretainedReferences")
-      .on<&SoftCommandQueue::commandBufferDescribed>("commandBufferWithDescriptor:");
-  define<SoftCommandBufferDescriptor>("MTLCommandBufferDescriptor")
-      .withAlloc()
-      .on<&SoftCommandBufferDescriptor::retainedReferences>("retainedReferences")
-      .on<&SoftCommandBufferDescriptor::setRetainedReferences>("setRetainedReferences:")
-      .on<&SoftCommandBufferDescriptor::errorOptions>("errorOptions")
-      .on<&SoftCommandBufferDescriptor::setErrorOptions>("setErrorOptions:");
+      .on<&SoftCommandQueue::owner>("device")
+      .on<&SoftCommandQueue::commandBuffer<true>>("commandBuffer")
+      .on<&SoftCommandQueue::commandBuffer<false>>("commandBufferWithUnretainedReferences");
   define<SoftCommandBuffer>("MTLCommandBuffer")
-      .on<&SoftCommandBuffer::labelMessage>("label")
-      .on<&SoftCommandBuffer::setLabelMessage>("setLabel:")
       .on<&SoftCommandBuffer::device>("device")
-      .on<&SoftCommandBuffer::commandQueue>("commandQueue")
-      .on<&SoftCommandBuffer::retainedReferences>("retainedReferences")
+      .on<&SoftCommandBuffer::queue>("commandQueue")
       .on<&SoftCommandBuffer::computeEncoder>("computeCommandEncoder")
       .on<&SoftCommandBuffer::computeEncoderWithType>("computeCommandEncoderWithDispatchType:")
       .on<&SoftCommandBuffer::computeEncoderWithPass>("computeCommandEncoderWithDescriptor:")
       .on<&SoftCommandBuffer::enqueue>("enqueue")
       .on<&SoftCommandBuffer::commit>("commit")
-      .on<&SoftCommandBuffer::waitUntilScheduled>("waitUntilScheduled")
       .on<&SoftCommandBuffer::waitUntilCompleted>("waitUntilCompleted")
-      .on<&SoftCommandBuffer::addScheduledHandler>("addScheduledHandler:")
       .on<&SoftCommandBuffer::addCompletedHandler>("addCompletedHandler:")
       .on<&SoftCommandBuffer::status>("status")
       .on<&SoftCommandBuffer::error>("error")
-      .on<&SoftCommandBuffer::gpuStartTime>("GPUStartTime")
-      .on<&SoftCommandBuffer::gpuEndTime>("GPUEndTime")
-      .on<&SoftCommandBuffer::gpuStartTime>("kernelStartTime")
-      .on<&SoftCommandBuffer::gpuEndTime>("kernelEndTime")
-      .on<&SoftCommandBuffer::pushDebugGroup>("pushDebugGroup:")
-      .on<&SoftCommandBuffer::popDebugGroup>("popDebugGroup");
+      .on<&SoftCommandBuffer::startTime>("GPUStartTime")
+      .on<&SoftCommandBuffer::endTime>("GPUEndTime");
 }
 
 }  // namespace softmetal

@@ -18,19 +18,13 @@ struct SoftCommandBuffer;
 struct SoftComputePass;
 struct SoftEncoder;
 
-struct SoftCommandBufferDescriptor : Object {
-  bool isRetaining = true;
-  NS::UInteger options = 0;
-
-  bool retainedReferences() { return isRetaining; }
-  void setRetainedReferences(bool retaining) { isRetaining = retaining; }
-  NS::UInteger errorOptions() { return options; }
-  void setErrorOptions(NS::UInteger value) { options = value; }
-};
+// The GPU's clock is simulated: a dispatch takes one microsecond, however long the Host device takes.
+inline constexpr uint64_t kNanosecondsPerTick = 40, kTicksPerDispatch = 25;
+// Advances the clock and returns it.
+uint64_t advanceClock(uint64_t ticks);
 
 struct SoftCommandQueue : Object {
   Ref<SoftDevice> owner;
-  NS::UInteger mostUncommitted = 64;
   std::mutex mutex;
   std::deque<SoftCommandBuffer*> order;  // enqueued and not yet started; committed ones retain themselves
   NS::UInteger uncommitted = 0;
@@ -42,12 +36,9 @@ struct SoftCommandQueue : Object {
   void checkOrder(SoftCommandBuffer* committed);
   // Starts committed command buffers up to the first that is only enqueued. Requires the lock.
   void startReady();
-  SoftCommandBuffer* makeCommandBuffer(bool isRetaining);
 
-  SoftDevice* device() { return owner.get(); }
-  SoftCommandBuffer* commandBuffer() { return makeCommandBuffer(true); }
-  SoftCommandBuffer* commandBufferUnretained() { return makeCommandBuffer(false); }
-  SoftCommandBuffer* commandBufferDescribed(SoftCommandBufferDescriptor* descriptor);
+  template <bool IsRetaining>
+  SoftCommandBuffer* commandBuffer();
 };
 
 struct RecordedStep {
@@ -72,19 +63,18 @@ struct SoftCommandBuffer : Object {
   // Used by the encoding thread until the commit.
   std::vector<EncoderRecord> encoders;
   SoftEncoder* openEncoder = nullptr;
-  std::vector<std::string> debugGroups;
   Hazards hazards;
   std::string firstViolation;
   std::set<Object*> used;  // retained, or counted as used, until the work is done
-  std::vector<MTL::CommandBufferHandler> scheduledHandlers, completedHandlers;
+  std::vector<MTL::CommandBufferHandler> handlers;
   Ref<SoftCommandBuffer> self;  // from commit until the work starts
   std::optional<InjectedEnd> injected;
 
   std::mutex mutex;
   std::condition_variable changed;
-  MTL::CommandBufferStatus state = MTL::CommandBufferStatusNotEnqueued;
+  std::atomic<MTL::CommandBufferStatus> status = MTL::CommandBufferStatusNotEnqueued;
+  std::atomic<double> startTime = 0, endTime = 0;
   Ref<SoftError> failure;
-  double startTime = 0, endTime = 0;
   double simulatedSeconds = 0;
   std::vector<std::tuple<Ref<SoftSamples>, size_t, uint64_t>> taken;  // samples, with their values
 
@@ -92,38 +82,28 @@ struct SoftCommandBuffer : Object {
   // Records a violation on which Apple's Metal aborts; the work will not run.
   void breakRule(std::string sentence);
   void use(Object* object);
+  void releaseUsed();
   // False, with a violation, after the commit.
-  bool isOpenFor(const char* call);
-  MTL::CommandBufferStatus currentState();
+  bool isOpen();
   void start();
 
   SoftDevice* device() { return queue->owner.get(); }
-  SoftCommandQueue* commandQueue() { return queue.get(); }
-  bool retainedReferences() { return isRetaining; }
   SoftEncoder* computeEncoder();
   SoftEncoder* computeEncoderWithType(MTL::DispatchType type);
   SoftEncoder* computeEncoderWithPass(SoftComputePass* pass);
   void enqueue();
   void commit();
-  void waitUntilScheduled();
   void waitUntilCompleted();
-  void addScheduledHandler(MTL::CommandBufferHandler handler);
   void addCompletedHandler(MTL::CommandBufferHandler handler);
-  MTL::CommandBufferStatus status() { return currentState(); }
   Object* error();
-  double gpuStartTime();
-  double gpuEndTime();
-  void pushDebugGroup(Object* text);
-  void popDebugGroup();
 
  private:
-  void runHandlers(std::vector<MTL::CommandBufferHandler>& handlers);
+  void runHandlers();
   void takeSamples();
   mnk::Result<void> fill(mnk::Submission& submission);
   std::optional<std::pair<int64_t, std::string>> endBeforeWork();
   void complete(mnk::SubmissionReport report, std::optional<std::pair<int64_t, std::string>> early,
                 Ref<SoftCommandBuffer> kept);
-  void wait(MTL::CommandBufferStatus least, const char* call);
 };
 
 }  // namespace softmetal

@@ -73,10 +73,6 @@ void Hazards::barrier() {
   unordered_.clear();
 }
 
-void Hazards::barrier(const SoftBuffer* buffer) {
-  std::erase_if(unordered_, [&](const DeclaredAccess& access) { return access.buffer == buffer; });
-}
-
 void Hazards::orderAfter(size_t mark) {
   if (mark <= forgotten_) return;
   const auto begin = untrackedEarlier_.begin();

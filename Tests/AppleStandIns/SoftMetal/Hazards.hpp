@@ -12,10 +12,7 @@
 
 namespace softmetal {
 
-struct SoftBuffer;
-
 struct DeclaredAccess {
-  const SoftBuffer* buffer = nullptr;
   bool isUntracked = false;
   uint64_t begin = 0;  // the base address of the region
   mnk::Region region;
@@ -40,7 +37,6 @@ class Hazards {
   // Describes the conflict, if the dispatch conflicts with an earlier one.
   std::optional<std::string> add(std::span<const DeclaredAccess> accesses);
   void barrier();
-  void barrier(const SoftBuffer* buffer);
   // Orders later work after it, except for buffers that Metal does not track.
   void endEncoder();
   // Marks what is recorded so far, for a fence.

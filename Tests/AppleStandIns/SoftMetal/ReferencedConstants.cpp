@@ -1,10 +1,11 @@
-#include "ReferencedConstants.hpp"
-
+// Finds the function constants that a kernel references in its source.
 #include <cctype>
 #include <map>
 #include <mutex>
 #include <set>
 #include <vector>
+
+#include "SoftLibrary.hpp"
 
 namespace softmetal {
 

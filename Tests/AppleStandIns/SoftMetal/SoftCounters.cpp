@@ -1,13 +1,67 @@
-#include "SoftCounters.hpp"
-
-#include <fmt/format.h>
-
+// Timestamps: MTLCounterSet, MTLCounterSampleBuffer and the compute passes that fill it; and MTLFence.
 #include <atomic>
 #include <cstring>
 
 #include "SoftEncoder.hpp"
 
 namespace softmetal {
+
+struct SoftData : Object {
+  std::vector<std::byte> content;
+
+  const void* bytes() { return content.data(); }
+  unsigned long length() { return content.size(); }
+};
+
+struct SoftCounterSet : Object {
+  std::string name = "timestamp";
+};
+
+struct SoftSamplesDescriptor : Object {
+  Ref<SoftCounterSet> set;
+  MTL::StorageMode storage = MTL::StorageModeManaged;
+  NS::UInteger count = 0;
+
+  void finish() { set = {}; }
+};
+
+struct SoftAttachment : Object {
+  Ref<SoftSamples> samples;
+  NS::UInteger first = 0, last = 0;
+
+  void finish() { samples = {}; }
+};
+
+struct SoftAttachments : Object {
+  Ref<SoftAttachment> only;
+
+  void finish() { only = {}; }
+  SoftAttachment* at(NS::UInteger index) {
+    if (index == 0) return retainedInPool(only);
+    return violate("sample buffer attachment {} was requested, which the software Metal does not have", index);
+  }
+};
+
+struct SoftComputePass : Object {
+  Ref<SoftAttachments> attachments;
+  MTL::DispatchType type = MTL::DispatchTypeSerial;
+
+  void finish() { attachments = {}; }
+  static SoftComputePass* make() {
+    auto* pass = softmetal::make<SoftComputePass>();
+    pass->attachments = Ref<SoftAttachments>::adopt(softmetal::make<SoftAttachments>());
+    pass->attachments->only = Ref<SoftAttachment>::adopt(softmetal::make<SoftAttachment>());
+    return autoreleased(pass);
+  }
+};
+
+struct SoftFence : Object {
+  Ref<SoftDevice> owner;
+  const SoftCommandBuffer* updatedIn = nullptr;
+  size_t mark = 0;  // position in the hazards when it was updated
+
+  void finish() { owner = {}; }
+};
 
 namespace {
 
@@ -39,11 +93,8 @@ void SoftDevice::sampleTimestamps(MTL::Timestamp* processor, MTL::Timestamp* gpu
 }
 
 SoftSamples* SoftDevice::newSamples(SoftSamplesDescriptor* descriptor, SoftError** error) {
-  const auto refuse = [&](std::string_view why) -> SoftSamples* {
-    giveError(error, "MTLCounterErrorDomain", 0, why);
-    return nullptr;
-  };
-  auto* const checked = usable(descriptor, "newCounterSampleBufferWithDescriptor:error:");
+  const auto refuse = [&](std::string_view why) { return giveError(error, "MTLCounterErrorDomain", 0, why); };
+  auto* const checked = usable(descriptor);
   if (!checked || !checked->set) return refuse("the descriptor has no counter set");
   if (shallFail(Call::sampleBuffer)) return refuse("the sample buffer was made to fail");
   if (checked->count == 0 || checked->count > kMaxSamples) return refuse("Invalid sample buffer length");
@@ -65,10 +116,6 @@ SoftFence* SoftDevice::newFence() {
   return fence;
 }
 
-void SoftSamplesDescriptor::setCounterSet(SoftCounterSet* value) {
-  set = Ref<SoftCounterSet>(usable(value, "setCounterSet:"));
-}
-
 void SoftSamples::finish() {
   sampleBuffers -= 1;
   owner = {};
@@ -76,36 +123,18 @@ void SoftSamples::finish() {
 
 SoftData* SoftSamples::resolveCounterRange(NS::Range range) {
   if (range.location + range.length > values.size()) {
-    violate(fmt::format("{}: {} samples from {} on were resolved of {}", describe(), range.length, range.location,
-                        values.size()));
-    return nullptr;
+    return violate("{}: {} samples from {} on were resolved of {}", describe(), range.length, range.location,
+                   values.size());
   }
-  if (unretainedUses != 0) violate(fmt::format("{} was resolved before its command buffer had completed", describe()));
+  if (unretainedUses != 0) violate("{} was resolved before its command buffer had completed", describe());
   auto* data = make<SoftData>();
   data->content.resize(range.length * sizeof(uint64_t));
   if (range.length != 0) std::memcpy(data->content.data(), &values[range.location], data->content.size());
   return autoreleased(data);
 }
 
-void SoftAttachment::setSampleBuffer(SoftSamples* value) {
-  samples = Ref<SoftSamples>(usable(value, "setSampleBuffer:"));
-}
-
-SoftAttachment* SoftAttachments::at(NS::UInteger index) {
-  if (index == 0) return retainedInPool(only.get());
-  violate(fmt::format("sample buffer attachment {} was requested, which the software Metal does not have", index));
-  return nullptr;
-}
-
-SoftComputePass* SoftComputePass::make() {
-  auto* pass = softmetal::make<SoftComputePass>();
-  pass->attachments = Ref<SoftAttachments>::adopt(softmetal::make<SoftAttachments>());
-  pass->attachments->only = Ref<SoftAttachment>::adopt(softmetal::make<SoftAttachment>());
-  return autoreleased(pass);
-}
-
 SoftEncoder* SoftCommandBuffer::computeEncoderWithPass(SoftComputePass* pass) {
-  auto* const checked = usable(pass, "computeCommandEncoderWithDescriptor:");
+  auto* const checked = usable(pass);
   SoftEncoder* const encoder = checked ? computeEncoderWithType(checked->type) : nullptr;
   if (!encoder) return nullptr;
   const SoftAttachment& attachment = *checked->attachments->only.get();
@@ -119,9 +148,9 @@ SoftEncoder* SoftCommandBuffer::computeEncoderWithPass(SoftComputePass* pass) {
 }
 
 void SoftEncoder::addSample(SoftSamples* samples, NS::UInteger index) {
-  if (!isOurs(samples->device(), *samples)) return;
+  if (!isOurs(samples->owner.get(), *samples)) return;
   if (index >= samples->values.size()) {
-    return breakRule(fmt::format("sample {} was requested, of {}", index, samples->values.size()));
+    return breakRule("sample {} was requested, of {}", index, samples->values.size());
   }
   buffer->use(samples);
   record.steps.push_back(
@@ -129,16 +158,15 @@ void SoftEncoder::addSample(SoftSamples* samples, NS::UInteger index) {
 }
 
 void SoftEncoder::sampleCounters(SoftSamples* samples, NS::UInteger index, bool) {
-  const char* const call = "sampleCountersInBuffer:atSampleIndex:withBarrier:";
-  if (!isOpenFor(call) || !usable(samples, call)) return;
+  if (!isOpen() || !usable(samples)) return;
   if (!device()->supportsCounterSampling(MTL::CounterSamplingPointAtDispatchBoundary)) {
-    return breakRule(fmt::format("{} is not supported on this GPU", call));
+    return breakRule("{} is not supported on this GPU", currentSelector());
   }
   addSample(samples, index);
 }
 
 void SoftEncoder::updateFence(SoftFence* fence) {
-  if (!isOpenFor("updateFence:") || !usable(fence, "updateFence:") || !isOurs(fence->device(), *fence)) return;
+  if (!isOpen() || !usable(fence) || !isOurs(fence->owner.get(), *fence)) return;
   buffer->use(fence);
   fence->updatedIn = buffer.get();
   fence->mark = buffer->hazards.mark();
@@ -147,7 +175,7 @@ void SoftEncoder::updateFence(SoftFence* fence) {
 }
 
 void SoftEncoder::waitForFence(SoftFence* fence) {
-  if (!isOpenFor("waitForFence:") || !usable(fence, "waitForFence:") || !isOurs(fence->device(), *fence)) return;
+  if (!isOpen() || !usable(fence) || !isOurs(fence->owner.get(), *fence)) return;
   buffer->use(fence);
   buffer->hazards.waitFor(fence);
   if (fence->updatedIn == buffer.get()) buffer->hazards.orderAfter(fence->mark);
@@ -159,23 +187,21 @@ void defineCounters() {
   define<SoftCounterSet>("MTLCounterSet").on<&SoftCounterSet::name>("name");
   define<SoftSamplesDescriptor>("MTLCounterSampleBufferDescriptor")
       .withAlloc()
-      .on<&SoftSamplesDescriptor::setCounterSet>("setCounterSet:")
-      .on<&SoftSamplesDescriptor::setStorageMode>("setStorageMode:")
-      .on<&SoftSamplesDescriptor::setSampleCount>("setSampleCount:");
-  define<SoftSamples>("MTLCounterSampleBuffer")
-      .on<&SoftSamples::device>("device")
-      .on<&SoftSamples::resolveCounterRange>("resolveCounterRange:");
+      .sets<&SoftSamplesDescriptor::set>("setCounterSet:")
+      .sets<&SoftSamplesDescriptor::storage>("setStorageMode:")
+      .sets<&SoftSamplesDescriptor::count>("setSampleCount:");
+  define<SoftSamples>("MTLCounterSampleBuffer").on<&SoftSamples::resolveCounterRange>("resolveCounterRange:");
   define<SoftAttachment>("MTLComputePassSampleBufferAttachmentDescriptor")
-      .on<&SoftAttachment::setSampleBuffer>("setSampleBuffer:")
-      .on<&SoftAttachment::setFirst>("setStartOfEncoderSampleIndex:")
-      .on<&SoftAttachment::setLast>("setEndOfEncoderSampleIndex:");
+      .sets<&SoftAttachment::samples>("setSampleBuffer:")
+      .sets<&SoftAttachment::first>("setStartOfEncoderSampleIndex:")
+      .sets<&SoftAttachment::last>("setEndOfEncoderSampleIndex:");
   define<SoftAttachments>("MTLComputePassSampleBufferAttachmentDescriptorArray")
       .on<&SoftAttachments::at>("objectAtIndexedSubscript:");
   define<SoftComputePass>("MTLComputePassDescriptor")
       .onClass<&SoftComputePass::make>("computePassDescriptor")
-      .on<&SoftComputePass::setDispatchType>("setDispatchType:")
-      .on<&SoftComputePass::sampleBufferAttachments>("sampleBufferAttachments");
-  define<SoftFence>("MTLFence").on<&SoftFence::device>("device");
+      .sets<&SoftComputePass::type>("setDispatchType:")
+      .on<&SoftComputePass::attachments>("sampleBufferAttachments");
+  define<SoftFence>("MTLFence");
 }
 
 }  // namespace softmetal

@@ -1,7 +1,5 @@
 #include "SoftDevice.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <mutex>
 
@@ -41,10 +39,7 @@ SoftDevice* SoftDevice::get(size_t number) {
     if (device->number == number && device->about == about && retainIfAlive(device)) return device;
   }
   auto host = mnk::host::makeDevice({});
-  if (!host) {
-    violate(fmt::format("no Host device for {}: {}", about.name, host.error().message()));
-    return nullptr;
-  }
+  if (!host) return violate("no Host device for {}: {}", about.name, host.error().message());
   auto* device = make<SoftDevice>();
   device->setLabelText(about.name);
   device->about = about;
@@ -72,33 +67,20 @@ MTL::Size SoftDevice::maxThreadsPerThreadgroup() {
 }
 
 SoftCommandQueue* SoftDevice::newCommandQueue() {
-  return newCommandQueueWithMax(64);
-}
-
-SoftCommandQueue* SoftDevice::newCommandQueueWithMax(NS::UInteger maxCommandBuffers) {
   if (shallFail(Call::commandQueue)) return nullptr;
   auto* queue = make<SoftCommandQueue>();
   queue->owner = Ref<SoftDevice>(this);
-  queue->mostUncommitted = maxCommandBuffers;
   return queue;
 }
-
-void defineBuffers();
 
 void defineDevice() {
   define<SoftDevice>("MTLDevice")
       .on<&SoftDevice::name>("name")
       .on<&SoftDevice::registryID>("registryID")
       .on<&SoftDevice::supportsFamily>("supportsFamily:")
-      .on<&SoftDevice::hasUnifiedMemory>("hasUnifiedMemory")
-      .on<&SoftDevice::isLowPower>("isLowPower")
-      .on<&SoftDevice::isRemovable>("isRemovable")
-      .on<&SoftDevice::isHeadless>("isHeadless")
       .on<&SoftDevice::maxBufferLength>("maxBufferLength")
       .on<&SoftDevice::maxThreadgroupMemoryLength>("maxThreadgroupMemoryLength")
       .on<&SoftDevice::maxThreadsPerThreadgroup>("maxThreadsPerThreadgroup")
-      .on<&SoftDevice::recommendedMaxWorkingSetSize>("recommendedMaxWorkingSetSize")
-      .on<&SoftDevice::currentAllocatedSize>("currentAllocatedSize")
       .on<&SoftDevice::newBuffer>("newBufferWithLength:options:")
       .on<&SoftDevice::newBufferWithBytes>("newBufferWithBytes:length:options:")
       .on<&SoftDevice::newBufferNoCopy>("newBufferWithBytesNoCopy:length:options:deallocator:")
@@ -108,15 +90,10 @@ void defineDevice() {
       .on<&SoftDevice::newSamples>("newCounterSampleBufferWithDescriptor:error:")
       .on<&SoftDevice::newFence>("newFence")
       .on<&SoftDevice::newCommandQueue>("newCommandQueue")
-      .on<&SoftDevice::newCommandQueueWithMax>("newCommandQueueWithMaxCommandBufferCount:")
-      .on<&SoftDevice::newDefaultLibrary>("newDefaultLibrary")
       .on<&SoftDevice::newLibraryWithURL>("newLibraryWithURL:error:")
-      .on<&SoftDevice::newLibraryWithFile>("newLibraryWithFile:error:")
       .on<&SoftDevice::newLibraryWithSource>("newLibraryWithSource:options:error:")
       .on<&SoftDevice::newPipeline>("newComputePipelineStateWithFunction:error:")
-      .on<&SoftDevice::newPipelineReflected>("newComputePipelineStateWithFunction:options:reflection:error:")
       .on<&SoftDevice::newPipelineDescribed>("newComputePipelineStateWithDescriptor:options:reflection:error:");
-  defineBuffers();
 }
 
 }  // namespace softmetal
@@ -141,11 +118,7 @@ SoftArray* MTLCopyAllDevices() {
   return makeArray(std::move(found));
 }
 
-// Devices are never added or removed here, so the handler is never called.
-SoftArray* MTLCopyAllDevicesWithObserver(Object** observer, void*) {
-  if (observer) *observer = autoreleased(make<Object>());
-  return MTLCopyAllDevices();
-}
-
-void MTLRemoveDeviceObserver(const Object*) {}
+// metal-cpp refers to these; nothing calls them.
+void MTLCopyAllDevicesWithObserver() {}
+void MTLRemoveDeviceObserver() {}
 }

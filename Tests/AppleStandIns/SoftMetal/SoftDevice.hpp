@@ -1,12 +1,10 @@
 // MTLDevice and MTLBuffer. A device owns a Host device, which wraps the memory of its buffers.
 #pragma once
-#include <atomic>
 #include <memory>
 
 #include "MLXNativeKernels/Device.hpp"
 #include "MetalCpp.hpp"
-#include "SoftValues.hpp"
-#include "State.hpp"
+#include "SoftFoundation.hpp"
 
 namespace softmetal {
 
@@ -28,7 +26,6 @@ struct SoftDevice : Object {
   DeviceDescription about;
   size_t number = 0;
   std::shared_ptr<mnk::Device> host;
-  std::atomic<uint64_t> allocated = 0;
 
   // The device at this index in the machine's list, with a reference for the caller.
   static SoftDevice* get(size_t number);
@@ -38,15 +35,9 @@ struct SoftDevice : Object {
   Object* name() { return pooledString(about.name); }
   uint64_t registryID() { return 0x5000 + number; }
   bool supportsFamily(MTL::GPUFamily family) { return supports(family); }
-  bool hasUnifiedMemory() { return about.hasUnifiedMemory; }
-  bool isLowPower() { return about.isLowPower; }
-  bool isRemovable() { return about.isRemovable; }
-  bool isHeadless() { return about.isHeadless; }
   NS::UInteger maxBufferLength() { return about.maxBufferLength; }
   NS::UInteger maxThreadgroupMemoryLength() { return about.maxThreadgroupMemoryLength; }
   MTL::Size maxThreadsPerThreadgroup();
-  uint64_t recommendedMaxWorkingSetSize() { return about.recommendedMaxWorkingSetSize; }
-  NS::UInteger currentAllocatedSize() { return allocated; }
 
   SoftBuffer* newBuffer(NS::UInteger length, MTL::ResourceOptions options);
   SoftBuffer* newBufferWithBytes(const void* bytes, NS::UInteger length, MTL::ResourceOptions options);
@@ -57,14 +48,9 @@ struct SoftDevice : Object {
   SoftSamples* newSamples(SoftSamplesDescriptor* descriptor, SoftError** error);
   SoftFence* newFence();
   SoftCommandQueue* newCommandQueue();
-  SoftCommandQueue* newCommandQueueWithMax(NS::UInteger maxCommandBuffers);
-  SoftLibrary* newDefaultLibrary();
   SoftLibrary* newLibraryWithURL(SoftURL* url, SoftError** error);
-  SoftLibrary* newLibraryWithFile(Object* path, SoftError** error);
   SoftLibrary* newLibraryWithSource(Object* source, SoftCompileOptions* options, SoftError** error);
   SoftPipeline* newPipeline(SoftFunction* function, SoftError** error);
-  SoftPipeline* newPipelineReflected(SoftFunction* function, MTL::PipelineOption options, SoftReflection** reflection,
-                                     SoftError** error);
   SoftPipeline* newPipelineDescribed(SoftPipelineDescriptor* descriptor, MTL::PipelineOption options,
                                      SoftReflection** reflection, SoftError** error);
 };
@@ -75,27 +61,10 @@ struct SoftSamples : Object {
   std::vector<uint64_t> values;
 
   void finish();
-  SoftDevice* device() { return owner.get(); }
   SoftData* resolveCounterRange(NS::Range range);
 };
 
-// Pages between two inaccessible ones. The rest of the last page contains a pattern.
-class BufferMemory {
- public:
-  static std::shared_ptr<BufferMemory> allocate(uint64_t length);
-  static std::shared_ptr<BufferMemory> wrap(void* memory, uint64_t length, Deallocator deallocator);
-  ~BufferMemory();
-  std::byte* bytes() const { return bytes_; }
-  // Whether bytes after the end were written.
-  bool isOverrun() const;
-
- private:
-  std::byte* bytes_ = nullptr;
-  uint64_t length_ = 0;
-  void* mapping_ = nullptr;
-  uint64_t mapped_ = 0;
-  Deallocator deallocator_ = nullptr;
-};
+class BufferMemory;
 
 struct SoftBuffer : Object {
   Ref<SoftDevice> owner;
@@ -105,19 +74,15 @@ struct SoftBuffer : Object {
   MTL::ResourceOptions options = 0;
 
   void finish();
-  bool isUntracked() const { return hazardMode() == MTL::HazardTrackingModeUntracked; }
-  MTL::HazardTrackingMode hazardMode() const { return MTL::HazardTrackingMode(options >> 8 & 3); }
-  MTL::StorageMode storage() const { return MTL::StorageMode(options >> 4 & 15); }
+  bool isUntracked() const { return MTL::HazardTrackingMode(options >> 8 & 3) == MTL::HazardTrackingModeUntracked; }
 
   void* contents();
-  NS::UInteger length() { return bytes; }
-  NS::UInteger allocatedSize() { return bytes; }
-  uint64_t gpuAddress() { return reinterpret_cast<uint64_t>(memory->bytes()); }
-  SoftDevice* device() { return owner.get(); }
-  MTL::StorageMode storageMode() { return storage(); }
-  MTL::CPUCacheMode cpuCacheMode() { return MTL::CPUCacheMode(options & 15); }
-  MTL::HazardTrackingMode hazardTrackingMode();
-  MTL::ResourceOptions resourceOptions() { return options; }
+  uint64_t gpuAddress();
+  MTL::StorageMode storageMode() { return MTL::StorageMode(options >> 4 & 15); }
+  // The default of a buffer that is not on a heap is tracked.
+  MTL::HazardTrackingMode hazardTrackingMode() {
+    return isUntracked() ? MTL::HazardTrackingModeUntracked : MTL::HazardTrackingModeTracked;
+  }
 };
 
 }  // namespace softmetal

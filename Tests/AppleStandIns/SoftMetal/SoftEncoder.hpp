@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "CommandQueue.hpp"
-#include "DeclaredAccesses.hpp"
-#include "SoftPipeline.hpp"
+#include "SoftLibrary.hpp"
 
 namespace softmetal {
 
@@ -33,36 +32,34 @@ struct SoftEncoder : Object {
   std::pair<Ref<SoftSamples>, NS::UInteger> atEnd;  // sampled when the pass ends
 
   void finish();
-  void breakRule(std::string_view what);
-  bool isOpenFor(const char* call);
+  // Records a violation; the work of the command buffer will not run.
+  template <typename... Values>
+  void breakRule(fmt::format_string<Values...> what, Values&&... values) {
+    buffer->breakRule(fmt::format("{} of {}: {}", describe(), buffer->describe(),
+                                  fmt::format(what, std::forward<Values>(values)...)));
+  }
+  // False, with a violation, after the end.
+  bool isOpen();
 
   SoftDevice* device() { return buffer->device(); }
-  MTL::DispatchType dispatchType();
   void endEncoding();
   void pushDebugGroup(Object* text);
   void popDebugGroup();
-  void insertDebugSignpost(Object* text);
   void setComputePipelineState(SoftPipeline* newPipeline);
   void setBuffer(SoftBuffer* newBuffer, NS::UInteger offset, NS::UInteger index);
-  void setBufferOffset(NS::UInteger offset, NS::UInteger index);
   void setBytes(const void* bytes, NS::UInteger length, NS::UInteger index);
   void setThreadgroupMemoryLength(NS::UInteger length, NS::UInteger index);
-  void dispatchThreads(MTL::Size threads, MTL::Size group);
-  void dispatchThreadgroups(MTL::Size groups, MTL::Size group);
+  template <mnk::Grid::Unit Unit>
+  void dispatch(MTL::Size extent, MTL::Size group);
   void memoryBarrier(MTL::BarrierScope scope);
-  void memoryBarrierResources(SoftBuffer* const* resources, NS::UInteger count);
-  void useResource(SoftBuffer* resource, MTL::ResourceUsage usage);
   void sampleCounters(SoftSamples* samples, NS::UInteger index, bool barrier);
   void addSample(SoftSamples* samples, NS::UInteger index);
   void updateFence(SoftFence* fence);
   void waitForFence(SoftFence* fence);
 
  private:
-  friend class DispatchMaker;
-  bool isIndexFine(const char* call, NS::UInteger index, size_t count);
-  bool isOffsetFine(const SoftBuffer& bound, NS::UInteger offset, NS::UInteger index);
+  bool isIndexFine(NS::UInteger index, size_t count);
   bool isOurs(SoftDevice* other, const Object& object);
-  void dispatch(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group);
 };
 
 // Writes the lines of trace() for a command buffer.

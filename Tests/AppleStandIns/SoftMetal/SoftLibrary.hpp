@@ -1,43 +1,17 @@
-// MTLLibrary, MTLFunction, MTLFunctionConstantValues and MTLCompileOptions.
+// MTLLibrary, MTLFunction and MTLComputePipelineState.
 #pragma once
-#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "HostLibrary.hpp"
 #include "MLXNativeKernels/Device.hpp"
 #include "SoftDevice.hpp"
 
 namespace softmetal {
 
-struct SoftConstantValues : Object {
-  std::vector<mnk::FunctionConstant> values;
-
-  void set(const void* value, MTL::DataType type, NS::UInteger index);
-  void setRange(const void* first, MTL::DataType type, NS::Range range);
-  void reset() { values.clear(); }
-};
-
-struct SoftCompileOptions : Object {
-  // The newest language version, used by default.
-  CompileOptions values = {.languageVersion = (4 << 16)};
-  NS::Integer libraryType = MTL::LibraryTypeExecutable, optimization = MTL::LibraryOptimizationLevelDefault;
-  Ref<SoftDictionary> macros;
-
-  MTL::LanguageVersion languageVersion() { return MTL::LanguageVersion(values.languageVersion); }
-  void setLanguageVersion(MTL::LanguageVersion version) { values.languageVersion = version; }
-  bool fastMathEnabled() { return values.fastMathEnabled; }
-  void setFastMathEnabled(bool enabled) { values.fastMathEnabled = enabled; }
-  NS::Integer mathMode() { return values.mathMode.value_or(0); }
-  void setMathMode(NS::Integer mode) { values.mathMode = mode; }
-  Object* preprocessorMacros() { return retainedInPool(macros.get()); }
-  void setPreprocessorMacros(SoftDictionary* dictionary);
-  NS::Integer libraryTypeMessage() { return libraryType; }
-  void setLibraryType(NS::Integer type) { libraryType = type; }
-  NS::Integer optimizationLevel() { return optimization; }
-  void setOptimizationLevel(NS::Integer level) { optimization = level; }
-  void finish() { macros = {}; }
-};
+struct SoftConstantValues;
 
 struct SoftLibrary : Object {
   Ref<SoftDevice> owner;
@@ -47,7 +21,6 @@ struct SoftLibrary : Object {
 
   void finish();
   bool has(const std::string& name) const;
-  SoftDevice* device() { return owner.get(); }
   Object* functionNames();
   SoftFunction* newFunction(Object* name);
   SoftFunction* newFunctionWithConstants(Object* name, SoftConstantValues* values, SoftError** error);
@@ -58,12 +31,22 @@ struct SoftFunction : Object {
   mnk::KernelKey key;
 
   void finish();
-  SoftDevice* device() { return library->owner.get(); }
-  Object* name() { return pooledString(key.function); }
-  MTL::FunctionType functionType() { return MTL::FunctionTypeKernel; }
 };
 
-// Host libraries are cached by their text for the life of the process, like the system's shader cache.
-mnk::Result<std::shared_ptr<mnk::Library>> compiledLibrary(SoftDevice* device, const std::string& text);
+struct SoftPipeline : Object {
+  Ref<SoftDevice> owner;
+  mnk::KernelKey key;
+  std::shared_ptr<mnk::Pipeline> host;
+
+  void finish();
+  NS::UInteger maxThreads() { return owner->about.maxTotalThreadsPerThreadgroup; }
+  NS::UInteger threadExecutionWidth() { return owner->about.threadExecutionWidth; }
+  NS::UInteger staticMemory() { return owner->about.staticThreadgroupMemoryLength; }
+};
+
+// The name of a function constant without a value that the function references in its source, directly or indirectly;
+// empty if there is none, or if the source has no function whose name is a prefix of this one up to a "_".
+std::string missingConstant(const std::string& text, const std::string& function, const mnk::host::HostLibrary& library,
+                            std::span<const mnk::FunctionConstant> values);
 
 }  // namespace softmetal

@@ -3,7 +3,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,22 +22,10 @@ struct DeviceDescription {
   uint32_t maxThreadgroupMemoryLength = 32 * 1024;
   std::array<uint64_t, 3> maxThreadsPerThreadgroup = {1024, 1024, 1024};
   uint64_t maxBufferLength = uint64_t(8) << 30;
-  uint64_t recommendedMaxWorkingSetSize = uint64_t(10) << 30;
-  bool hasUnifiedMemory = true;
-  bool isLowPower = false;
-  bool isRemovable = false;
-  bool isHeadless = false;
   Sampling sampling = Sampling::passes;
   bool takesSamples = true;  // false leaves zeros in sample buffers, as some systems do
 
   bool operator==(const DeviceDescription&) const = default;
-};
-
-struct BundleDescription {
-  std::string path;
-  std::string identifier;
-  std::string resources;  // empty: Contents/Resources or Resources if it exists, else the path itself
-  bool isFramework = false;
 };
 
 // The list is read when a device is requested; existing devices do not change.
@@ -48,7 +35,6 @@ struct Machine {
   bool reflectsOthers = false;
   // Calls the completion handlers of a command buffer that is never committed, as some systems do.
   bool callsHandlersOfDropped = false;
-  bool hasMathMode = false;  // MTLCompileOptions has setMathMode:, as since macOS 15
   // The newest Metal Shading Language version of its compiler and compiled libraries: newer source is refused, and
   // before 3.2 no function orders threadgroups.
   uint64_t newestLanguage = 4 << 16;
@@ -58,12 +44,13 @@ struct Machine {
 // Initially, and after reset(), the machine that MNK_SOFT_METAL_MACHINE names:
 //   metal-3.1     the compiler of macOS 14
 //   paravirtual   the GPU of a virtual machine, which lacks features that the kernels need, and timestamps
-//   dispatch-timestamps   a GPU that samples timestamps between dispatches
-//   no-timestamps   a GPU without timestamps
 Machine& machine();
 
+struct BundleDescription {
+  std::string path = ".";
+  std::string resources = {};  // empty: the path
+};
 void setMainBundle(BundleDescription bundle);
-void setBundles(std::vector<BundleDescription> bundles);
 
 // Calls that can be made to return nil, with an NSError if the call has one.
 enum class Call : uint8_t { buffer, commandQueue, commandBuffer, encoder, library, function, pipeline, sampleBuffer };
@@ -87,8 +74,6 @@ class Faults {
   // Runs the oldest held handlers on their thread and waits for them: those of `count` command buffers, or all, which
   // also ends the hold. Returns the number of command buffers that were held.
   size_t releaseHandlers(size_t count = SIZE_MAX);
-  // Runs a command buffer's handlers after this many later ones have completed.
-  void delayHandlers(uint32_t laterCommandBuffers);
 };
 Faults faults();
 
@@ -97,8 +82,6 @@ std::vector<std::string> takeViolations();
 
 // Objects that have not been deallocated: class, label, creating message, references. Command buffers are alive until
 // their handlers have run, so these calls wait for them.
-std::vector<std::string> liveObjects();
-size_t liveCount();
 struct Mark {
   uint64_t serial = 0;
 };
@@ -116,8 +99,6 @@ void reset();
 struct Counters {
   uint64_t commandBuffers = 0;  // committed
   uint64_t encoders = 0;
-  uint64_t dispatches = 0;
-  uint64_t barriers = 0;
   uint64_t inlineBytes = 0;  // set by setBytes
   uint64_t buffers = 0;
   uint64_t compiles = 0;  // of library text, including cached ones
@@ -137,15 +118,13 @@ std::vector<std::string> trace();
 // The innermost debug group of each dispatch, in order; empty without one.
 std::vector<std::string> debugGroups();
 
-// "-[MTLBuffer contents]", "+[NSString string]"; sorted, since the process started. May include unimplemented ones.
+// "-[MTLBuffer contents]", "+[NSString string]"; sorted, since the process started.
 std::vector<std::string> selectorsSent();
 std::vector<std::string> selectorsImplemented();
 
 struct CompileOptions {
   uint64_t languageVersion = 0;
   bool fastMathEnabled = true;
-  std::optional<int64_t> mathMode;  // if it was set
-  std::map<std::string, std::string> macros;
 };
 // The options of the last newLibraryWithSource:; empty if they were nil, or if there was no call.
 std::optional<CompileOptions> lastCompileOptions();

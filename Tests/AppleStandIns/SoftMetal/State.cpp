@@ -1,17 +1,16 @@
 #include "State.hpp"
 
-#include <fmt/format.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <set>
-#include <utility>
+#include <thread>
 
-#include "HandlerThread.hpp"
-#include "Runtime.hpp"
 #include "SoftObject.hpp"
 
 namespace softmetal {
@@ -21,11 +20,6 @@ namespace {
 struct Failure {
   uint32_t skip = 0;
   uint32_t times = 0;
-};
-
-struct Held {
-  std::function<void()> handlers;
-  std::optional<uint32_t> later;  // command buffers that must complete first; empty: until released
 };
 
 Machine firstMachine() {
@@ -38,22 +32,14 @@ Machine firstMachine() {
     machine.devices[0].name = "Apple Paravirtual device";
     machine.devices[0].families = {1001, 1002, 1003, 1004, 1005, 2002, 3001, 3002};
     machine.devices[0].sampling = Sampling::none;
-  } else if (name == "dispatch-timestamps") {
-    machine.devices[0].sampling = Sampling::dispatches;
-  } else if (name == "no-timestamps") {
-    machine.devices[0].sampling = Sampling::none;
   } else if (!name.empty()) {
-    std::fprintf(stderr,
-                 "MNK_SOFT_METAL_MACHINE=%s is not a machine; metal-3.1, paravirtual, dispatch-timestamps and "
-                 "no-timestamps are\n",
-                 environment);
+    std::fprintf(stderr, "MNK_SOFT_METAL_MACHINE=%s is not a machine; metal-3.1 and paravirtual are\n", environment);
     std::abort();
   }
   return machine;
 }
 
 struct State {
-  std::mutex mutex;
   Machine machine = firstMachine();
   std::vector<std::string> violations;
   std::map<Call, Failure> failures;
@@ -62,20 +48,98 @@ struct State {
   bool holdsWork = false;
   std::deque<std::function<void()>> heldWork;
   bool holdsHandlers = false;
-  uint32_t handlerDelay = 0;
-  std::deque<Held> heldHandlers;
+  std::deque<std::function<void()>> heldHandlers;
   Counters counters;
   std::set<std::string> pipelinesMade;
   std::vector<std::string> compiledTexts;
   std::vector<std::string> trace, groups;
   std::optional<CompileOptions> compileOptions;
-  std::optional<BundleDescription> mainBundle;
-  std::vector<BundleDescription> bundles;
+  BundleDescription mainBundle;
 };
+
+std::mutex stateMutex;
 
 State& state() {
   static auto& all = *new State;
   return all;
+}
+
+// Lives until the process ends, as its thread does.
+class HandlerThread {
+ public:
+  static HandlerThread& shared() {
+    static auto& thread = *new HandlerThread;
+    return thread;
+  }
+  void push(std::function<void()> work) {
+    std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+    changed_.notify_all();
+  }
+  void expect(int difference) {
+    std::lock_guard lock(mutex_);
+    expected_ += difference;
+    changed_.notify_all();
+  }
+  // Waits until nothing is expected and nothing is left to run. Returns immediately inside a handler.
+  void waitUntilIdle() {
+    if (std::this_thread::get_id() == id_) return;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return expected_ == 0 && work_.empty() && !isRunning_; });
+  }
+
+ private:
+  HandlerThread() {
+    std::thread thread([this] { run(); });
+    id_ = thread.get_id();
+    thread.detach();
+  }
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return !work_.empty(); });
+      isRunning_ = true;
+      {
+        const std::function<void()> work = std::move(work_.front());
+        work_.pop_front();
+        lock.unlock();
+        work();
+      }  // its captures are released here, without the lock
+      lock.lock();
+      isRunning_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  int expected_ = 0;  // command buffers that have yet to reach it
+  bool isRunning_ = false;
+  std::thread::id id_;
+};
+
+// Prints violations that no test took when the program ends, and makes the program fail. So a program that does not
+// know about the software Metal, such as one of Swift tests, is validated as well.
+void reportAtExit() {
+  const auto violations = takeViolations();
+  if (violations.empty()) return;
+  for (const std::string& violation : violations) std::fprintf(stderr, "software Metal: %s\n", violation.c_str());
+  std::fflush(nullptr);
+  _exit(70);
+}
+// What the report needs is created before the registration, and so outlives it.
+[[maybe_unused]] const int registered = (takeViolations(), std::atexit(reportAtExit));
+
+template <typename T>
+T copyOf(T State::*member) {
+  std::lock_guard lock(stateMutex);
+  return state().*member;
+}
+template <typename T>
+void set(T State::*member, T value) {
+  std::lock_guard lock(stateMutex);
+  state().*member = std::move(value);
 }
 
 }  // namespace
@@ -84,13 +148,13 @@ Machine& machine() {
   return state().machine;
 }
 
-void violate(std::string sentence) {
-  std::lock_guard lock(state().mutex);
+void recordViolation(std::string sentence) {
+  std::lock_guard lock(stateMutex);
   state().violations.push_back(std::move(sentence));
 }
 
 std::vector<std::string> takeViolations() {
-  std::lock_guard lock(state().mutex);
+  std::lock_guard lock(stateMutex);
   return std::exchange(state().violations, {});
 }
 
@@ -99,12 +163,12 @@ Faults faults() {
 }
 
 void Faults::failAt(Call call, uint32_t skip, uint32_t times) {
-  std::lock_guard lock(state().mutex);
+  std::lock_guard lock(stateMutex);
   state().failures[call] = {skip, times};
 }
 
 bool shallFail(Call call) {
-  std::lock_guard lock(state().mutex);
+  std::lock_guard lock(stateMutex);
   // Command buffers can still be encoded; they fail when they end.
   if (state().isLost && call != Call::commandBuffer && call != Call::encoder) return true;
   const auto found = state().failures.find(call);
@@ -120,22 +184,20 @@ bool shallFail(Call call) {
 }
 
 void Faults::loseDevice() {
-  std::lock_guard lock(state().mutex);
-  state().isLost = true;
+  set(&State::isLost, true);
 }
 
 bool isDeviceLost() {
-  std::lock_guard lock(state().mutex);
-  return state().isLost;
+  return copyOf(&State::isLost);
 }
 
 void Faults::failCommandBuffer(uint32_t skip, int64_t code, When when) {
-  std::lock_guard lock(state().mutex);
+  std::lock_guard lock(stateMutex);
   state().ends.push_back({skip, {code, when}});
 }
 
 std::optional<InjectedEnd> injectedEnd() {
-  std::lock_guard lock(state().mutex);
+  std::lock_guard lock(stateMutex);
   std::optional<InjectedEnd> end;
   auto& ends = state().ends;
   for (auto each = ends.begin(); each != ends.end();) {
@@ -151,14 +213,13 @@ std::optional<InjectedEnd> injectedEnd() {
 }
 
 void Faults::holdWork() {
-  std::lock_guard lock(state().mutex);
-  state().holdsWork = true;
+  set(&State::holdsWork, true);
 }
 
 void Faults::releaseWork() {
   std::deque<std::function<void()>> work;
   {
-    std::lock_guard lock(state().mutex);
+    std::lock_guard lock(stateMutex);
     state().holdsWork = false;
     work.swap(state().heldWork);
   }
@@ -167,7 +228,7 @@ void Faults::releaseWork() {
 
 void startWork(std::function<void()> work) {
   {
-    std::lock_guard lock(state().mutex);
+    std::lock_guard lock(stateMutex);
     if (state().holdsWork) {
       state().heldWork.push_back(std::move(work));
       return;
@@ -177,13 +238,7 @@ void startWork(std::function<void()> work) {
 }
 
 void Faults::holdHandlers() {
-  std::lock_guard lock(state().mutex);
-  state().holdsHandlers = true;
-}
-
-void Faults::delayHandlers(uint32_t laterCommandBuffers) {
-  std::lock_guard lock(state().mutex);
-  state().handlerDelay = laterCommandBuffers;
+  set(&State::holdsHandlers, true);
 }
 
 size_t Faults::releaseHandlers(size_t wanted) {
@@ -191,10 +246,10 @@ size_t Faults::releaseHandlers(size_t wanted) {
   for (; released < wanted; ++released) {
     std::function<void()> handlers;
     {
-      std::lock_guard lock(state().mutex);
+      std::lock_guard lock(stateMutex);
       if (wanted == SIZE_MAX) state().holdsHandlers = false;
       if (state().heldHandlers.empty()) break;
-      handlers = std::move(state().heldHandlers.front().handlers);
+      handlers = std::move(state().heldHandlers.front());
       state().heldHandlers.pop_front();
     }
     HandlerThread::shared().push(std::move(handlers));
@@ -204,30 +259,26 @@ size_t Faults::releaseHandlers(size_t wanted) {
 }
 
 void handOver(std::function<void()> handlers) {
-  std::vector<std::function<void()>> ready;
   {
-    std::lock_guard lock(state().mutex);
-    auto& held = state().heldHandlers;
-    for (Held& each : held) {
-      if (each.later && *each.later > 0) *each.later -= 1;
-    }
-    while (!held.empty() && held.front().later == 0u) {
-      ready.push_back(std::move(held.front().handlers));
-      held.pop_front();
-    }
+    std::lock_guard lock(stateMutex);
     if (state().holdsHandlers) {
-      held.push_back({std::move(handlers), std::nullopt});
-    } else if (state().handlerDelay > 0) {
-      held.push_back({std::move(handlers), state().handlerDelay});
-    } else {
-      ready.push_back(std::move(handlers));
+      state().heldHandlers.push_back(std::move(handlers));
+      return;
     }
   }
-  for (auto& each : ready) HandlerThread::shared().push(std::move(each));
+  HandlerThread::shared().push(std::move(handlers));
 }
 
 void runOnHandlerThread(std::function<void()> work) {
   HandlerThread::shared().push(std::move(work));
+}
+
+void expectHandlers() {
+  HandlerThread::shared().expect(1);
+}
+
+void arrived() {
+  HandlerThread::shared().expect(-1);
 }
 
 void waitUntilIdle() {
@@ -235,120 +286,76 @@ void waitUntilIdle() {
 }
 
 void count(uint64_t Counters::*counter, uint64_t amount) {
-  std::lock_guard lock(state().mutex);
+  std::lock_guard lock(stateMutex);
   state().counters.*counter += amount;
 }
 
 Counters counters() {
-  std::lock_guard lock(state().mutex);
-  return state().counters;
+  return copyOf(&State::counters);
 }
 
 void clearCounters() {
-  std::lock_guard lock(state().mutex);
-  state().counters = {};
+  set(&State::counters, {});
 }
 
 void addPipeline(const std::string& key) {
-  std::lock_guard lock(state().mutex);
+  std::lock_guard lock(stateMutex);
   state().counters.pipelines += 1;
   state().pipelinesMade.insert(key);
 }
 
 uint64_t pipelinesMade() {
-  std::lock_guard lock(state().mutex);
-  return state().pipelinesMade.size();
+  return copyOf(&State::pipelinesMade).size();
 }
 
 void addCompiledText(const std::string& text) {
-  std::lock_guard lock(state().mutex);
+  std::lock_guard lock(stateMutex);
   state().compiledTexts.push_back(text);
 }
 
 std::vector<std::string> compiledTexts() {
-  std::lock_guard lock(state().mutex);
-  return state().compiledTexts;
+  return copyOf(&State::compiledTexts);
 }
 
 void setTrace(std::vector<std::string> lines, std::vector<std::string> groups) {
-  std::lock_guard lock(state().mutex);
-  state().trace = std::move(lines);
-  state().groups = std::move(groups);
+  set(&State::trace, std::move(lines));
+  set(&State::groups, std::move(groups));
 }
 
 std::vector<std::string> trace() {
-  std::lock_guard lock(state().mutex);
-  return state().trace;
+  return copyOf(&State::trace);
 }
 
 std::vector<std::string> debugGroups() {
-  std::lock_guard lock(state().mutex);
-  return state().groups;
+  return copyOf(&State::groups);
 }
 
 void setLastCompileOptions(std::optional<CompileOptions> options) {
-  std::lock_guard lock(state().mutex);
-  state().compileOptions = std::move(options);
+  set(&State::compileOptions, options);
 }
 
 std::optional<CompileOptions> lastCompileOptions() {
-  std::lock_guard lock(state().mutex);
-  return state().compileOptions;
+  return copyOf(&State::compileOptions);
 }
 
 void setMainBundle(BundleDescription bundle) {
-  std::lock_guard lock(state().mutex);
-  state().mainBundle = std::move(bundle);
+  set(&State::mainBundle, std::move(bundle));
 }
 
-void setBundles(std::vector<BundleDescription> bundles) {
-  std::lock_guard lock(state().mutex);
-  state().bundles = std::move(bundles);
-}
-
-std::optional<BundleDescription> mainBundle() {
-  std::lock_guard lock(state().mutex);
-  return state().mainBundle;
-}
-
-std::vector<BundleDescription> bundles() {
-  std::lock_guard lock(state().mutex);
-  return state().bundles;
-}
-
-std::vector<std::string> selectorsSent() {
-  auto sent = methodsWhere([](const Method& method) { return method.wasSent.load(); });
-  const auto unknown = unknownMessages();
-  sent.insert(sent.end(), unknown.begin(), unknown.end());
-  std::sort(sent.begin(), sent.end());
-  sent.erase(std::unique(sent.begin(), sent.end()), sent.end());
-  return sent;
-}
-
-std::vector<std::string> selectorsImplemented() {
-  return methodsWhere([](const Method&) { return true; });
+BundleDescription mainBundle() {
+  return copyOf(&State::mainBundle);
 }
 
 void reset() {
   faults().releaseWork();
-  faults().delayHandlers(0);
   waitUntilIdle();
   faults().releaseHandlers();
   waitUntilIdle();
   emptyQuarantine();
-  std::lock_guard lock(state().mutex);
-  state().machine = firstMachine();
-  state().violations.clear();
-  state().failures.clear();
-  state().isLost = false;
-  state().ends.clear();
-  state().counters = {};
-  state().compiledTexts.clear();
-  state().trace.clear();
-  state().groups.clear();
-  state().compileOptions.reset();
-  state().mainBundle.reset();
-  state().bundles.clear();
+  std::lock_guard lock(stateMutex);
+  const auto made = std::move(state().pipelinesMade);
+  state() = {};
+  state().pipelinesMade = made;
 }
 
 }  // namespace softmetal

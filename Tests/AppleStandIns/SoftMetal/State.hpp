@@ -1,14 +1,23 @@
-// The state behind SoftMetal.hpp.
+// The state behind SoftMetal.hpp, and the thread that runs completion handlers.
 #pragma once
+#include <fmt/format.h>
+
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "SoftMetal.hpp"
 
 namespace softmetal {
 
-void violate(std::string sentence);
+void recordViolation(std::string sentence);
+// Records a violation. Returns null, for functions that then return no object.
+template <typename... Values>
+std::nullptr_t violate(fmt::format_string<Values...> sentence, Values&&... values) {
+  recordViolation(fmt::format(sentence, std::forward<Values>(values)...));
+  return nullptr;
+}
 
 // Counts this call, and returns whether it must fail.
 bool shallFail(Call call);
@@ -26,14 +35,15 @@ void addPipeline(const std::string& key);
 void addCompiledText(const std::string& text);
 void setTrace(std::vector<std::string> lines, std::vector<std::string> groups);
 void setLastCompileOptions(std::optional<CompileOptions> options);
-
-std::vector<BundleDescription> bundles();
-std::optional<BundleDescription> mainBundle();
+BundleDescription mainBundle();
 
 // Runs work that starts a command buffer: immediately, or when held work is released.
 void startWork(std::function<void()> work);
+// A command buffer was submitted to a device; lasts until `arrived`, after its handlers are handed over.
+void expectHandlers();
+void arrived();
 // Runs the handlers of a completed command buffer on the handler thread, now or when released. Also called for command
-// buffers without handlers, since delays count them.
+// buffers without handlers, since releases count them.
 void handOver(std::function<void()> handlers);
 // Runs on the handler thread, even if handlers are held.
 void runOnHandlerThread(std::function<void()> work);

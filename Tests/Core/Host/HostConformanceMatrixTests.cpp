@@ -26,7 +26,7 @@ void onEveryMatrixHost(const std::function<void(const std::shared_ptr<Device>&)>
 }
 
 Grid simdgroups(uint32_t count) {
-  return threads({32 * count, 1, 1}, {32 * count, 1, 1});
+  return threads(32 * count, 32 * count);
 }
 
 const char* nameOf(DType dtype) {

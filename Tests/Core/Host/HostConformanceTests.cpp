@@ -1,4 +1,5 @@
-// Results of kernels in Tests/Shaders/Conformance.metal, compared with values computed by hand or by the C library.
+// Results of kernels in Conformance.metal and ConformanceTypes.metal of Tests/Shaders, compared with values computed by
+// hand or by the C library.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -56,9 +57,7 @@ TEST(HostConformance, SimdgroupAndQuadFunctions) {
   onEveryHost([](const auto& device) {
     // Two simdgroups in each of two threadgroups do not mix.
     std::vector<float> out(64 * 32, -1);
-    REQUIRE(
-        runOn(device,
-              {.function = "simdgroupFunctions", .grid = threads({64, 1, 1}, {64, 1, 1}), .buffers = {bytesOf(out)}}));
+    REQUIRE(runOn(device, {.function = "simdgroupFunctions", .grid = threads(64), .buffers = {bytesOf(out)}}));
     for (uint32_t thread = 0; thread < 64; ++thread) {
       const std::vector<float> row(out.begin() + thread * 32, out.begin() + thread * 32 + 32);
       expectAll(row, simdgroupRow(thread % 32), fmt::format("thread {} value", thread));
@@ -71,17 +70,16 @@ TEST(HostConformance, ReturnedLanesAreInactive) {
     for (const uint32_t limit : {1u, 7u, 31u, 32u}) {
       std::vector<float> out(32, -1), expected(32, -1);
       std::fill_n(expected.begin(), limit, static_cast<float>(limit));
-      REQUIRE(runOn(device, {.function = "returnedLanes",
-                             .grid = threads({32, 1, 1}, {32, 1, 1}),
-                             .buffers = {bytesOf(out)},
-                             .constants = {{2, limit}}}));
+      REQUIRE(runOn(
+          device,
+          {.function = "returnedLanes", .grid = threads(32), .buffers = {bytesOf(out)}, .constants = {{2, limit}}}));
       expectAll(out, expected, "lane");
 
       std::fill(out.begin(), out.end(), -1.0f);
       std::fill(expected.begin(), expected.end(), -1.0f);
       for (uint32_t lane = limit; lane < 32; ++lane) expected[lane] = static_cast<float>(32 - limit + 100 * limit);
       REQUIRE(runOn(device, {.function = "returnedFirstLanes",
-                             .grid = threads({32, 1, 1}, {32, 1, 1}),
+                             .grid = threads(32),
                              .buffers = {bytesOf(out)},
                              .constants = {{2, limit}}}));
       expectAll(out, expected, "lane");
@@ -96,7 +94,7 @@ TEST(HostConformance, Atomics) {
     std::vector<int32_t> signeds = {0, -5000};
     std::vector<float> floats = {1};
     REQUIRE(runOn(device, {.function = "atomics",
-                           .grid = threads({kThreads, 1, 1}, {64, 1, 1}),
+                           .grid = threads(kThreads, 64),
                            .buffers = {bytesOf(unsigneds), bytesOf(signeds), bytesOf(floats), bytesOf(seen)}}));
     uint32_t exclusiveOr = 0;
     for (uint32_t i = 0; i < kThreads; ++i) exclusiveOr ^= i;
@@ -135,7 +133,7 @@ TEST(HostConformance, LargestThreadgroupAndItsEdge) {
     std::vector<uint32_t> in(2500), out(3);
     std::iota(in.begin(), in.end(), 0u);
     REQUIRE(runOn(device, {.function = "threadgroupTree",
-                           .grid = threads({2500, 1, 1}, {1024, 1, 1}),
+                           .grid = threads(2500, 1024),
                            .buffers = {bytesOf(in), bytesOf(out)},
                            .threadgroupMemory = {{0, 4096}}}));
     expectAll(out, {1023u * 1024 / 2, (1024u + 2047) * 1024 / 2, (2048u + 2499) * 452 / 2}, "threadgroup");
@@ -148,7 +146,7 @@ TEST(HostConformance, FunctionConstantsOfEveryType) {
     for (const bool flag : {false, true}) {
       std::vector<float> out(4, -1);
       REQUIRE(runOn(device, {.function = "functionConstants",
-                             .grid = threads({1, 1, 1}, {1, 1, 1}),
+                             .grid = threads(1),
                              .buffers = {bytesOf(out)},
                              .constants = {{0, flag}, {1, -7}, {2, 9u}, {3, 0.125f}}}));
       expectAll(out, {flag ? 1.0f : 0.0f, -7, 9, 0.125f}, "constant");
@@ -161,7 +159,7 @@ TEST(HostConformance, IndirectReadsThroughConstant) {
     std::vector<uint32_t> params = {1, 2}, table = {50, 3, 51, 5, 52, 0, 53, 7}, out(4), wide(8);
     std::iota(wide.begin(), wide.end(), 0u);
     REQUIRE(runOn(device, {.function = "constantReads",
-                           .grid = threads({4, 1, 1}, {4, 1, 1}),
+                           .grid = threads(4),
                            .buffers = {bytesOf(params), bytesOf(table), bytesOf(wide), bytesOf(out)}}));
     expectAll(out, {5 + 3, 0 + 7, 50 + 3, 7 + 7}, "thread");
   });
@@ -172,13 +170,13 @@ TEST(HostConformance, OptionalArguments) {
     std::vector<float> out(70, 0), values(70), scale = {2};
     std::iota(values.begin(), values.end(), 0.0f);
     REQUIRE(runOn(device, {.function = "optionalArguments",
-                           .grid = threads({70, 1, 1}, {32, 1, 1}),
+                           .grid = threads(70, 32),
                            .buffers = {bytesOf(out), {}, bytesOf(values), {}, {}, bytesOf(scale)},
                            .constants = {{0, true}},
                            .threadgroupMemory = {{1, 128}}}));
     for (int i = 0; i < 70; ++i) EXPECT_EQ(out[i], static_cast<float>(2 * i));
     REQUIRE(runOn(device, {.function = "optionalArguments",
-                           .grid = threads({70, 1, 1}, {32, 1, 1}),
+                           .grid = threads(70, 32),
                            .buffers = {bytesOf(out)},
                            .constants = {{0, false}},
                            .threadgroupMemory = {{1, 128}}}));
@@ -189,14 +187,11 @@ TEST(HostConformance, OptionalArguments) {
 TEST(HostConformance, TemplateInstances) {
   onEveryHost([](const auto& device) {
     std::vector<float> in = {1, 2.5f}, out(2);
-    REQUIRE(runOn(
-        device,
-        {.function = "scaled_float_3", .grid = threads({2, 1, 1}, {2, 1, 1}), .buffers = {bytesOf(in), bytesOf(out)}}));
+    REQUIRE(runOn(device, {.function = "scaled_float_3", .grid = threads(2), .buffers = {bytesOf(in), bytesOf(out)}}));
     expectAll(out, {3, 7.5f}, "thread");
     std::vector<int32_t> whole = {-4, 6}, scaled(2);
-    REQUIRE(runOn(device, {.function = "scaled_int_5",
-                           .grid = threads({2, 1, 1}, {2, 1, 1}),
-                           .buffers = {bytesOf(whole), bytesOf(scaled)}}));
+    REQUIRE(
+        runOn(device, {.function = "scaled_int_5", .grid = threads(2), .buffers = {bytesOf(whole), bytesOf(scaled)}}));
     expectAll(scaled, {-20, 30}, "thread");
   });
 }
@@ -219,40 +214,23 @@ std::vector<uint32_t> positionRow(const GridCase& test, Size3 at, bool counted) 
   const uint32_t linear = (inGroup[2] * size[1] + inGroup[1]) * size[0] + inGroup[0];
   const uint32_t total = size[0] * size[1] * size[2];
   const uint32_t lanes = std::min(32u, total - linear / 32 * 32);
-  const auto joined = [](Size3 s) { return s[0] * 10000 + s[1] * 100 + s[2]; };
-  return {at[0],
-          at[1],
-          at[2],
-          inGroup[0],
-          inGroup[1],
-          inGroup[2],
-          linear,
-          linear % 32,
-          linear / 32,
-          (total + 31) / 32,
-          32,
-          group[0],
-          group[1],
-          group[2],
-          size[0],
-          size[1],
-          size[2],
-          full[0],
-          full[1],
-          full[2],
-          joined(test.groups),
-          joined(test.threadsOfGrid),
-          counted ? lanes : 0,
-          1};
+  std::vector<uint32_t> row;
+  for (const Size3& each : {at, inGroup, group, size, full, test.groups, test.threadsOfGrid}) {
+    row.insert(row.end(), each.begin(), each.end());
+  }
+  for (const uint32_t each : {linear, linear % 32, linear / 32, (total + 31) / 32, 32u, counted ? lanes : 0}) {
+    row.push_back(each);
+  }
+  return row;
 }
 
 }  // namespace
 
 TEST(HostConformance, EdgeGroupsInOneToThreeDimensions) {
   const GridCase cases[] = {
-      {threads({1, 1, 1}, {32, 1, 1}), {1, 1, 1}, {1, 1, 1}},
-      {threads({70, 1, 1}, {32, 1, 1}), {70, 1, 1}, {3, 1, 1}},
-      {threads({64, 1, 1}, {32, 1, 1}), {64, 1, 1}, {2, 1, 1}},
+      {threads(1, 32), {1, 1, 1}, {1, 1, 1}},
+      {threads(70, 32), {70, 1, 1}, {3, 1, 1}},
+      {threads(64, 32), {64, 1, 1}, {2, 1, 1}},
       {threads({13, 7, 1}, {8, 4, 1}), {13, 7, 1}, {2, 2, 1}},
       {threads({9, 5, 3}, {4, 3, 2}), {9, 5, 3}, {3, 2, 2}},
       {threads({5, 2, 7}, {1, 1, 64}), {5, 2, 7}, {5, 2, 1}},
@@ -262,13 +240,13 @@ TEST(HostConformance, EdgeGroupsInOneToThreeDimensions) {
     for (const GridCase& test : cases) {
       for (const bool counted : {false, true}) {  // without and with a collective
         const Size3 n = test.threadsOfGrid;
-        std::vector<uint32_t> out(size_t(n[0]) * n[1] * n[2] * 24);
+        std::vector<uint32_t> out(size_t(n[0]) * n[1] * n[2] * 27);
         REQUIRE(runOn(
             device,
             {.function = "positions", .grid = test.grid, .buffers = {bytesOf(out)}, .constants = {{0, counted}}}));
         for (uint32_t i = 0; i < n[0] * n[1] * n[2]; ++i) {
           const Size3 at = {i % n[0], i / n[0] % n[1], i / n[0] / n[1]};
-          const std::vector<uint32_t> row(out.begin() + i * 24, out.begin() + i * 24 + 24);
+          const std::vector<uint32_t> row(out.begin() + i * 27, out.begin() + i * 27 + 27);
           expectAll(row, positionRow(test, at, counted),
                     fmt::format("grid {} x {} x {}, thread {}, value", n[0], n[1], n[2], i));
         }
@@ -280,7 +258,93 @@ TEST(HostConformance, EdgeGroupsInOneToThreeDimensions) {
 TEST(HostConformance, EmptyGridRunsNothing) {
   std::vector<uint32_t> from(4, 1), to(4, 2);
   const auto device = hostDevice({});
-  REQUIRE(runOn(
-      device, {.function = "copy16", .grid = threads({0, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+  REQUIRE(runOn(device, {.function = "copy16", .grid = threads(0, 32), .buffers = {bytesOf(from), bytesOf(to)}}));
   expectAll(to, {2, 2, 2, 2}, "element");
+}
+
+// ---- Types and functions ----
+
+namespace {
+
+// What one thread of a kernel writes.
+struct Values {
+  const char* function;
+  std::vector<float> in, expected;
+};
+const Values kValues[] = {
+    {"smallFloats",
+     {2048, 256, 1, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 65520, 0x1p-24f},
+     {2048,     256,        2048,        4096,       256,         1,           0x1.008p+0f,  1,     0x1.04p+0f,
+      INFINITY, 0x1p-24f,   0x1.554p-2f, 0x1.56p-2f, 0x1.478p-7f, 2047,        2048.25f,     15360, 16256,
+      1,        0x1.6ap+0f, 1,           2049,       1,           0x1.004p+0f, -0x1.004p+0f, 1}},
+    {"vectors", {1, 2, 3, 4}, {14,  321,     2332, 3,  9,          753, -27, 64, 1, -4,
+                               204, 6081216, 1,    18, 1073741824, 12,  5,   1,  9, 6}},
+    {"exactFunctions",
+     {0.75f, -2.5f},
+     {-3, -2,    -2,    -3,      -2, 0.5f,           2.5f, -0.25f, -0.75f, -2.5f, 0.75f, 3.25f, 6,  -0.875f,
+      -1, 0,     0.75f, -0.875f, 0,  0.84375f,       -1,   -2.5f,  9,      0.75f, 2,     1,     24, 0,
+      1,  0.75f, 2,     3,       9,  0x1.1e377ap+1f, -2,   1,      0.8f,   -2,    1}},
+};
+
+}  // namespace
+
+TEST(HostConformance, TypesAndFunctionsGiveExactValues) {
+  onEveryHost([](const auto& device) {
+    for (const auto& [function, in, expected] : kValues) {
+      std::vector<float> given = in, out(expected.size(), -1);
+      REQUIRE(runOn(device, {.function = function, .grid = threads(1), .buffers = {bytesOf(given), bytesOf(out)}}));
+      expectAll(out, expected, fmt::format("{} value", function));
+    }
+    std::vector<uint32_t> in = {0x00f0a001, static_cast<uint32_t>(-5)}, out(21, 7);
+    REQUIRE(
+        runOn(device, {.function = "integerFunctions", .grid = threads(1), .buffers = {bytesOf(in), bytesOf(out)}}));
+    expectAll(out, {7,          8,   4, 0x80050f00, 0xf0a00100, 0x0a, 0x00f0aff1, 0xf0, ~0u, 5, 12,
+                    0xff0f5ffe, 255, 0, 0xffff8000, 7,          8,    0xfffffffb, 79,   3,   17},
+              "integerFunctions value");
+  });
+}
+
+TEST(HostConformance, PackedVectorsHaveNoPadding) {
+  struct Record {
+    float position[3];
+    float weight;
+    _Float16 pair[2];
+    uint32_t indices[2];
+  };
+  static_assert(sizeof(Record) == 28);
+  onEveryHost([](const auto& device) {
+    std::vector<Record> records;
+    for (int i = 0; i < 5; ++i) {
+      const float x = static_cast<float>(i);
+      records.push_back({{x, x + 1, x + 2}, 2, {_Float16(x), _Float16(0.5f)}, {uint32_t(i), 3}});
+    }
+    std::vector<float> out(15, -1), sums(5, -1);
+    REQUIRE(runOn(device, {.function = "packedVectors",
+                           .grid = threads(5, 4),
+                           .buffers = {bytesOf(records), bytesOf(out), bytesOf(sums)}}));
+    for (int i = 0; i < 5; ++i) {
+      const float x = static_cast<float>(i);
+      EXPECT_EQ(out[i * 3], 2 * x);
+      EXPECT_EQ(out[i * 3 + 2], 2 * x + 4);
+      EXPECT_EQ(sums[i], x + 0.5f + 10 * x + 3 + (x + 1) + (x + 3));
+    }
+  });
+}
+
+TEST(HostConformance, MathFunctions) {
+  onEveryHost([](const auto& device) {
+    const double x = 0.75, y = -2.5, pi = 3.14159265358979323846;
+    std::vector<float> in = {0.75f, -2.5f}, out(30, -1);
+    REQUIRE(runOn(device, {.function = "mathFunctions", .grid = threads(1), .buffers = {bytesOf(in), bytesOf(out)}}));
+    const std::vector<double> expected = {
+        std::exp(x),      std::exp2(x), std::pow(10, x), std::log(x),   std::log2(x),     std::log10(x),
+        std::sin(x),      std::cos(x),  std::tan(x),     std::asin(x),  std::acos(x),     std::atan(x),
+        std::atan2(x, y), std::sinh(x), std::cosh(x),    std::tanh(x),  std::pow(x, y),   std::sqrt(x),
+        1 / std::sqrt(x), std::exp(y),  std::exp2(y),    std::sin(y),   std::sin(pi * x), std::cos(pi * x),
+        std::sin(x),      std::cos(x),  std::exp(y),     std::asinh(x), std::acosh(-y),   std::atanh(x)};
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const Context context(fmt::format("value {}: got {}, expected {}", i, out[i], expected[i]));
+      EXPECT(std::abs(out[i] - expected[i]) <= 1e-6 * std::abs(expected[i]));
+    }
+  });
 }

@@ -83,7 +83,7 @@ TEST(HostDevice, RunsSubmissionsInOrderAndReportsTime) {
     auto submission = REQUIRE(device->makeSubmission("stage"));
     REQUIRE(submission->dispatch(
         REQUIRE(makeReady(device, {.function = "copy16",
-                                   .grid = threads({kUnits, 1, 1}, {256, 1, 1}),
+                                   .grid = threads(kUnits, 256),
                                    .buffers = {bytesOf(stages[stage]), bytesOf(stages[stage + 1])}}))));
     commit(*submission, [&reports, stage](SubmissionReport report) { reports[stage].set_value(std::move(report)); });
   }
@@ -145,8 +145,8 @@ TEST(HostDevice, RetainsResourcesUntilASubmissionIsDone) {
     auto owner = hostDevice({.workers = 2});
     device = owner;
     auto submission = REQUIRE(owner->makeSubmission("last"));
-    ReadyDispatch ready = REQUIRE(makeReady(
-        owner, {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), {}}}));
+    ReadyDispatch ready =
+        REQUIRE(makeReady(owner, {.function = "copy16", .grid = threads(1), .buffers = {bytesOf(from), {}}}));
     Binding binding;
     binding.index = 1;
     binding.buffer = REQUIRE(owner->wrapMemory(to.data(), 16, [&] { ++released; }));
@@ -178,16 +178,15 @@ TEST(HostDevice, CatchesExceptionsOfACallback) {
   const auto device = hostDevice({});
   commit(*REQUIRE(device->makeSubmission("throws")), [](SubmissionReport) { throw std::runtime_error("no"); });
   std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
-  REQUIRE(runOn(
-      device, {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+  REQUIRE(runOn(device, {.function = "copy16", .grid = threads(1), .buffers = {bytesOf(from), bytesOf(to)}}));
   EXPECT(from == to);
 }
 
 TEST(HostDevice, RefusesPipelinesOfOtherDevices) {
   const auto device = hostDevice({});
   std::vector<uint32_t> from(4), to(4);
-  auto foreign = REQUIRE(makeReady(
-      device, {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+  auto foreign =
+      REQUIRE(makeReady(device, {.function = "copy16", .grid = threads(1), .buffers = {bytesOf(from), bytesOf(to)}}));
   foreign.pipeline = nullptr;
   EXPECT_ERROR(submit(device, {foreign}), {.what = "not of a Host device"});
 }
@@ -207,12 +206,10 @@ TEST(HostDevice, SeveralThreadsUseTwoDevices) {
       for (int round = 0; round < 10; ++round) {
         const uint32_t limit = 1 + (caller * 7 + round) % 32;  // pipelines differ in a constant
         std::vector<float> out(32, -1);
-        const auto outcome = runOn(device,
-                                   {.function = "returnedLanes",
-                                    .grid = threads({32, 1, 1}, {32, 1, 1}),
-                                    .buffers = {bytesOf(out)},
-                                    .constants = {{2, limit}}},
-                                   library);
+        const auto outcome = runOn(
+            device,
+            {.function = "returnedLanes", .grid = threads(32), .buffers = {bytesOf(out)}, .constants = {{2, limit}}},
+            library);
         for (uint32_t lane = 0; lane < 32; ++lane) {
           wrong += !outcome || out[lane] != (lane < limit ? static_cast<float>(limit) : -1.0f);
         }

@@ -1,6 +1,4 @@
 // Undeclared accesses, unordered dispatches, and guarded devices.
-#include <future>
-
 #include "HostTestSupport.hpp"
 
 using namespace mnk;
@@ -8,41 +6,37 @@ using namespace mnk::test;
 
 namespace {
 
-std::shared_ptr<Device> deviceWith(HostOptions::Checking checking, uint64_t order = 0) {
+using Checking = HostOptions::Checking;
+
+std::shared_ptr<Device> deviceWith(Checking checking, uint64_t order = 0) {
   return hostDevice({.workers = 2, .orderSeed = order, .checking = checking});
 }
 
-struct Part {
+// A part of a buffer that a dispatch binds, and what it declares to access there: by default all.
+struct Slice {
   std::shared_ptr<Buffer> buffer;
-  uint64_t offset, length;
-  std::vector<Region> reads, writes;
+  uint64_t offset = 0, length = 64;
+  std::vector<Region> declared = {};
+
+  std::vector<Region> regions() const { return declared.empty() ? std::vector<Region>{{0, length}} : declared; }
 };
 
 // Kernel copy16 copies 16 bytes per thread from buffer 0 to buffer 1.
-ReadyDispatch copyDispatch(const std::shared_ptr<Device>& device, const Part& from, const Part& to, uint32_t threads) {
+ReadyDispatch copyDispatch(const std::shared_ptr<Device>& device, const Slice& from, const Slice& to,
+                           uint32_t count = 4) {
   ReadyDispatch ready;
   ready.dispatch.kernel = {conformanceLibrary(), "copy16", {}};
   ready.dispatch.kind = "Copy";
   ready.pipeline = REQUIRE(device->registry().pipeline(ready.dispatch.kernel));
-  ready.dispatch.grid = {Grid::Unit::threads, {threads, 1, 1}, {threads, 1, 1}};
+  ready.dispatch.grid = threads(count);
   ready.threadgroup = ready.dispatch.grid.threadgroup;
-  uint32_t index = 0;
-  for (const Part& part : {from, to}) {
-    ready.dispatch.buffers.push_back({index++, part.buffer, part.offset, part.length, part.reads, part.writes});
-  }
+  ready.dispatch.buffers = {{0, from.buffer, from.offset, from.length, from.regions(), {}},
+                            {1, to.buffer, to.offset, to.length, {}, to.regions()}};
   return ready;
 }
 
-Result<void> submitTogether(const std::shared_ptr<Device>& device, std::vector<ReadyDispatch> dispatches,
-                            bool withBarriers) {
-  auto submission = REQUIRE(device->makeSubmission("step"));
-  for (ReadyDispatch& ready : dispatches) {
-    if (auto accepted = submission->dispatch(std::move(ready)); !accepted) return accepted;
-    if (withBarriers) submission->barrier();
-  }
-  std::promise<Result<void>> outcome;
-  commit(*submission, [&](SubmissionReport report) { outcome.set_value(std::move(report.outcome)); });
-  return outcome.get_future().get();
+Result<void> copy(const std::shared_ptr<Device>& device, const Slice& from, const Slice& to, uint32_t count = 4) {
+  return submit(device, {copyDispatch(device, from, to, count)});
 }
 
 std::shared_ptr<Buffer> filled(const std::shared_ptr<Device>& device, uint64_t bytes, unsigned char value) {
@@ -51,46 +45,43 @@ std::shared_ptr<Buffer> filled(const std::shared_ptr<Device>& device, uint64_t b
   return buffer;
 }
 
+int byteAt(const std::shared_ptr<Buffer>& buffer, size_t at) {
+  return static_cast<int>(buffer->contents()[at]);
+}
+
 }  // namespace
 
 TEST(HostDispatchChecking, FindsAnUndeclaredWrite) {
-  for (const auto checking : {HostOptions::Checking::guarded, HostOptions::Checking::full}) {
+  for (const auto checking : {Checking::guarded, Checking::full}) {
     const auto device = deviceWith(checking);
     const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
-    const Part source{from, 0, 64, {{0, 64}}, {}};
-    REQUIRE(submitTogether(device, {copyDispatch(device, source, {to, 0, 64, {}, {{0, 64}}}, 4)}, false));
+    REQUIRE(copy(device, {from}, {to}));
     std::memset(to->contents(), 5, 64);
-    const auto outcome = submitTogether(device, {copyDispatch(device, source, {to, 0, 64, {}, {{0, 48}}}, 4)}, false);
-    EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .op = "Copy", .what = "copy16", .got = "buffer 1 + 48"});
+    EXPECT_ERROR(copy(device, {from}, {to, 0, 64, {{0, 48}}}),
+                 {.code = ErrorCode::deviceFault, .op = "Copy", .what = "copy16", .got = "buffer 1 + 48"});
   }
 }
 
 TEST(HostDispatchChecking, FindsReadsOfUndefinedMemory) {
-  const auto device = deviceWith(HostOptions::Checking::full);
+  const auto device = deviceWith(Checking::full);
   const auto from = REQUIRE(device->makeUndefinedBuffer(64)), to = filled(device, 64, 5);
-  const auto copied = [&](const std::shared_ptr<Buffer>& source, const std::shared_ptr<Buffer>& target) {
-    const Part read{source, 0, 64, {{0, 64}}, {}}, written{target, 0, 64, {}, {{0, 64}}};
-    return submitTogether(device, {copyDispatch(device, read, written, 4)}, false);
-  };
-  EXPECT_ERROR(copied(from, to), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 0 + 0"});
+  EXPECT_ERROR(copy(device, {from}, {to}), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 0 + 0"});
   // What the processor writes is defined.
   const std::vector<std::byte> bytes(48, std::byte{7});
   REQUIRE(from->write(0, bytes));
-  EXPECT_ERROR(copied(from, to), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 0 + 48"});
+  EXPECT_ERROR(copy(device, {from}, {to}), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 0 + 48"});
   REQUIRE(from->write(48, std::span(bytes).first(16)));
-  REQUIRE(copied(from, to));
+  REQUIRE(copy(device, {from}, {to}));
   // And so is what a kernel writes.
   const auto other = REQUIRE(device->makeUndefinedBuffer(64));
-  REQUIRE(copied(to, other));
-  REQUIRE(copied(other, to));
-  EXPECT_EQ(to->contents()[63], std::byte{7});
+  REQUIRE(copy(device, {to}, {other}));
+  REQUIRE(copy(device, {other}, {to}));
+  EXPECT_EQ(byteAt(to, 63), 7);
 }
 
 TEST(HostDispatchChecking, FindsAnUndeclaredRead) {
-  const auto device = deviceWith(HostOptions::Checking::full);
-  const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
-  const Part partly{from, 0, 64, {{0, 16, 32, 2}}, {}};
-  const auto outcome = submitTogether(device, {copyDispatch(device, partly, {to, 0, 64, {}, {{0, 64}}}, 4)}, false);
+  const auto device = deviceWith(Checking::full);
+  const auto outcome = copy(device, {filled(device, 64, 3), 0, 64, {{0, 16, 32, 2}}}, {filled(device, 64, 5)});
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault,
                          .op = "Copy",
                          .what = "copy16",
@@ -101,76 +92,53 @@ TEST(HostDispatchChecking, FindsAnUndeclaredRead) {
 
 TEST(HostDispatchChecking, FindsUnorderedDispatches) {
   for (const uint64_t order : {0, 1, 2, 3}) {
-    const auto device = deviceWith(HostOptions::Checking::full, order);
+    const auto device = deviceWith(Checking::full, order);
     const auto a = filled(device, 64, 1), b = filled(device, 64, 2), c = filled(device, 64, 3);
-    const auto copy = [&](const auto& from, const auto& to) {
-      return copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 0, 64, {}, {{0, 64}}}, 4);
+    const auto both = [&](const Slice& from, const Slice& to, const Slice& nextFrom, const Slice& nextTo,
+                          bool ordered) {
+      return submit(device, {copyDispatch(device, from, to), copyDispatch(device, nextFrom, nextTo)}, ordered);
     };
-    EXPECT_ERROR(submitTogether(device, {copy(a, b), copy(b, c)}, false),
+    EXPECT_ERROR(both({a}, {b}, {b}, {c}, false),
                  {.code = ErrorCode::deviceFault, .op = "Copy", .got = "no barrier lies between the dispatches"});
-    EXPECT_ERROR(submitTogether(device, {copy(a, c), copy(b, c)}, false),
-                 {.code = ErrorCode::deviceFault, .got = "writes buffer 1 + 0"});
-    EXPECT(submitTogether(device, {copy(a, b), copy(b, c)}, true));
-    EXPECT(submitTogether(device, {copy(a, b), copy(a, c)}, false));  // two readers need no order
+    EXPECT_ERROR(both({a}, {c}, {b}, {c}, false), {.code = ErrorCode::deviceFault, .got = "writes buffer 1 + 0"});
+    EXPECT(both({a}, {b}, {b}, {c}, true));
+    EXPECT(both({a}, {b}, {a}, {c}, false));  // two readers need no order
   }
 }
 
 TEST(HostDispatchChecking, FindsAccessesOutsideABoundSlice) {
-  const auto device = deviceWith(HostOptions::Checking::full);
+  const auto device = deviceWith(Checking::full);
   const auto from = filled(device, 64, 3), to = filled(device, 128, 5);
-  const auto outcome = submitTogether(
-      device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 16, 48, {}, {{0, 48}}}, 4)}, false);
-  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "writes 16 bytes outside of buffer 1 + 48"});
-  EXPECT_EQ(static_cast<int>(to->contents()[15]), 5);
-  EXPECT_EQ(static_cast<int>(to->contents()[16]), 3);
-  EXPECT_EQ(static_cast<int>(to->contents()[64]), 5);
-}
-
-TEST(HostDispatchChecking, FindsAVectorAcrossTheEnd) {
-  const auto device = deviceWith(HostOptions::Checking::full);
-  const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
-  const auto outcome = submitTogether(
-      device, {copyDispatch(device, {from, 0, 56, {{0, 56}}, {}}, {to, 0, 64, {}, {{0, 64}}}, 4)}, false);
-  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "reads 16 bytes outside of buffer 0 + 48"});
+  EXPECT_ERROR(copy(device, {from}, {to, 16, 48}),
+               {.code = ErrorCode::deviceFault, .got = "writes 16 bytes outside of buffer 1 + 48"});
+  EXPECT(byteAt(to, 15) == 5 && byteAt(to, 16) == 3 && byteAt(to, 64) == 5);
+  // A vector across the end; and a source that ends where the destination starts.
+  const ExpectedError read{.code = ErrorCode::deviceFault, .got = "reads 16 bytes outside of buffer 0 + 48"};
+  EXPECT_ERROR(copy(device, {from, 0, 56}, {to}), (read));
+  EXPECT_ERROR(copy(device, {to, 0, 48}, {to, 48, 64}), (read));
 }
 
 TEST(HostDispatchChecking, FindsRacesBetweenOverlappingBindings) {
-  const auto device = deviceWith(HostOptions::Checking::full);
+  const auto device = deviceWith(Checking::full);
   const auto both = filled(device, 128, 3);
-  const auto copy = [&](uint64_t from, uint64_t to) {
-    return submitTogether(
-        device, {copyDispatch(device, {both, from, 64, {{0, 64}}, {}}, {both, to, 64, {}, {{0, 64}}}, 4)}, false);
-  };
-  EXPECT(copy(0, 0));  // in place: every thread accesses only its own bytes
-  EXPECT(copy(0, 64));
-  EXPECT_ERROR(copy(0, 16), {.code = ErrorCode::deviceFault, .got = "no simdgroup_barrier(mem_device) between"});
-}
-
-TEST(HostDispatchChecking, NamesTheOverrunBinding) {
-  const auto device = deviceWith(HostOptions::Checking::full);
-  const auto both = filled(device, 128, 3);
-  // The source ends where the destination starts.
-  const auto outcome = submitTogether(
-      device, {copyDispatch(device, {both, 0, 48, {{0, 48}}, {}}, {both, 48, 64, {}, {{0, 64}}}, 4)}, false);
-  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "reads 16 bytes outside of buffer 0 + 48"});
+  EXPECT(copy(device, {both}, {both}));  // in place: every thread accesses only its own bytes
+  EXPECT(copy(device, {both}, {both, 64}));
+  EXPECT_ERROR(copy(device, {both}, {both, 16}),
+               {.code = ErrorCode::deviceFault, .got = "no simdgroup_barrier(mem_device) between"});
 }
 
 TEST(HostDispatchChecking, GuardsTheNeighborsOfASlice) {
-  const auto device = deviceWith(HostOptions::Checking::guarded);
-  const auto from = filled(device, 64, 3), to = filled(device, 128, 5);
-  const auto outcome = submitTogether(
-      device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, {to, 16, 48, {}, {{0, 48}}}, 4)}, false);
-  EXPECT_ERROR(outcome,
+  const auto device = deviceWith(Checking::guarded);
+  EXPECT_ERROR(copy(device, {filled(device, 64, 3)}, {filled(device, 128, 5), 16, 48}),
                {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 48 changed", .fix = "the regions"});
 }
 
 #if !__has_feature(address_sanitizer)  // AddressSanitizer reports the write itself
 TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
-  const auto device = deviceWith(HostOptions::Checking::guarded);
+  const auto device = deviceWith(Checking::guarded);
   const auto from = filled(device, 64, 3), to = filled(device, 48, 5);
-  const auto copied = [&](uint64_t declared, uint32_t threads) {
-    const Part written{to, 0, 48, {}, {{0, declared}}};
-    return submitTogether(device, {copyDispatch(device, {from, 0, 64, {{0, 64}}, {}}, written, threads)}, false);
+  const auto copied = [&](uint64_t declared, uint32_t count) {
+    return copy(device, {from}, {to, 0, 48, {{0, declared}}}, count);
   };
   EXPECT_ERROR(copied(48, 4), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 48 changed"});
   REQUIRE(copied(48, 3));  // a dispatch after it is not blamed
@@ -178,11 +146,9 @@ TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
   EXPECT_ERROR(copied(32, 4), {.code = ErrorCode::deviceFault, .op = "Copy", .got = "buffer 1 + 32 changed"});
   REQUIRE(copied(48, 3));
 }
-#endif
 
-#if !__has_feature(address_sanitizer)
 TEST(HostDispatchChecking, GuardsMemoryBeforeABinding) {
-  const auto device = deviceWith(HostOptions::Checking::guarded);
+  const auto device = deviceWith(Checking::guarded);
   const auto library = REQUIRE(device->registry().library(
       {.kind = LibrarySource::Kind::text,
        .value = "kernel void before(device uint* data [[buffer(0)]]) { (data - 1)[0] = 7; }\nexport_kernel(before)\n",
@@ -193,32 +159,29 @@ TEST(HostDispatchChecking, GuardsMemoryBeforeABinding) {
     ready.pipeline = REQUIRE(device->registry().pipeline(ready.dispatch.kernel));
     ready.dispatch.buffers = {{0, filled(device, 64, 5), offset, 16, {}, {{0, 16}}}};
     ready.dispatch.bytesWritten = 0;
-    EXPECT_ERROR(submitTogether(device, {std::move(ready)}, false),
-                 {.code = ErrorCode::deviceFault, .got = "buffer 0 - 4 changed"});
+    EXPECT_ERROR(submit(device, {std::move(ready)}), {.code = ErrorCode::deviceFault, .got = "buffer 0 - 4 changed"});
   }
 }
 #endif
 
 TEST(HostDispatchChecking, PoisonsUnwrittenOutputs) {
-  for (const auto checking : {HostOptions::Checking::guarded, HostOptions::Checking::full}) {
+  for (const auto checking : {Checking::guarded, Checking::full}) {
     const auto device = deviceWith(checking);
     const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
-    const Part source{from, 0, 64, {{0, 64}}, {}};
     // Three of four threads run: the last 16 bytes are declared but not written.
-    REQUIRE(submitTogether(device, {copyDispatch(device, source, {to, 0, 64, {}, {{0, 64}}}, 3)}, false));
-    EXPECT_EQ(static_cast<int>(to->contents()[47]), 3);
-    EXPECT_EQ(static_cast<int>(to->contents()[48]), 255);
+    REQUIRE(copy(device, {from}, {to}, 3));
+    EXPECT(byteAt(to, 47) == 3 && byteAt(to, 48) == 255);
     // A dispatch that reports fewer written bytes than it declares keeps the rest.
     std::memset(to->contents(), 5, 64);
-    auto some = copyDispatch(device, source, {to, 0, 64, {}, {{0, 64}}}, 3);
+    auto some = copyDispatch(device, {from}, {to}, 3);
     some.dispatch.bytesWritten = 48;
-    REQUIRE(submitTogether(device, {std::move(some)}, false));
-    EXPECT_EQ(static_cast<int>(to->contents()[48]), 5);
+    REQUIRE(submit(device, {std::move(some)}));
+    EXPECT_EQ(byteAt(to, 48), 5);
   }
 }
 
 TEST(HostDispatchChecking, ReportsLinesOfTextCompiledAtRunTime) {
-  const auto device = deviceWith(HostOptions::Checking::full);
+  const auto device = deviceWith(Checking::full);
   const auto library = REQUIRE(device->registry().library(
       {.kind = LibrarySource::Kind::text,
        .value = "kernel void shift(device float* data [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n"
@@ -226,13 +189,13 @@ TEST(HostDispatchChecking, ReportsLinesOfTextCompiledAtRunTime) {
                 "  data[i] = next;\n"
                 "}\n"
                 "export_kernel(shift)\n",
-       .label = "mine"}));
+       .label = "two words"}));
   std::vector<float> data(32);
-  const auto outcome = runOn(
-      device, {.function = "shift", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}, library);
-  EXPECT_ERROR(outcome,
-               {.code = ErrorCode::deviceFault, .what = "kernel shift of library mine", .got = "mine:2 reads"});
-  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "mine:3 writes"});
+  const auto outcome = runOn(device, {.function = "shift", .grid = threads(32), .buffers = {bytesOf(data)}}, library);
+  EXPECT_ERROR(
+      outcome,
+      {.code = ErrorCode::deviceFault, .what = "kernel shift of library two words", .got = "two words:2 reads"});
+  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "two words:3 writes"});
 }
 
 TEST(HostDispatchChecking, SumsUseRandomTreesIfPerturbed) {
@@ -248,8 +211,7 @@ TEST(HostDispatchChecking, SumsUseRandomTreesIfPerturbed) {
     const auto library =
         REQUIRE(device->registry().library({.kind = LibrarySource::Kind::text, .value = text, .label = "total"}));
     std::vector<float> data(32);
-    REQUIRE(runOn(device, {.function = "total", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}},
-                  library));
+    REQUIRE(runOn(device, {.function = "total", .grid = threads(32), .buffers = {bytesOf(data)}}, library));
     EXPECT(data[0] >= 16777216.0f && data[0] <= 16777248.0f);
     results.push_back(data[0]);
   }

@@ -1,6 +1,5 @@
 // A faulting kernel ends its submission, and only that, with a typed error that names the kernel and the line.
 #include <cmath>
-#include <future>
 #include <set>
 
 #include "HostTestSupport.hpp"
@@ -32,9 +31,8 @@ TEST(HostFaults, StopTheSubmissionAndNameKernelAndLine) {
     for (const FaultCase& test : cases) {
       const Context context(test.function);
       std::vector<float> data(64, 5);
-      const auto outcome = runOn(device, {.function = test.function,
-                                          .grid = threads({test.threads, 1, 1}, {test.threads, 1, 1}),
-                                          .buffers = {bytesOf(data)}});
+      const auto outcome = runOn(
+          device, {.function = test.function, .grid = threads(test.threads, test.threads), .buffers = {bytesOf(data)}});
       EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault,
                              .op = "Host device",
                              .what = fmt::format("kernel {} of library conformance stopped in 'test'", test.function),
@@ -44,9 +42,7 @@ TEST(HostFaults, StopTheSubmissionAndNameKernelAndLine) {
       EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "Faults.metal:"});
       // The next submission is not affected.
       std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
-      REQUIRE(runOn(
-          device,
-          {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+      REQUIRE(runOn(device, {.function = "copy16", .grid = threads(1), .buffers = {bytesOf(from), bytesOf(to)}}));
       EXPECT(from == to);
     }
   });
@@ -57,12 +53,11 @@ TEST(HostFaults, DoNotEndOtherSubmissions) {
   std::vector<uint32_t> from = {1, 2, 3, 4}, before(4), after(4);
   std::vector<float> data(64);
   const auto copyTo = [&](std::vector<uint32_t>& to) {
-    return REQUIRE(makeReady(
-        device,
-        {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+    return REQUIRE(
+        makeReady(device, {.function = "copy16", .grid = threads(1), .buffers = {bytesOf(from), bytesOf(to)}}));
   };
-  const auto fault = REQUIRE(makeReady(
-      device, {.function = "faultDivergentSimd", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}));
+  const auto fault =
+      REQUIRE(makeReady(device, {.function = "faultDivergentSimd", .grid = threads(32), .buffers = {bytesOf(data)}}));
   EXPECT_ERROR(submit(device, {copyTo(before), fault, copyTo(after)}), {.code = ErrorCode::deviceFault});
   EXPECT(before == from);
   EXPECT_EQ(after[0], 0u);  // came after the fault in the same submission
@@ -78,42 +73,37 @@ TEST(HostFaults, StayUntilMemoryIsWrittenOrReleased) {
     const auto buffer = REQUIRE(device->wrapMemory(memory.data(), 256, {}));
     return REQUIRE(Tensor::over(buffer, DType::f32, REQUIRE(Shape::make({64}))));
   };
-  const auto faulting = [&](const Tensor& data) {
-    Dispatch dispatch;
-    dispatch.kernel = {.library = conformanceLibrary(), .function = "faultDivergentSimd", .constants = {}};
-    dispatch.grid = threads({32, 1, 1}, {32, 1, 1});
-    dispatch.buffers = {Binding::whole(0, data, Access::write)};
-    return dispatch;
-  };
+  // Without a name, the tensor is released before the work ends.
   const auto fault = [&](const Tensor& data) {
     CommandEncoder encoder(device);
-    REQUIRE(encoder.dispatch(faulting(data)));
-    REQUIRE(encoder.commit());
-    EXPECT_ERROR(data.read(bytesOf(read)), {.code = ErrorCode::deviceFault,
-                                            .what = "earlier work that was to write this memory failed",
-                                            .got = "kernel faultDivergentSimd of library conformance stopped"});
+    REQUIRE(encoder.dispatch({.kernel = {conformanceLibrary(), "faultDivergentSimd", {}},
+                              .buffers = {Binding::whole(0, data, Access::write)},
+                              .grid = threads(32)}));
+    return REQUIRE(encoder.commit());
   };
   {
     const Tensor data = wrap();
     fault(data);
+    const ExpectedError failed{.code = ErrorCode::deviceFault,
+                               .what = "earlier work that was to write this memory failed",
+                               .got = "kernel faultDivergentSimd of library conformance stopped"};
+    EXPECT_ERROR(data.read(bytesOf(read)), (failed));
     REQUIRE(data.write(bytesOf(memory)));
     REQUIRE(data.read(bytesOf(read)));
     fault(data);
+    EXPECT_ERROR(data.read(bytesOf(read)), (failed));
   }
   REQUIRE(wrap().read(bytesOf(read)));
   EXPECT(device->lastFailure().has_value());
   // The device releases memory before it reports.
-  const auto faultAndRelease = [&] {
-    CommandEncoder encoder(device);
-    REQUIRE(encoder.dispatch(faulting(wrap())));
-    return REQUIRE(encoder.commit());
-  };
   const uint64_t before = MemoryTracker::knownWorks();
-  EXPECT(!faultAndRelease().wait());
+  const Completion first = fault(wrap());
+  EXPECT(!first.wait());
   (void)wrap();  // after the tracker, which wakes the waiter before it forgets the work
   EXPECT_EQ(MemoryTracker::knownWorks(), before);
   const auto half = REQUIRE(device->wrapMemory(memory.data(), 128, {}));
-  EXPECT(!faultAndRelease().wait());
+  const Completion second = fault(wrap());
+  EXPECT(!second.wait());
   const Tensor all = wrap();
   REQUIRE(all.buffer()->read(128, bytesOf(read).first(128)));
   EXPECT(!all.buffer()->read(124, bytesOf(read).first(4)));
@@ -122,23 +112,17 @@ TEST(HostFaults, StayUntilMemoryIsWrittenOrReleased) {
 TEST(HostFaults, WithoutALabelNameOnlyTheKernel) {
   const auto device = hostDevice({});
   std::vector<float> data(64);
-  auto submission = REQUIRE(device->makeSubmission(""));
-  REQUIRE(submission->dispatch(REQUIRE(makeReady(
-      device,
-      {.function = "faultDivergentSimd", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}))));
-  std::promise<Result<void>> promised;
-  commit(*submission, [&](SubmissionReport report) { promised.set_value(std::move(report.outcome)); });
-  const Result<void> outcome = promised.get_future().get();
-  if (outcome) return fail(__FILE__, __LINE__, "the submission succeeded");
-  EXPECT_EQ(outcome.error().what, "kernel faultDivergentSimd of library conformance stopped");
+  const auto fault =
+      makeReady(device, {.function = "faultDivergentSimd", .grid = threads(32), .buffers = {bytesOf(data)}});
+  const auto outcome = submit(device, {REQUIRE(fault)}, true, "");
+  EXPECT(!outcome && outcome.error().what == "kernel faultDivergentSimd of library conformance stopped");
 }
 
 TEST(HostFaults, PoisonExposesUninitializedMemory) {
   for (const uint64_t seed : {0, 1, 2}) {
     const auto device = hostDevice({.workers = 1, .orderSeed = seed, .checking = HostOptions::Checking::guarded});
     std::vector<float> data(32);
-    REQUIRE(runOn(device,
-                  {.function = "faultUnwritten", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}));
+    REQUIRE(runOn(device, {.function = "faultUnwritten", .grid = threads(32), .buffers = {bytesOf(data)}}));
     for (int lane = 0; lane < 32; ++lane) EXPECT_EQ(std::isnan(data[lane]), lane == 5);
   }
 }
@@ -150,8 +134,7 @@ TEST(HostFaults, RandomOrderRevealsKernelsThatNeedLockStep) {
     const auto device = hostDevice({.workers = 1, .orderSeed = seed});
     std::vector<float> data(32);
     // With full checking from the environment, the outcome reports the race.
-    (void)runOn(device,
-                {.function = "faultLockStep", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}});
+    (void)runOn(device, {.function = "faultLockStep", .grid = threads(32), .buffers = {bytesOf(data)}});
     results.insert(data);
   }
   EXPECT(results.size() > 1);

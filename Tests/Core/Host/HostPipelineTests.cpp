@@ -89,8 +89,7 @@ TEST(HostPipeline, RefusesOptionalArgumentsWithoutAConstant) {
 
 TEST(HostPipeline, ReportsUnboundArguments) {
   std::vector<uint32_t> from(4);
-  const auto outcome =
-      runOn(hostDevice({}), {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from)}});
+  const auto outcome = runOn(hostDevice({}), {.function = "copy16", .grid = threads(1), .buffers = {bytesOf(from)}});
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .what = "kernel copy16", .got = "buffer 1 is not bound"});
 }
 
@@ -144,7 +143,7 @@ void expectMultiplies(const std::shared_ptr<Device>& device, const std::shared_p
   for (uint32_t i = 0; i < 64; ++i) in[i] = i;
   REQUIRE(runOn(device,
                 {.function = "multiply",
-                 .grid = threads({64, 1, 1}, {32, 1, 1}),
+                 .grid = threads(64, 32),
                  .buffers = {bytesOf(in), bytesOf(out)},
                  .constants = {{7, 3u}},
                  .threadgroupMemory = {{0, 128}}},
@@ -162,8 +161,7 @@ TEST(HostRuntimeLibrary, RunsKernelsFromText) {
     EXPECT_EQ(fmt::format("{}", fmt::join(library->functionNames(), " ")), "multiply stops");
     expectMultiplies(device, library);
     std::vector<uint32_t> out(32);
-    const auto outcome = runOn(
-        device, {.function = "stops", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(out)}}, library);
+    const auto outcome = runOn(device, {.function = "stops", .grid = threads(32), .buffers = {bytesOf(out)}}, library);
     EXPECT_ERROR(
         outcome,
         {.code = ErrorCode::deviceFault, .what = "kernel stops of library mine", .got = "mine:19:14 and mine:21:14"});
@@ -186,42 +184,61 @@ TEST(HostRuntimeLibrary, RunsKernelsFromAFileWithIncludes) {
   std::filesystem::remove_all(folder);
   EXPECT_EQ(library->label(), "Twice.metal");
   std::vector<uint32_t> data = {1, 2, 3};
-  REQUIRE(runOn(device, {.function = "doubled", .grid = threads({3, 1, 1}, {3, 1, 1}), .buffers = {bytesOf(data)}},
-                library));
+  REQUIRE(runOn(device, {.function = "doubled", .grid = threads(3), .buffers = {bytesOf(data)}}, library));
   EXPECT(data == std::vector<uint32_t>({2, 4, 6}));
 }
 
-TEST(HostRuntimeLibrary, CompileErrorsHaveTheUsersLines) {
+namespace {
+
+// Text that the compiler refuses, where, and the fix that the error suggests.
+struct RefusedText {
+  const char* text;
+  std::string_view got, fix;
+};
+constexpr RefusedText kRefusedTexts[] = {
+    {"kernel void f(device uint* data [[buffer(0)]]) {\n  data[0] = missing;\n}\n",
+     "refused:2:13: error: use of undeclared identifier 'missing'", "Correct the text"},
+    {"kernel void f(device float* d [[buffer(0)]]) {\n  threadgroup float s[32];\n  d[0] = s[0];\n}\n",
+     "refused:2:3: error", "threadgroup_array(type, name, count)"},
+    {"kernel void f(device float* d [[buffer(0)]]) {\n  if constexpr (true) d[0] = 1.0f;\n}\n", "refused:2:6: error",
+     ""},
+    {"kernel void f(device float* d [[buffer(0)]]) {\n  d[0] = d[1] * 0.5;\n}\n", "refused:2:10: error", ""},
+    {"kernel void f(device uint* d [[buffer(0)]]) {\n  static uint n = 0;\n  d[0] = ++n;\n}\n", "refused:3:10: error",
+     ""},
+    {R"(kernel void f(device float* d [[buffer(0)]], device const uint* n [[buffer(1)]]) {
+  float big[400000];
+  for (uint i = 0; i < n[0]; ++i) big[n[i]] = d[i];
+  d[0] = big[n[1]];
+}
+export_kernel(f))",
+     "refused:6:1: error: stack frame size", "about 32 KiB"},
+    {"constant bool flag [[function_constant(0)]];\n", "refused:1:", "pipeline_constant(type, name, index)"},
+    {"kernel void f(threadgroup float* s [[threadgroup(0)]]) { s[0] = 1.0f; }\n",
+     "refused:1:", "[[threadgroup_memory(index)]]"},
+};
+
+}  // namespace
+
+TEST(HostRuntimeLibrary, RefusesTextWithItsLinesAndAFix) {
   const auto device = hostDevice({});
-  const char* text = "kernel void broken(device uint* data [[buffer(0)]]) {\n  data[0] = missing;\n}\n";
-  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, text, "wrong"}),
-               {.code = ErrorCode::shaderBuild,
-                .op = "Host device",
-                .what = "library wrong does not compile",
-                .got = "wrong:2:13: error: use of undeclared identifier 'missing'",
-                .expected = "Metal Shading Language",
-                .fix = "Correct the text"});
+  for (const RefusedText& each : kRefusedTexts) {
+    const Context context(each.text);
+    EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, each.text, "refused"}),
+                 {.code = ErrorCode::shaderBuild,
+                  .op = "Host device",
+                  .what = "library refused does not compile",
+                  .got = each.got,
+                  .expected = "Metal Shading Language",
+                  .fix = each.fix});
+  }
+  const char* hidden = "kernel void f(device float* d [[buffer(0)]]) { d[0] = 1.0f; }\n";
+  const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, hidden, "hidden"}));
+  EXPECT_ERROR(device->registry().pipeline({library, "f", {}}),
+               {.code = ErrorCode::shaderBuild, .got = "f", .expected = "with kernels", .fix = "export_kernel"});
 }
 
-TEST(HostRuntimeLibrary, RefusesCodeThatMetalRefuses) {
+TEST(HostRuntimeLibrary, TakesStaticConstantsAndFunctions) {
   const auto device = hostDevice({});
-  const char* bare = "kernel void f(device float* d [[buffer(0)]]) {\n  threadgroup float s[32];\n  d[0] = s[0];\n}\n";
-  EXPECT_ERROR(
-      device->registry().library({LibrarySource::Kind::text, bare, "bare"}),
-      {.code = ErrorCode::shaderBuild, .got = "bare:2:3: error", .fix = "threadgroup_array(type, name, count)"});
-  const char* newer = "kernel void f(device float* d [[buffer(0)]]) {\n  if constexpr (true) d[0] = 1.0f;\n}\n";
-  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, newer, "newer"}),
-               {.code = ErrorCode::shaderBuild, .got = "newer:2:6: error"});
-  const char* precise = "kernel void f(device float* d [[buffer(0)]]) {\n  d[0] = d[1] * 0.5;\n}\n";
-  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, precise, "precise"}),
-               {.code = ErrorCode::shaderBuild, .got = "precise:2:10: error"});
-}
-
-TEST(HostRuntimeLibrary, RefusesStaticVariables) {
-  const auto device = hostDevice({});
-  const char* kept = "kernel void f(device uint* d [[buffer(0)]]) {\n  static uint n = 0;\n  d[0] = ++n;\n}\n";
-  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, kept, "kept"}),
-               {.code = ErrorCode::shaderBuild, .got = "kept:3:10: error"});
   const char* fine = R"(static constant uint table[] = {5, 6};
 struct Pick { static uint second() { return table[1]; } };
 static inline void put(device uint& place) { place = Pick::second(); }
@@ -229,33 +246,8 @@ kernel void f(device uint* d [[buffer(0)]]) { put(d[0]); }
 export_kernel(f))";
   const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, fine, "fine"}));
   std::vector<uint32_t> data(1);
-  REQUIRE(runOn(device, {.function = "f", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(data)}}, library));
+  REQUIRE(runOn(device, {.function = "f", .grid = threads(1), .buffers = {bytesOf(data)}}, library));
   EXPECT_EQ(data[0], 6u);
-}
-
-TEST(HostRuntimeLibrary, RefusesTooMuchPrivateMemory) {
-  const char* text = R"(kernel void large(device float* d [[buffer(0)]], device const uint* n [[buffer(1)]]) {
-  float big[400000];
-  for (uint i = 0; i < n[0]; ++i) big[n[i]] = d[i];
-  d[0] = big[n[1]];
-}
-export_kernel(large))";
-  EXPECT_ERROR(hostDevice({})->registry().library({LibrarySource::Kind::text, text, "large"}),
-               {.code = ErrorCode::shaderBuild, .got = "large:6:1: error: stack frame size", .fix = "about 32 KiB"});
-}
-
-TEST(HostRuntimeLibrary, SuggestsSupportedSyntax) {
-  const auto device = hostDevice({});
-  const char* constant = "constant bool flag [[function_constant(0)]];\n";
-  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, constant, "constant"}),
-               {.code = ErrorCode::shaderBuild, .got = "constant:1:", .fix = "pipeline_constant(type, name, index)"});
-  const char* memory = "kernel void f(threadgroup float* s [[threadgroup(0)]]) { s[0] = 1.0f; }\n";
-  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, memory, "memory"}),
-               {.code = ErrorCode::shaderBuild, .got = "memory:1:", .fix = "[[threadgroup_memory(index)]]"});
-  const char* hidden = "kernel void f(device float* d [[buffer(0)]]) { d[0] = 1.0f; }\n";
-  const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, hidden, "hidden"}));
-  EXPECT_ERROR(device->registry().pipeline({library, "f", {}}),
-               {.code = ErrorCode::shaderBuild, .got = "f", .expected = "with kernels", .fix = "export_kernel"});
 }
 
 TEST(HostRuntimeLibrary, CompilesIfSIGCHLDIsIgnored) {

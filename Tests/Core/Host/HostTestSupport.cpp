@@ -45,12 +45,13 @@ void commit(Submission& submission, std::function<void(SubmissionReport)> finish
   REQUIRE(submission.commit());
 }
 
-Result<void> submit(const std::shared_ptr<Device>& device, std::vector<ReadyDispatch> dispatches) {
-  auto submission = device->makeSubmission("test");
+Result<void> submit(const std::shared_ptr<Device>& device, std::vector<ReadyDispatch> dispatches, bool withBarriers,
+                    const char* label) {
+  auto submission = device->makeSubmission(label);
   if (!submission) return std::move(submission).error();
   for (ReadyDispatch& ready : dispatches) {
     if (auto accepted = (*submission)->dispatch(std::move(ready)); !accepted) return accepted;
-    (*submission)->barrier();
+    if (withBarriers) (*submission)->barrier();
   }
   std::promise<Result<void>> outcome;
   commit(**submission, [&](SubmissionReport report) { outcome.set_value(std::move(report.outcome)); });

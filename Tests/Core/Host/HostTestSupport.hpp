@@ -27,6 +27,12 @@ std::span<std::byte> bytesOf(std::vector<T>& values) {
 inline Grid threads(Size3 extent, Size3 threadgroup) {
   return {Grid::Unit::threads, extent, threadgroup};
 }
+inline Grid threads(uint32_t count, uint32_t threadgroup) {
+  return threads({count, 1, 1}, {threadgroup, 1, 1});
+}
+inline Grid threads(uint32_t count) {  // of one threadgroup
+  return threads(count, count);
+}
 
 std::shared_ptr<Device> hostDevice(const HostOptions& options);
 std::shared_ptr<Library> conformanceLibrary();
@@ -37,7 +43,8 @@ void commit(Submission& submission, std::function<void(SubmissionReport)> finish
 Result<ReadyDispatch> makeReady(const std::shared_ptr<Device>& device, const HostRun& run,
                                 std::shared_ptr<Library> library = conformanceLibrary());
 // Submits and waits.
-Result<void> submit(const std::shared_ptr<Device>& device, std::vector<ReadyDispatch> dispatches);
+Result<void> submit(const std::shared_ptr<Device>& device, std::vector<ReadyDispatch> dispatches,
+                    bool withBarriers = true, const char* label = "test");
 Result<void> runOn(const std::shared_ptr<Device>& device, const HostRun& run,
                    std::shared_ptr<Library> library = conformanceLibrary());
 

@@ -22,8 +22,7 @@ Result<void> shift(const std::shared_ptr<Device>& device, size_t elements) {
   const auto library = device->registry().library({LibrarySource::Kind::text, kShifts, "mine"});
   if (!library) return library.error();
   std::vector<uint32_t> data(elements);
-  return runOn(device, {.function = "shifts", .grid = threads({4, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(data)}},
-               *library);
+  return runOn(device, {.function = "shifts", .grid = threads(4, 1), .buffers = {bytesOf(data)}}, *library);
 }
 
 }  // namespace

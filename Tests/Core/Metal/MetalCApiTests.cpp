@@ -16,11 +16,6 @@ Owned<mnk_device> makeMetal(const MetalFixture& fixture) {
   return {mnk_device_make_metal(&options, nullptr), mnk_device_release};
 }
 
-// A write of four numbers from one tensor to another.
-mnk_kv_cache_write copyOf(mnk_tensor* from, mnk_tensor* into) {
-  return {.keys = {.tensor = from, .layout = MNK_KV_LAYOUT_HEAD_MAJOR}, .into = {.keys = into}};
-}
-
 constexpr uint64_t kShape[] = {1, 4, 1};
 constexpr float kNumbers[] = {1, 2, 3, 4};
 
@@ -44,7 +39,8 @@ TEST(MetalCApi, MakesADeviceOverTheAppsObjects) {
   EXPECT_EQ(mnk_library_get_origin(library.get()), MNK_ORIGIN_GIVEN_FILE);
   const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
   const auto encoder = makeEncoder(device.get());
-  const auto write = copyOf(from.get(), into.get());
+  const mnk_kv_cache_write write{.keys = {.tensor = from.get(), .layout = MNK_KV_LAYOUT_HEAD_MAJOR},
+                                 .into = {.keys = into.get()}};
   EXPECT(mnk_encoder_kv_cache_write(encoder.get(), &write, nullptr));
   commit(encoder);
   EXPECT(softmetal::debugGroups().at(0).starts_with("KVCacheWrite kvCacheMove_4 binds"));
@@ -68,27 +64,6 @@ TEST(MetalCApi, WrapsABufferAndHandsItBack) {
   Refusals no;
   no(mnk_tensor_make_over_metal_buffer(device.get(), native.get(), MNK_F32, kShape, 3, 20, no.out()));
   no(mnk_tensor_make_over_metal_buffer(device.get(), native.get(), number<mnk_dtype>(99), kShape, 3, 0, no.out()));
-}
-
-TEST(MetalCApi, EncodesIntoTheAppsCommandBuffer) {
-  MetalFixture fixture;
-  const auto device = makeMetal(fixture);
-  const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
-  EXPECT(mnk_tensor_write(from.get(), kNumbers, sizeof kNumbers, nullptr));
-  const AutoreleasePool pool;
-  auto* commands = static_cast<MTL::CommandQueue*>(mnk_device_metal_queue(device.get()))->commandBuffer();
-  const Owned<mnk_encoder> encoder(mnk_encoder_make_into_metal(device.get(), commands, "mine", nullptr),
-                                   mnk_encoder_release);
-  const auto write = copyOf(from.get(), into.get());
-  EXPECT(mnk_encoder_kv_cache_write(encoder.get(), &write, nullptr));
-  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
-                                   mnk_completion_release);
-  EXPECT(!mnk_completion_is_done(done.get()));
-  commands->commit();
-  EXPECT(mnk_completion_wait(done.get(), nullptr));
-  float got[4] = {};
-  EXPECT(mnk_tensor_read(into.get(), got, sizeof got, nullptr));
-  EXPECT(std::equal(got, got + 4, kNumbers));
 }
 
 // As RecordedStep.run(into:) of Swift does.

@@ -42,7 +42,7 @@ TEST(MetalDevice, CountsCoresByTheRegistryOrTheNameOfTheChip) {
   EXPECT_EQ(fixture.makeDevice()->profile().cores, 38u);
 }
 
-TEST(MetalDevice, AVirtualMachinesGpuIsUnsupported) {
+TEST(MetalDevice, AGPUThatCannotRunTheKernelsIsATypedError) {
   MetalFixture fixture;
   setenv("MNK_SOFT_METAL_MACHINE", "paravirtual", 1);
   softmetal::reset();
@@ -50,22 +50,7 @@ TEST(MetalDevice, AVirtualMachinesGpuIsUnsupported) {
   EXPECT_ERROR(metal::makeDevice({}),
                {.code = ErrorCode::unsupported, .what = "lacks Metal 3", .got = "Apple Paravirtual device"});
   EXPECT(metal::allDevices().empty());
-}
-
-TEST(MetalDevice, NoGpuIsATypedError) {
-  MetalFixture fixture;
-  softmetal::machine().devices.clear();
-  EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::unsupported,
-                                       .op = "Metal device",
-                                       .what = "no GPU that Metal can use",
-                                       .got = "none",
-                                       .expected = "a Metal device",
-                                       .fix = "Host device"});
-  EXPECT(metal::allDevices().empty());
-}
-
-TEST(MetalDevice, AMissingFeatureIsNamed) {
-  MetalFixture fixture;
+  softmetal::reset();
   firstDevice().families = {1001, kApple6};
   EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::unsupported,
                                        .what = "this GPU lacks Metal 3, which brings bfloat",
@@ -75,6 +60,14 @@ TEST(MetalDevice, AMissingFeatureIsNamed) {
   firstDevice().families = {1001, kApple6, kMetal3};
   EXPECT_ERROR(metal::makeDevice({}),
                {.code = ErrorCode::unsupported, .what = "lacks the features of Apple7 or Mac2", .got = "Soft M1"});
+  softmetal::machine().devices.clear();
+  EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::unsupported,
+                                       .op = "Metal device",
+                                       .what = "no GPU that Metal can use",
+                                       .got = "none",
+                                       .expected = "a Metal device",
+                                       .fix = "Host device"});
+  EXPECT(metal::allDevices().empty());
 }
 
 TEST(MetalText, AnotherMakersGpuMustHaveSimdgroupsOf32) {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -26,6 +27,17 @@ const AfterEachTest noViolations([] {
     mistakes.push_back(fmt::format("{} Metal pipelines were made; a test may make {}", made, kMostPipelines));
   }
   return mistakes;
+});
+
+// Writes which selectors the tests of a program sent, and which the software Metal implements, into the file that
+// MNK_SELECTORS names. Tests/Packaging/test-selectors.sh compares them with those that the Metal device uses.
+const AfterEachTest writeSelectors([]() -> std::vector<std::string> {
+  const char* path = std::getenv("MNK_SELECTORS");
+  if (!path) return {};
+  std::ofstream file(path);
+  for (const std::string& selector : softmetal::selectorsSent()) file << "sent " << selector << '\n';
+  for (const std::string& selector : softmetal::selectorsImplemented()) file << "implemented " << selector << '\n';
+  return {};
 });
 
 }  // namespace
@@ -88,6 +100,21 @@ std::vector<float> readTensor(const Tensor& tensor) {
   std::vector<float> values(tensor.shape().elementCount());
   REQUIRE(tensor.read(std::as_writable_bytes(std::span(values))));
   return values;
+}
+
+std::string traceText() {
+  return fmt::format("{}", fmt::join(softmetal::trace(), "; "));
+}
+
+NS::SharedPtr<MTL::CommandBuffer> appCommandBuffer(const std::shared_ptr<Device>& device) {
+  return NS::RetainPtr(metal::nativeQueue(device)->commandBuffer());
+}
+
+Completion commitInto(const std::shared_ptr<Device>& device, MTL::CommandBuffer* commands, const CopyFixture& copy,
+                      const char* label) {
+  CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, commands, label)));
+  REQUIRE(encoder.encode(copy.write));
+  return REQUIRE(encoder.commit());
 }
 
 CopyFixture::CopyFixture(const std::shared_ptr<Device>& device, uint64_t count) {

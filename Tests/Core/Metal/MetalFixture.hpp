@@ -40,6 +40,11 @@ std::vector<float> readTensor(const Tensor& tensor);
 // Four numbers for a cache of one head, in a buffer that Metal does not track.
 Tensor makeUntracked(const std::shared_ptr<Device>& device);
 
+// What trace() shows.
+std::string traceText();
+// A command buffer that the app would commit itself.
+NS::SharedPtr<MTL::CommandBuffer> appCommandBuffer(const std::shared_ptr<Device>& device);
+
 // Encodes an op or a plan by itself, and commits.
 template <typename Op>
 Completion submit(const std::shared_ptr<Device>& device, const Op& op) {
@@ -58,5 +63,9 @@ struct CopyFixture {
   void expectCopied(std::source_location where = std::source_location::current()) const;
   void expectUntouched(std::source_location where = std::source_location::current()) const;
 };
+
+// Encodes the copy into the app's command buffer.
+Completion commitInto(const std::shared_ptr<Device>& device, MTL::CommandBuffer* commands, const CopyFixture& copy,
+                      const char* label = "app");
 
 }  // namespace mnk::test

@@ -15,16 +15,6 @@ const ExpectedError kNotCommitted{.code = ErrorCode::wouldDeadlock,
                                   .expected = "work that runs",
                                   .fix = "Read it after the command buffer is committed."};
 
-NS::SharedPtr<MTL::CommandBuffer> appBuffer(const std::shared_ptr<Device>& device) {
-  return NS::RetainPtr(metal::nativeQueue(device)->commandBuffer());
-}
-
-Completion commitInto(const std::shared_ptr<Device>& device, MTL::CommandBuffer* commands, const CopyFixture& copy) {
-  CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, commands, "app")));
-  REQUIRE(encoder.encode(copy.write));
-  return REQUIRE(encoder.commit());
-}
-
 }  // namespace
 
 // A handler that the app added first runs before the end of the work is reported, on the thread that will report it.
@@ -34,7 +24,7 @@ TEST(MetalInFlight, AHandlerOfTheAppsReadsWhatItsCommandBufferWrote) {
   for (const bool fails : {false, true}) {
     const CopyFixture copy(device);
     const AutoreleasePool pool;
-    const auto native = appBuffer(device);
+    const auto native = appCommandBuffer(device);
     std::optional<Result<std::vector<float>>> read;
     std::latch isRead{1};
     native->addCompletedHandler([&](MTL::CommandBuffer*) {
@@ -65,7 +55,7 @@ TEST(MetalInFlight, AnAppsCommandBufferIsWaitedForOnceItIsCommitted) {
   for (const bool isEnqueued : {false, true}) {
     const CopyFixture copy(device), other(device);
     const AutoreleasePool pool;
-    const auto native = appBuffer(device);
+    const auto native = appCommandBuffer(device);
     commitInto(device, native.get(), copy);
     if (isEnqueued) native->enqueue();
     const auto refused = valuesOf(copy.out);
@@ -90,7 +80,7 @@ TEST(MetalInFlight, AnAppsCommandBufferThatIsReleasedLeavesAFailure) {
   const CopyFixture copy(device);
   {
     const AutoreleasePool pool;
-    const auto native = appBuffer(device);
+    const auto native = appCommandBuffer(device);
     commitInto(device, native.get(), copy);
     EXPECT_ERROR(valuesOf(copy.out), (kNotCommitted));
   }
@@ -98,30 +88,6 @@ TEST(MetalInFlight, AnAppsCommandBufferThatIsReleasedLeavesAFailure) {
                                     .got = "the app's command buffer was released"});
   REQUIRE(submit(device, copy.write).wait());
   copy.expectCopied();
-}
-
-TEST(MetalInFlight, AFailedCommandBufferLeavesItsOutputsFailed) {
-  MetalFixture fixture;
-  const auto device = fixture.makeDevice();
-  const CopyFixture copy(device);
-  CopyFixture next(device);
-  next.write.keys = copy.write.into.keys;
-  softmetal::faults().failCommandBuffer(0, 3);
-  EXPECT(!device->lastFailure());
-  softmetal::faults().holdWork();
-  submit(device, copy.write);
-  const Completion dependent = submit(device, next.write);
-  softmetal::faults().releaseWork();
-  EXPECT_ERROR(valuesOf(copy.out), {.code = ErrorCode::pageFault});
-  EXPECT_ERROR(dependent.wait(), {.code = ErrorCode::pageFault, .what = "read memory that failed work was to write"});
-  EXPECT_ERROR(valuesOf(next.out), {.code = ErrorCode::pageFault});
-  EXPECT(device->lastFailure().has_value());
-  CommandEncoder encoder(device);
-  EXPECT_ERROR(encoder.encode(next.write), {.code = ErrorCode::pageFault, .op = "CommandEncoder"});
-  REQUIRE(encoder.encode(copy.write));
-  REQUIRE(encoder.encode(next.write));
-  REQUIRE(encoder.commit());
-  EXPECT(REQUIRE(valuesOf(next.out)) == (std::vector<float>{1, 2, 3, 4}));
 }
 
 TEST(MetalInFlight, ACacheIsFineAgainOnceItIsAppendedAgain) {

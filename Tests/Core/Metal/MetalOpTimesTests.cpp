@@ -10,10 +10,6 @@ namespace {
 
 constexpr double kDispatchSeconds = 1e-6;  // of the software GPU
 
-std::string traceText() {
-  return fmt::format("{}", fmt::join(softmetal::trace(), "; "));
-}
-
 // Copies from one tensor to the next: "A" twice, without a barrier between them, then "B", then "A" again.
 struct Chain {
   explicit Chain(const std::shared_ptr<Device>& device) : one(device), apart(device), two(device), three(device) {
@@ -84,28 +80,19 @@ TEST(MetalOpTimes, AreTakenBetweenDispatchesOnGPUsThatCan) {
   EXPECT_EQ(fmt::format("{}", fmt::join(softmetal::debugGroups(), " ")), "A A B A");
 }
 
-TEST(MetalOpTimes, AreUnknownWithoutTimestamps) {
+TEST(MetalOpTimes, AreUnknownWithoutTimestampsOrASampleBuffer) {
   MetalFixture fixture;
-  softmetal::machine().devices[0].sampling = softmetal::Sampling::none;
-  const auto device = fixture.makeDevice();
-  expectUnknown(Chain(device).run(device));
-  EXPECT_EQ(softmetal::counters().encoders, 1u);
-}
-
-TEST(MetalOpTimes, AreUnknownWhereTheGPULeavesSamplesEmpty) {
-  MetalFixture fixture;
+  for (const bool hasTimestamps : {false, true}) {
+    softmetal::machine().devices[0].sampling = hasTimestamps ? softmetal::Sampling::passes : softmetal::Sampling::none;
+    const auto device = fixture.makeDevice();
+    if (hasTimestamps) softmetal::faults().failAt(softmetal::Call::sampleBuffer);
+    expectUnknown(Chain(device).run(device));
+    EXPECT_EQ(softmetal::counters().encoders, 1u);
+    if (hasTimestamps) expectMeasured(Chain(device).run(device));
+  }
   softmetal::machine().devices[0].takesSamples = false;
   const auto device = fixture.makeDevice();
   expectUnknown(Chain(device).run(device));
-}
-
-TEST(MetalOpTimes, AreUnknownWithoutASampleBuffer) {
-  MetalFixture fixture;
-  const auto device = fixture.makeDevice();
-  softmetal::faults().failAt(softmetal::Call::sampleBuffer);
-  expectUnknown(Chain(device).run(device));
-  EXPECT_EQ(softmetal::counters().encoders, 1u);
-  expectMeasured(Chain(device).run(device));
 }
 
 TEST(MetalOpTimes, OfMoreWorkThanMetalHasSampleBuffersForAreUnknown) {

@@ -37,36 +37,23 @@ TEST(MetalPipeline, WhatTheFunctionDoesNotTakeNeedsNoBinding) {
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:120r b1:16r b3:16 ");
 }
 
-TEST(MetalText, ThreadgroupMemoryIsAnArgumentToo) {
-  MetalFixture fixture;
-  const auto device = fixture.makeDevice();
-  const auto library = REQUIRE(device->registry().library({.value = R"(
-kernel void shared(device uint* out [[buffer(0)]], threadgroup ulong* memory [[threadgroup_memory(3)]],
-                   uint at [[thread_position_in_grid]]) {
-  memory[at] = at;
-  out[at] = uint(memory[at]);
-}
-export_kernel(shared)
-)",
-                                                           .label = "sharing"}));
-  const auto pipeline = REQUIRE(device->registry().pipeline({.library = library, .function = "shared"}));
-  EXPECT_EQ(argumentsText(*pipeline), "b0:4 t3:8 ");
-}
-
-TEST(MetalText, OnlySmallArgumentsMayBeBoundToNothing) {
+TEST(MetalText, ArgumentsHaveTheSizesOfTheirTypes) {
   MetalFixture fixture;
   const auto device = fixture.makeDevice();
   const auto library = REQUIRE(device->registry().library({.value = R"(
 struct Large { float values[1025]; };
 struct Small { float values[1024]; };
-kernel void sizes(device Large* large [[buffer(0)]], device Small* small [[buffer(1)]]) {
-  large->values[0] = small->values[0];
+kernel void sizes(device Large* large [[buffer(0)]], device Small* small [[buffer(1)]],
+                  threadgroup ulong* memory [[threadgroup_memory(3)]]) {
+  memory[0] = 1;
+  large->values[0] = small->values[0] + float(memory[0]);
 }
 export_kernel(sizes)
 )",
                                                            .label = "sizes"}));
   const auto pipeline = REQUIRE(device->registry().pipeline({.library = library, .function = "sizes"}));
-  EXPECT_EQ(argumentsText(*pipeline), "b0:4100 b1:4096 ");
+  EXPECT_EQ(argumentsText(*pipeline), "b0:4100 b1:4096 t3:8 ");
+  // Only small ones may be bound to nothing.
   EXPECT(!pipeline->arguments()[0].mayBeEmpty && pipeline->arguments()[1].mayBeEmpty);
 }
 

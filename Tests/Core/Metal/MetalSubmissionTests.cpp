@@ -1,23 +1,9 @@
 #include <fmt/ranges.h>
 
-#include <thread>
-
 #include "Devices/Metal/MetalSubmission.hpp"
 #include "MetalFixture.hpp"
 
 namespace mnk::test {
-
-namespace {
-
-std::string submissionTrace() {
-  return fmt::format("{}", fmt::join(softmetal::trace(), "; "));
-}
-
-NS::SharedPtr<MTL::CommandBuffer> appCommandBuffer(const std::shared_ptr<Device>& device) {
-  return NS::RetainPtr(metal::nativeQueue(device)->commandBuffer());
-}
-
-}  // namespace
 
 TEST(MetalSubmission, IsOneConcurrentEncoderWithBarriersWhereTheyAreNeeded) {
   MetalFixture fixture;
@@ -33,7 +19,7 @@ TEST(MetalSubmission, IsOneConcurrentEncoderWithBarriersWhereTheyAreNeeded) {
   const Summary summary = REQUIRE(REQUIRE(encoder.commit()).wait());
   EXPECT_EQ(summary.barriers, 1u);
   const std::string dispatch = "dispatch kvCacheMove_4 grid 1x1x4 group 1x1x4";
-  EXPECT_EQ(submissionTrace(), fmt::format("encoder 'step 7' concurrent; {0}; {0}; barrier; {0}", dispatch));
+  EXPECT_EQ(traceText(), fmt::format("encoder 'step 7' concurrent; {0}; {0}; barrier; {0}", dispatch));
   const auto counters = softmetal::counters();
   EXPECT_EQ(counters.commandBuffers, 1u);
   EXPECT_EQ(counters.encoders, 1u);
@@ -60,7 +46,7 @@ TEST(MetalSubmission, StepsOverUntrackedMemoryAreOrderedByAFence) {
   softmetal::faults().releaseWork();
   REQUIRE(done.wait());
   EXPECT_EQ(fmt::format("{}", fmt::join(readTensor(next.out), " ")), "1 2 3 4");
-  EXPECT_EQ(submissionTrace(),
+  EXPECT_EQ(traceText(),
             "encoder 'MLXNativeKernels' concurrent; wait for fence; dispatch kvCacheMove_4 grid 1x1x4 "
             "group 1x1x4; update fence");
 
@@ -79,8 +65,7 @@ TEST(MetalSubmission, ThreadgroupsAndTheirMemoryReachMetal) {
   plan.dispatches.at(0).grid = {.unit = Grid::Unit::threadgroups, .extent = {1, 1, 2}, .threadgroup = {1, 1, 2}};
   plan.dispatches.at(0).threadgroupMemory = {{.index = 1, .bytes = 100}};
   REQUIRE(submit(device, plan).wait());
-  EXPECT_EQ(submissionTrace(),
-            "encoder 'MLXNativeKernels' concurrent; dispatch kvCacheMove_4 groups 1x1x2 group 1x1x2");
+  EXPECT_EQ(traceText(), "encoder 'MLXNativeKernels' concurrent; dispatch kvCacheMove_4 groups 1x1x2 group 1x1x2");
   copy.expectCopied();
 }
 
@@ -163,7 +148,7 @@ TEST(MetalSubmission, IntoTheAppsCommandBufferNothingIsEncodedBeforeCommit) {
   native->commit();
   EXPECT(REQUIRE(done.wait()).deviceSeconds > 0);
   copy.expectCopied();
-  EXPECT_EQ(submissionTrace(), "encoder 'mine' concurrent; dispatch kvCacheMove_4 grid 1x1x4 group 1x1x4");
+  EXPECT_EQ(traceText(), "encoder 'mine' concurrent; dispatch kvCacheMove_4 grid 1x1x4 group 1x1x4");
 }
 
 TEST(MetalSubmission, TheAppsCommandBufferMayHoldItsOwnWorkToo) {
@@ -174,11 +159,8 @@ TEST(MetalSubmission, TheAppsCommandBufferMayHoldItsOwnWorkToo) {
   second.write.keys = first.write.into.keys;
   const AutoreleasePool pool;
   const auto native = appCommandBuffer(device);
-  for (const CopyFixture* copy : {&first, static_cast<const CopyFixture*>(&second)}) {
-    CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "")));
-    REQUIRE(encoder.encode(copy->write));
-    REQUIRE(encoder.commit());
-  }
+  commitInto(device, native.get(), first, "");
+  commitInto(device, native.get(), second, "");
   native->commit();
   native->waitUntilCompleted();
   EXPECT(readTensor(second.out) == (std::vector<float>{1, 2, 3, 4}));
@@ -193,10 +175,7 @@ TEST(MetalSubmission, AnAppsCommandBufferThatIsNeverCommittedFails) {
     Completion done;
     {
       const AutoreleasePool pool;
-      const auto native = appCommandBuffer(device);
-      CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "lost")));
-      REQUIRE(encoder.encode(copy.write));
-      done = REQUIRE(encoder.commit());
+      done = commitInto(device, appCommandBuffer(device).get(), copy, "lost");
     }
     EXPECT_ERROR(done.wait(), {.what = "the app's command buffer was released",
                                .got = "no commit of 'lost'",
@@ -269,30 +248,6 @@ TEST(MetalSubmission, ObjectsOfAnotherDeviceAreRefused) {
   REQUIRE(submission->dispatch(ready));
   ready.dispatch.buffers = {{.index = 1, .buffer = REQUIRE(hostDevice->makeBuffer(16)), .length = 16}};
   expectRefused();
-}
-
-TEST(MetalSubmission, ManyThreadsSubmitToOneDevice) {
-  MetalFixture fixture;
-  const auto device = fixture.makeDevice();
-  std::vector<std::string> results(4);
-  {
-    std::vector<std::thread> threads;
-    for (std::string& result : results) {
-      threads.emplace_back([&result, device] {
-        for (int i = 0; i < 10; ++i) {
-          try {
-            const CopyFixture copy(device);
-            REQUIRE(submit(device, copy.write).wait());
-            if (readTensor(copy.out) != readTensor(copy.in)) result = "not copied";
-          } catch (const Stop&) {
-            result = "a call failed";
-          }
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-  for (const std::string& result : results) EXPECT_EQ(result, "");
 }
 
 }  // namespace mnk::test

@@ -1,32 +1,19 @@
-#include <fmt/ranges.h>
-
-#include <mutex>
+// Command buffers: what tests can ask them to do, and what is reported when they are misused. MetalSubmission,
+// MetalFailure and MetalInFlight have what a device does with them.
+#include <algorithm>
 #include <stdexcept>
-#include <thread>
 
+#include "Harness/EnvironmentVariable.hpp"
 #include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
+using softmetal::faults;
 
-TEST(SoftMetalCommandBuffer, CallsHandlersOnAnotherThread) {
+TEST(SoftMetalCommandBuffer, ReportsAHandlerThatThrows) {
   const SoftMetalFixture fixture;
   MTL::CommandBuffer* const commands = fixture.commandBuffer("thrower");
-  std::mutex mutex;
-  std::vector<std::string> calls;
-  const auto note = [&, committer = std::this_thread::get_id()](const char* what, MTL::CommandBuffer* given) {
-    const std::lock_guard lock(mutex);
-    calls.push_back(given == commands && std::this_thread::get_id() != committer ? what : "wrong");
-  };
-  commands->addScheduledHandler([&](MTL::CommandBuffer* given) { note("scheduled", given); });
-  commands->addCompletedHandler([&](MTL::CommandBuffer* given) {
-    const Pool pool;
-    note(given->status() == MTL::CommandBufferStatusCompleted ? "first" : "too early", given);
-  });
   commands->addCompletedHandler([](MTL::CommandBuffer*) { throw std::runtime_error("no"); });
-  commands->addCompletedHandler([&](MTL::CommandBuffer* given) { note("last", given); });
   commands->commit();
-  softmetal::waitUntilIdle();
-  EXPECT_EQ(fmt::format("{}", fmt::join(calls, " ")), "scheduled first last");
 }
 
 TEST(SoftMetalCommandBuffer, RunsInTheOrderOfTheQueue) {
@@ -40,11 +27,9 @@ TEST(SoftMetalCommandBuffer, RunsInTheOrderOfTheQueue) {
   buffers[2]->waitUntilCompleted();
   EXPECT(buffers[1]->GPUStartTime() < buffers[0]->GPUStartTime());
   EXPECT(buffers[0]->GPUStartTime() < buffers[2]->GPUStartTime());
-  {
-    const Pool pool;
-    fixture.commandBuffer("forgotten")->enqueue();
-    fixture.commandBuffer()->commit();
-  }
+  const Pool pool;
+  fixture.commandBuffer("forgotten")->enqueue();
+  fixture.commandBuffer()->commit();
 }
 
 TEST(SoftMetalCommandBuffer, ReportsWhatIsDeallocatedTooEarly) {
@@ -52,30 +37,23 @@ TEST(SoftMetalCommandBuffer, ReportsWhatIsDeallocatedTooEarly) {
   for (const bool isRetained : {true, false}) {
     for (const bool isEarly : {true, false}) {
       auto copy = isRetained ? fixture.copy() : fixture.unretainedCopy();
-      EXPECT_EQ(copy.commands->retainedReferences(), isRetained);
       copy.numbersFrom()[15] = 99;
       copy.dispatch();
       copy->endEncoding();
-      softmetal::faults().holdWork();
+      faults().holdWork();
       copy.commands->commit();
       if (isEarly) copy.from.reset();
-      softmetal::faults().releaseWork();
-      copy.commands->waitUntilScheduled();
+      faults().releaseWork();
       copy.commands->waitUntilCompleted();
       if (isRetained || !isEarly) EXPECT_EQ(copy.numbersTo()[15], 99u);
     }
   }
-  const auto descriptor = NS::TransferPtr(MTL::CommandBufferDescriptor::alloc()->init());
-  descriptor->setRetainedReferences(false);
-  MTL::CommandBuffer* const commands = fixture.queue()->commandBuffer(descriptor.get());
-  MTL::ComputeCommandEncoder* const encoder = fixture.encoder(commands);
-  auto buffer = fixture.buffer("short-lived", 64);
-  encoder->setBuffer(buffer.get(), 0, 0);
-  encoder->endEncoding();
-  buffer.reset();
-  commands->commit();
-  commands->waitUntilCompleted();
-  EXPECT_EQ(commands->status(), MTL::CommandBufferStatusError);
+  auto copy = fixture.unretainedCopy();
+  copy->endEncoding();
+  copy.to.reset();
+  copy.commands->commit();
+  copy.commands->waitUntilCompleted();
+  EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusError);
 }
 
 TEST(SoftMetalCommandBuffer, DoesNotDispatchWithDeallocatedObjects) {
@@ -93,33 +71,87 @@ TEST(SoftMetalCommandBuffer, ReportsCallsInTheWrongState) {
   const SoftMetalFixture fixture;
   MTL::CommandBuffer* const once = fixture.commandBuffer("once");
   once->waitUntilCompleted();
-  once->waitUntilScheduled();
   once->commit();
   once->commit();
   EXPECT(once->computeCommandEncoder() == nullptr);
   once->addCompletedHandler([](MTL::CommandBuffer*) {});
-  once->addScheduledHandler([](MTL::CommandBuffer*) {});
   once->enqueue();
   once->waitUntilCompleted();
   EXPECT_EQ(softmetal::counters().commandBuffers, uint64_t(1));
-  const auto queue = NS::TransferPtr(fixture.device()->newCommandQueue(2));
-  queue->setLabel(text("small"));
-  MTL::CommandBuffer* const first = queue->commandBuffer();
-  EXPECT(queue->commandBuffer() != nullptr);
-  EXPECT(queue->commandBuffer() == nullptr);
-  first->commit();
-  EXPECT(queue->commandBuffer() != nullptr);
+  std::vector<MTL::CommandBuffer*> most(64);
+  for (MTL::CommandBuffer*& each : most) each = fixture.commandBuffer();
+  EXPECT(fixture.queue()->commandBuffer() == nullptr);
+  most[0]->commit();
+  EXPECT(fixture.queue()->commandBuffer() != nullptr);
 }
 
-TEST(SoftMetalCommandBuffer, ReportsUnbalancedGroups) {
+TEST(SoftMetalFaults, FailBeforeOrAfterTheWork) {
   const SoftMetalFixture fixture;
-  MTL::CommandBuffer* const balanced = fixture.commandBuffer();
-  balanced->pushDebugGroup(text("a"));
-  balanced->popDebugGroup();
-  balanced->commit();
-  balanced->waitUntilCompleted();
-  fixture.commandBuffer("popped")->popDebugGroup();
-  MTL::CommandBuffer* const pushed = fixture.commandBuffer("pushed");
-  pushed->pushDebugGroup(text("left open"));
-  pushed->commit();
+  for (const auto when : {softmetal::When::before, softmetal::When::after}) {
+    faults().failCommandBuffer(1, MTL::CommandBufferErrorTimeout, when);
+    for (int i = 0; i < 3; ++i) {
+      const auto copy = fixture.copy();
+      copy.numbersFrom()[0] = 5;
+      copy.dispatch();
+      copy.finish();
+      EXPECT_EQ(copy.commands->status() == MTL::CommandBufferStatusError, i == 1);
+      EXPECT_EQ(copy.numbersTo()[0] == 5, i != 1 || when == softmetal::When::after);
+    }
+  }
+}
+
+// With a seed, the Host device runs dispatches that nothing orders in a random order.
+TEST(SoftMetalExecution, OrdersWhatMustBeOrdered) {
+  enum Way { serial, barriers, encoders };
+  for (const char* seed : {"1", "2", "3"}) {
+    const EnvironmentVariable variable("MNK_HOST_SEED", seed);
+    const SoftMetalFixture fixture;
+    for (const Way way : {serial, barriers, encoders}) {
+      const Context context(fmt::format("seed {}, way {}", seed, static_cast<int>(way)));
+      auto copy = fixture.copy(way == serial ? MTL::DispatchTypeSerial : MTL::DispatchTypeConcurrent);
+      const auto chain = fixture.buffer("chain", 10 * 64);
+      static_cast<uint32_t*>(chain->contents())[0] = 123;
+      for (size_t i = 0; i < 9; ++i) {
+        copy->setComputePipelineState(copy.pipeline.get());
+        copy->setBuffer(chain.get(), i * 64, 0);
+        copy->setBuffer(chain.get(), i * 64 + 64, 1);
+        copy.dispatch();
+        if (way == barriers) copy->memoryBarrier(MTL::BarrierScopeBuffers);
+        if (way != encoders) continue;
+        copy->endEncoding();
+        copy.encoder = fixture.encoder(copy.commands, MTL::DispatchTypeConcurrent);
+      }
+      copy.finish();
+      EXPECT_EQ(static_cast<uint32_t*>(chain->contents())[9 * 16], 123u);
+    }
+  }
+}
+
+// What the Host device finds is an error of the command buffer and a violation.
+TEST(SoftMetalExecution, PassesOnWhatTheHostDeviceFinds) {
+  const EnvironmentVariable variable("MNK_HOST_CHECKING", "guarded");
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
+  std::fill_n(copy.numbersFrom(), 16, 7);
+  copy->pushDebugGroup(text("Copy copy16 binds 0:64 1:64 reads 0:0+64 writes 1:0+16"));
+  copy.dispatch();
+  copy->popDebugGroup();
+  copy.finish();
+  EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusError);
+  EXPECT_EQ(copy.commands->error()->code(), NS::Integer(MTL::CommandBufferErrorPageFault));
+  EXPECT_VIOLATIONS("MTLCommandBuffer 'work': Copy: kernel copy16 of library conformance");
+}
+
+TEST(SoftMetalText, PassesOnARaceThatNobodyDeclared) {
+  const EnvironmentVariable variable("MNK_HOST_CHECKING", "full");
+  const SoftMetalFixture fixture;
+  for (const bool isOrdered : {false, true}) {
+    const auto copy = fixture.copy(MTL::DispatchTypeConcurrent);
+    copy.dispatch();
+    if (isOrdered) copy->memoryBarrier(MTL::BarrierScopeBuffers);
+    copy.dispatch();
+    copy.finish();
+    EXPECT_EQ(copy.commands->status(), isOrdered ? MTL::CommandBufferStatusCompleted : MTL::CommandBufferStatusError);
+    if (!isOrdered) EXPECT_VIOLATIONS("kernel copy16 of library conformance broke a rule in 'work'");
+  }
 }

@@ -29,7 +29,7 @@ SoftMetalFixture::SoftMetalFixture(const softmetal::DeviceDescription& about, co
   softmetal::reset();
   softmetal::machine() = {.devices = {about}};
   // Another device than those that other suites keep for the whole process.
-  if (about == softmetal::DeviceDescription()) softmetal::machine().devices[0].recommendedMaxWorkingSetSize += 1;
+  if (about == softmetal::DeviceDescription()) softmetal::machine().devices[0].families.push_back(0);
   start_ = softmetal::mark();
   pool_ = NS::AutoreleasePool::alloc()->init();
   device_ = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
@@ -45,7 +45,7 @@ SoftMetalFixture::~SoftMetalFixture() {
   library_.reset();
   queue_.reset();
   device_.reset();
-  pool_->drain();
+  pool_->release();
   softmetal::waitUntilIdle();
   softmetal::reportLeaks(start_);
   constexpr std::string_view kStep = "MTLComputeCommandEncoder 'step' of MTLCommandBuffer 'work': ";

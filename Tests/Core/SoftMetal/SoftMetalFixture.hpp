@@ -19,7 +19,6 @@ std::string utf8(const NS::String* string);
 
 // Sends messages that metal-cpp has no functions for.
 struct Sender : NS::Object {
-  using NS::Object::respondsToSelector;
   using NS::Object::sendMessage;
 };
 

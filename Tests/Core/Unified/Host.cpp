@@ -5,7 +5,6 @@
 #include "Host/HostCheckingTextTests.cpp"
 #include "Host/HostConformanceMatrixTests.cpp"
 #include "Host/HostConformanceTests.cpp"
-#include "Host/HostConformanceTypesTests.cpp"
 #include "Host/HostDeviceTests.cpp"
 #include "Host/HostDispatchCheckingTests.cpp"
 #include "Host/HostFaultTests.cpp"
