@@ -1,6 +1,5 @@
 #include "Harness/SoftFloat.hpp"
 #include "OpFuzz.hpp"
-#include "OpTargets.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/Hadamard/HadamardRules.hpp"
 #include "Ops/Hadamard/HadamardRun.hpp"
