@@ -237,7 +237,8 @@ Result<std::shared_ptr<HostLibrary>> load(const LibrarySource& source, const Mod
   if (!module || module->version != kModuleVersion || module->bytes != sizeof(Module)) {
     const char* const text = object.handle ? "another version of the executor" : dlerror();
     const std::string reason = text ? text : "an unknown reason";
-    const bool lacksMemory = reason.find(std::strerror(ENOMEM)) != reason.npos;
+    // The loader says the latter if it has no memory even for its message.
+    const bool lacksMemory = reason.find(std::strerror(ENOMEM)) != reason.npos || reason == "out of memory";
     return hostError(
         lacksMemory ? ErrorCode::outOfMemory : ErrorCode::shaderBuild,
         fmt::format("library {} was compiled but cannot be loaded", labelOf(source)), reason,

@@ -3,20 +3,57 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <set>
 #include <thread>
+
+#include "Ops/Common/BindingCases.hpp"
 
 namespace mnk::inject {
 
 namespace {
 
-using Step = std::function<Status()>;
-
 // Aligned to pages, so that Metal can wrap it.
 alignas(16384) float wrappedMemory[16384 / sizeof(float)];
+
+// Whether work reads memory that it writes: if it failed, it would fail again.
+bool readsItself(const Plan& plan) {
+  std::set<const Buffer*> read, written;
+  for (const Dispatch& dispatch : plan.dispatches) {
+    for (const Binding& binding : dispatch.buffers) {
+      if (!binding.reads.empty()) read.insert(binding.buffer.get());
+      if (!binding.writes.empty()) written.insert(binding.buffer.get());
+    }
+  }
+  return std::ranges::any_of(read, [&](const Buffer* buffer) { return buffer && written.contains(buffer); });
+}
+
+// Calls of every op: the first, the middle and the last of the tests' cases that can be made again, and one that breaks
+// a rule.
+struct Cases {
+  std::vector<const test::BindingCase*> valid;
+  const test::BindingCase* broken = nullptr;
+};
+Cases chooseCases(const std::shared_ptr<Device>& device) {
+  Cases chosen;
+  std::map<std::string_view, std::vector<const test::BindingCase*>> valid;
+  for (const test::BindingCase& one : test::bindingCases()) {
+    test::BindingMemory memory(device);
+    const auto planned =
+        std::visit([&](const auto& op) { return test::planFor(op, device.get()); }, one.makeOp(memory));
+    if (!planned && planned.error().code == ErrorCode::invalidArgument) chosen.broken = &one;
+    if (planned && !planned->dispatches.empty() && !readsItself(*planned)) valid[one.op].push_back(&one);
+  }
+  for (const auto& [op, all] : valid) {
+    chosen.valid.insert(chosen.valid.end(), {all.front(), all[all.size() / 2], all.back()});
+  }
+  return chosen;
+}
 
 class Scenario {
  public:
@@ -24,12 +61,10 @@ class Scenario {
       : session_(session), setting_(setting), expected_(expected), tally_(tally) {}
 
   void run() {
-    if (setting_.isCold) {
-      require([&] { return session_.makeDevice(setting_.isMetal); });
-    }
+    if (setting_.isCold) require(session_.makeDevice(setting_.isMetal));
     switch (setting_.part) {
       case Part::library:
-        require([&] { return session_.compile(); });
+        require(session_.compile());
         break;
       case Part::ops:
         useOps();
@@ -50,84 +85,86 @@ class Scenario {
 
  private:
   void useOps() {
-    makeTensors();
-    for (const Op op : kOps) {
-      require([&] { return session_.plan(op); });
+    static const Cases cases = chooseCases(session_.device());
+    test::BindingMemory memory(session_.device());
+    const auto stepsOf = [&](const test::BindingCase* one) {
+      return std::visit([&](const auto& op) { return session_.stepsOf(op); }, one->makeOp(memory));
+    };
+    std::vector<Step> encodes;
+    for (const test::BindingCase* one : cases.valid) {
+      const Session::OpSteps steps = stepsOf(one);
+      require(steps.plan);
+      encodes.push_back(steps.encode);
     }
-    requireBrokenRule([&] { return session_.plan(Op::broken); });
-    std::vector<Step> ops;
-    for (const Op op : kOps) ops.push_back([this, op] { return session_.encode(op); });
-    submit(ops, [&] { requireBrokenRule([&] { return session_.encode(Op::broken); }); });
-    for (const Name name :
-         {kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries, kRotatedKeys}) {
-      compare("ops", name);
-    }
+    const Session::OpSteps broken = stepsOf(cases.broken);
+    requireBrokenRule(broken.plan);
+    submit(encodes, [&] { requireBrokenRule(broken.encode); });
+    std::vector<float> numbers;
+    for (const std::byte byte : memory.bytes()) numbers.push_back(static_cast<float>(std::to_integer<int>(byte)));
+    compare("bytes of ops", numbers);
   }
 
   void makeTensors() {
-    for (uint8_t name = 0; name <= kPartialStats; ++name) {
-      if (name != kWrapped) require([&] { return session_.makeTensor(static_cast<Name>(name)); });
+    for (uint8_t name = 0; name < kRowKeys; ++name) {
+      if (name != kQueries) require(session_.makeTensor(static_cast<Name>(name)));
     }
-    require([&] { return session_.makeTensor(kRowAttended); });
     require([&] {
       ++wraps_;
-      const Status status = session_.wrap(kWrapped, wrappedMemory, sizeof wrappedMemory, released_);
+      const Status status = session_.wrap(kQueries, wrappedMemory, &released_)();
       if (!status.succeeded && released_ != wraps_)
         throw Wrong("a call that failed did not release its memory at once");
       return status;
     });
     std::vector<float> numbers(kElements);
-    for (const Name name : {kKeys, kValues, kQueries, kWrapped}) {
+    for (const Name name : {kKeys, kValues, kQueries}) {
       for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(0.37f * static_cast<float>(i + 100 * name));
-      require([&] { return session_.write(name, numbers); });
+      require(session_.write(name, numbers));
     }
-    require([&] { return session_.slice(kRowKeys, kKeys, 0, 2); });
-    require([&] { return session_.slice(kRowValues, kValues, 0, 2); });
-    require([&] { return session_.slice(kRowQueries, kQueries, 1, 2); });
-    require([&] { return session_.reshape(kPartSums, kPartialSums); });
-    require([&] { return session_.reshape(kPartStats, kPartialStats); });
+    require(session_.slice(kRowKeys, kKeys, 0, 2));
+    require(session_.slice(kRowValues, kValues, 0, 2));
+    require(session_.slice(kRowQueries, kQueries, 1, 2));
+    require(session_.reshape(kReshaped, kKeys));
   }
 
   void useCache(bool isQuantized) {
-    static constexpr uint32_t kRows[] = {0, 1};
     makeTensors();
     const std::string of = isQuantized ? "quantized cache" : "dense cache";
-    require([&] { return session_.makeCache(isQuantized, kCapacity); });
+    require(session_.makeCache(isQuantized, kCapacity));
     hasCache_ = true;
     positions_ = {};
-    require([&] { return session_.prepare(tuning_.c_str(), kTokens); });  // no file: the cache is too short to measure
-    submit({[&] { return session_.append(0); }, [&] { return session_.attend(0); }});
+    require(session_.prepare(tuning_, kTokens));  // no file: the cache is too short to measure
+    submit({session_.encode(CacheCall::append, {0}), session_.encode(CacheCall::attend, {0})});
     moveTo({3, 0, 0});
     compare(of + ", first step", kAttended);
-    submit({[&] { return session_.appendRows(kRows); }, [&] { return session_.attendRows(kRows); }});
+    submit({session_.encode(CacheCall::append, {0, 1}), session_.encode(CacheCall::attend, {0, 1})});
     moveTo({4, 1, 0});
     compare(of + ", rows of several sequences", kRowAttended);
-    submit({[&] { return session_.appendAndAttend(0, Rotation::none); }});
+    submit({session_.encode(CacheCall::both, {0})});
     moveTo({7, 1, 0});
     compare(of + ", appendAndAttend", kAttended);
-    submit({[&] { return session_.copy(0, 2); }, [&] { return session_.attend(2); }});
+    submit({session_.copy(0, 2), session_.encode(CacheCall::attend, {2})});
     moveTo({7, 1, 7});
     compare(of + ", a copy", kAttended);
-    submit({[&] { return session_.grow(12); }, [&] { return session_.copyToLarger(0, 1); }});
-    require([&] { return session_.truncate(4, 0); });
+    submit({session_.grow(12), session_.copyToLarger(0, 1)});
+    require(session_.truncate(4, 0));
     moveTo({4, 1, 7});
     if (isQuantized) {
-      submit({[&] { return session_.dequantize(0); }});
+      submit({session_.dequantize(0)});
       compare(of, kReadKeys);
       compare(of, kReadValues);
     }
-    submit({[&] { return session_.attend(0); }});
+    submit({session_.encode(CacheCall::attend, {0})});
     compare(of + ", truncated", kAttended);
-    submit({[&] { return session_.appendAndAttend(0, Rotation::listed); }});
+    submit({session_.encode(CacheCall::both, {0}, Rotation::listed)});
     moveTo({7, 1, 7});
     compare(of + ", rotated by listed positions", kAttended);
-    require([&] { return session_.truncate(4, 0); });
+    require(session_.truncate(4, 0));
     moveTo({4, 1, 7});
-    require([&] { return session_.text(); });
+    require(session_.text());
     useStep(of);
 
     saveAndLoad();
-    submit({[&] { return session_.attend(0); }});
+    submit({session_.encode(CacheCall::attend, {0})});
     compare(of + ", truncated", kAttended);  // the file held the same
     session_.dropCache();
     hasCache_ = false;
@@ -136,11 +173,11 @@ class Scenario {
   // The device knows the fastest kernels from the first run, so that later runs write the tuning file without
   // measuring.
   void useFiles() {
-    require([&] { return session_.makeCache(false, kMeasuredCapacity); });
+    require(session_.makeCache(false, kMeasuredCapacity));
     hasCache_ = true;
     positions_ = {};
     for (int i = 0; i < 2; ++i) {  // writes the file, then reads it
-      require([&] { return session_.prepare(tuning_.c_str(), 1); });
+      require(session_.prepare(tuning_, 1));
       if (::access(tuning_.c_str(), R_OK) != 0) throw Wrong("prepare succeeded without its file");
     }
     saveAndLoad();
@@ -151,30 +188,29 @@ class Scenario {
 
   // A second save replaces the file.
   void saveAndLoad() {
-    for (int i = 0; i < 2; ++i) require([&] { return session_.save(path_.c_str()); });
-    require([&] { return session_.load(path_.c_str()); });
+    for (int i = 0; i < 2; ++i) require(session_.save(path_));
+    require(session_.load(path_));
     ::unlink(path_.c_str());
     checkPositions();
   }
 
   // A recorded step with a rotation by the next positions and a call that rotates, appends and attends.
   void useStep(const std::string& of) {
-    record({[&] { return session_.encode(Op::ropeNext); },
-            [&] { return session_.appendAndAttend(1, Rotation::ofCache); }});
+    record({session_.rotate(), session_.encode(CacheCall::both, {1}, Rotation::ofCache)});
     checkPositions();
     const auto compareRun = [&](const std::string& run) {
       moveTo({4, positions_[1] + kTokens, 7});
       for (const Name name : {kAttended, kRotatedQueries, kRotatedKeys}) compare(of + run, name);
     };
-    submit({[&] { return session_.encodeStep(); }});
+    submit({session_.encodeStep()});
     compareRun(", recorded step");
     runStep();
     compareRun(", recorded step run again");
-    require([&] { return session_.truncate(1, 1); });
+    require(session_.truncate(1, 1));
     moveTo({4, 1, 7});
     runStep();
     compareRun(", recorded step");  // from its first position
-    require([&] { return session_.truncate(1, 1); });
+    require(session_.truncate(1, 1));
     moveTo({4, 1, 7});
   }
 
@@ -213,14 +249,14 @@ class Scenario {
   void submit(
       const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
     for (int attempt = 0; attempt < 2; ++attempt) {
-      require([&] { return session_.makeEncoder(); });
-      if (commits_ % 2 == 1) require([&] { return session_.measureOps(); });
+      require(session_.makeEncoder());
+      if (commits_ % 2 == 1) require(session_.measureOps());
       if (!encodeAll(encodes)) {
         checkPositions();
         continue;
       }
       between();
-      if (finishes([&] { return session_.commit(finished_); })) return;
+      if (finishes(session_.commit(&finished_))) return;
     }
     throw Wrong("the work failed again when there was memory");
   }
@@ -228,8 +264,8 @@ class Scenario {
   // Records a step; retries if the encoder holds part of a call.
   void record(const std::vector<Step>& encodes) {
     for (int attempt = 0; attempt < 2; ++attempt) {
-      require([&] { return session_.makeRecording(); });
-      if (encodeAll(encodes)) return require([&] { return session_.makeStep(); });
+      require(session_.makeRecording());
+      if (encodeAll(encodes)) return require(session_.makeStep());
       checkPositions();
     }
     throw Wrong("a recording failed again when there was memory");
@@ -237,7 +273,7 @@ class Scenario {
 
   void runStep() {
     for (int attempt = 0; attempt < 2; ++attempt) {
-      if (finishes([&] { return session_.runStep(finished_); })) return;
+      if (finishes(session_.runStep(&finished_))) return;
     }
     throw Wrong("a step failed again when there was memory");
   }
@@ -299,8 +335,8 @@ class Scenario {
   // A failed step leaves sequences suspect; this truncates them to their previous positions.
   void recover() {
     for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
-      if (session_.position(sequence) == positions_[sequence] && !session_.isSuspect(sequence)) continue;
-      require([&] { return session_.truncate(positions_[sequence], sequence); });
+      if (isAtPosition(sequence)) continue;
+      require(session_.truncate(positions_[sequence], sequence));
     }
     checkPositions();
   }
@@ -309,25 +345,29 @@ class Scenario {
     positions_ = positions;
     checkPositions();
   }
+  bool isAtPosition(uint32_t sequence) const {
+    const mnk_sequence_state state = session_.sequence(sequence);
+    return state.next_position == positions_[sequence] && !state.is_suspect;
+  }
   void checkPositions() {
     for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
-      const uint64_t position = session_.position(sequence);
-      if (position == positions_[sequence] && !session_.isSuspect(sequence)) continue;
-      throw Wrong(fmt::format("sequence {} is at position {}{}, expected {}", sequence, position,
-                              session_.isSuspect(sequence) ? " and suspect" : "", positions_[sequence]));
+      if (isAtPosition(sequence)) continue;
+      const mnk_sequence_state state = session_.sequence(sequence);
+      throw Wrong(fmt::format("sequence {} is at position {}{}, expected {}", sequence, state.next_position,
+                              state.is_suspect ? " and suspect" : "", positions_[sequence]));
     }
   }
 
   void compare(const std::string& of, Name name) {
-    const About& about = kAbout[name];
-    uint64_t count = 1;
-    for (size_t axis = 0; axis < about.rank; ++axis) count *= about.shape[axis];
-    std::vector<float> numbers(count);
-    require([&] { return session_.read(name, numbers); });
-    const auto& expected = expected_.try_emplace(fmt::format("{}: {}", of, about.name), numbers).first->second;
+    std::vector<float> numbers(shapeOf(name)[0] * kHeads * kHeadDim);
+    require(session_.read(name, numbers));
+    compare(fmt::format("{}, tensor {}", of, static_cast<int>(name)), numbers);
+  }
+  void compare(const std::string& of, const std::vector<float>& numbers) {
+    const auto& expected = expected_.try_emplace(of, numbers).first->second;
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (std::abs(numbers[i] - expected[i]) <= 1e-5f * (1 + std::abs(expected[i]))) continue;
-      throw Wrong(fmt::format("{} of {}: element {} is {}, expected {}", about.name, of, i, numbers[i], expected[i]));
+      throw Wrong(fmt::format("{}: element {} is {}, expected {}", of, i, numbers[i], expected[i]));
     }
   }
 

@@ -12,22 +12,28 @@
 #include "CAPI/Handles.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "Numbers.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-constexpr uint64_t kHomes = 8;  // one in this many is watched if possible, and a quarter is guarded
-constexpr uint32_t kPlain = 0, kGuarded = 1, kWatched = 2;
+constexpr uint64_t kHomes = 8;                // one in this many is watched if possible, and a quarter is guarded
 constexpr const char* kGPUFamily = "apple9";  // of the guarded device, which then has the kernels of a GPU
+
+// The bits of an element in a region's memory, or in its image.
+uint64_t bitsIn(const std::byte* region, const TensorSpec& spec, uint64_t element) {
+  uint64_t bits = 0;
+  const uint64_t size = spec.elementBytes();
+  std::memcpy(&bits, region + spec.offset + element * size, size);
+  return bits;
+}
 
 mnk_host_options optionsOf(uint32_t index, uint64_t seed) {
   mnk_host_options options{};
   options.workers = 1;
-  if (index == kPlain) return options;
+  if (index == Arena::kPlain) return options;
   options.order_seed = seed | 1;
-  options.checking = index == kWatched ? MNK_HOST_OPTIONS_CHECKING_FULL : MNK_HOST_OPTIONS_CHECKING_GUARDED;
+  options.checking = index == Arena::kWatched ? MNK_HOST_OPTIONS_CHECKING_FULL : MNK_HOST_OPTIONS_CHECKING_GUARDED;
   options.level = MNK_HOST_OPTIONS_LEVEL_BASELINE;
   return options;
 }
@@ -50,7 +56,7 @@ bool canWatch() {
 #else
   static const bool isPossible = [] {
     constexpr char kText[] = "kernel void probe(device uint* x [[buffer(0)]]) { x[0] = 1; }\nexport_kernel(probe)\n";
-    const mnk_host_options options = optionsOf(kWatched, 1);
+    const mnk_host_options options = optionsOf(Arena::kWatched, 1);
     test::Caught noDevice, noLibrary;
     mnk_device* device = mnk_device_make_host(&options, noDevice.out());
     mnk_library* library = device ? mnk_library_make_from_text(device, kText, "probe", noLibrary.out()) : nullptr;
@@ -63,18 +69,21 @@ bool canWatch() {
 #endif
 }
 
+// Of the axes that are not 0: what the C API counts to tell whether a shape is one.
+bool isCountable(const TensorSpec& spec) {
+  uint64_t product = 1;
+  for (const uint64_t extent : spec.shape) {
+    if (extent != 0 && __builtin_mul_overflow(product, extent, &product)) return false;
+  }
+  return product <= UINT64_MAX / 8;
+}
+
+bool fits(const TensorSpec& spec) {
+  return spec.offset % spec.elementBytes() == 0 && spec.offset <= Arena::kRegionBytes &&
+         spec.bytes() <= Arena::kRegionBytes - spec.offset;
+}
+
 }  // namespace
-
-uint64_t TensorSpec::elements() const {
-  uint64_t count = 1;
-  for (const uint64_t extent : shape) count *= extent;
-  return count;
-}
-
-bool TensorSpec::overlaps(const TensorSpec& other) const {
-  return region == other.region &&
-         std::max(offset, other.offset) < std::min(offset + bytes(), other.offset + other.bytes());
-}
 
 std::string TensorSpec::text() const {
   return fmt::format("{} [{}] at byte {} of region {}{}", mnk_dtype_name(dtype), fmt::join(shape, ", "), offset, region,
@@ -106,14 +115,6 @@ Arena::Arena(uint64_t seed, size_t cases) : pattern_(kRegionBytes), alive_(std::
 mnk_device* Arena::device(uint32_t index) const {
   const uint32_t other = home_ == kPlain ? kGuarded : kPlain;
   return devices_[index == 0 ? home_ : other].get();
-}
-
-bool Arena::hasGPUKernels() const {
-  return home_ == kGuarded;
-}
-
-bool Arena::isWatched() const {
-  return home_ == kWatched;
 }
 
 void Arena::begin(size_t index, test::Seeded& random) {
@@ -212,49 +213,12 @@ std::vector<std::byte> Arena::before(const Tensor& tensor) const {
   return {begin, begin + spec.bytes()};
 }
 
-std::vector<std::byte> Arena::now(const Tensor& tensor) const {
-  const std::byte* begin = tensor.buffer()->contents() + tensor.byteOffset();
-  return {begin, begin + tensor.byteCount()};
-}
-
-void Arena::swapImages() {
-  for (Region& region : regions_) {
-    std::swap_ranges(region.image.begin(), region.image.end(), region.memory.get());
-  }
-}
-
 std::string Arena::differenceOutside(const std::vector<Tensor>& tensors) {
   for (const Tensor& tensor : tensors) {
     const auto bytes = now(tensor);
     std::copy(bytes.begin(), bytes.end(), image(specOf(tensor)).begin());
   }
   return difference();
-}
-
-void Arena::remember() {
-  for (Region& region : regions_) std::memcpy(region.image.data(), region.memory.get(), kRegionBytes);
-}
-
-std::span<std::byte> Arena::image(const TensorSpec& spec) {
-  return std::span(regions_[spec.region].image).subspan(spec.offset, spec.bytes());
-}
-
-void Arena::allow(const TensorSpec& spec, IsRight isRight) {
-  allowances_.push_back({spec, std::move(isRight)});
-}
-
-uint64_t Arena::gotBits(const TensorSpec& spec, uint64_t element) const {
-  uint64_t bits = 0;
-  const uint64_t size = spec.elementBytes();
-  std::memcpy(&bits, regions_[spec.region].memory.get() + spec.offset + element * size, size);
-  return bits;
-}
-
-uint64_t Arena::expectedBits(const TensorSpec& spec, uint64_t element) const {
-  uint64_t bits = 0;
-  const uint64_t size = spec.elementBytes();
-  std::memcpy(&bits, regions_[spec.region].image.data() + spec.offset + element * size, size);
-  return bits;
 }
 
 std::string Arena::valuesAt(uint32_t region, uint64_t byte) const {
@@ -264,20 +228,20 @@ std::string Arena::valuesAt(uint32_t region, uint64_t byte) const {
     const uint64_t element = (byte - spec.offset) / spec.elementBytes();
     const auto dtype = static_cast<DType>(spec.dtype);
     return fmt::format(" (element {} of {}: got {}, expected {})", element, spec.text(),
-                       test::valueOf(dtype, gotBits(spec, element)), test::valueOf(dtype, expectedBits(spec, element)));
+                       test::valueOf(dtype, bitsIn(regions_[spec.region].memory.get(), spec, element)),
+                       test::valueOf(dtype, bitsIn(regions_[spec.region].image.data(), spec, element)));
   }
   return {};
 }
 
 std::string Arena::difference() {
-  for (const Allowance& allowance : allowances_) {
-    const TensorSpec& spec = allowance.spec;
-    const std::span<std::byte> expected = image(spec);
+  for (const auto& [spec, isRight] : allowances_) {
+    Region& region = regions_[spec.region];
     for (uint64_t element = 0; element < spec.elements(); ++element) {
-      const uint64_t bits = gotBits(spec, element);
-      if (bits == expectedBits(spec, element)) continue;
-      if (!allowance.isRight(element, expectedBits(spec, element), bits)) continue;
-      std::memcpy(&expected[element * spec.elementBytes()], &bits, spec.elementBytes());
+      const uint64_t got = bitsIn(region.memory.get(), spec, element);
+      const uint64_t expected = bitsIn(region.image.data(), spec, element);
+      if (got == expected || !isRight(element, expected, got)) continue;
+      std::memcpy(&image(spec)[element * spec.elementBytes()], &got, spec.elementBytes());
     }
   }
   for (uint32_t index = 0; index < kRegions; ++index) {
@@ -305,6 +269,31 @@ std::vector<size_t> Arena::casesThatLeak() {
     if (isAlive(alive_[index])) cases.push_back(index);
   }
   return cases;
+}
+
+bool place(TensorSpec& spec, test::Seeded& random) {
+  const uint64_t bytes = spec.bytes();
+  if (bytes > Arena::kRegionBytes) return false;
+  const uint64_t most = (Arena::kRegionBytes - bytes) / spec.elementBytes();
+  const uint64_t element = oneOf<uint64_t>(random, {0, most, random.below(most + 1), random.below(most / 16 + 1) * 16});
+  spec.offset = element * spec.elementBytes();
+  return true;
+}
+
+void makePossible(TensorSpec& spec, test::Seeded& random) {
+  while (!isCountable(spec)) *std::max_element(spec.shape.begin(), spec.shape.end()) >>= 16;
+  uint64_t elements = 1;
+  const bool isLarge = std::any_of(spec.shape.begin(), spec.shape.end(), [&](uint64_t extent) {
+    return __builtin_mul_overflow(elements, extent, &elements);
+  });
+  if (isLarge || elements > Arena::kRegionBytes / spec.elementBytes()) {
+    const auto largest = std::max_element(spec.shape.begin(), spec.shape.end());
+    const size_t kept = spec.shape.size() == 1 ? 1 : static_cast<size_t>(largest - spec.shape.begin());
+    size_t axis = random.below(spec.shape.size());
+    if (axis == kept) axis = (axis + 1) % spec.shape.size();
+    spec.shape[axis] = 0;
+  }
+  if (!fits(spec)) place(spec, random);
 }
 
 }  // namespace mnk::fuzz

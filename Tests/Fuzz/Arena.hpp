@@ -1,12 +1,15 @@
 // Where cases happen: devices, and regions of memory that tensors of the cases lie in. Beside every region lies its
 // image, the bytes that must be there: everything around a tensor is its guard.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,16 +30,19 @@ struct TensorSpec {
   uint64_t offset = 0;  // in the region, in bytes
 
   uint64_t elementBytes() const { return byteSize(static_cast<DType>(dtype)); }
-  uint64_t elements() const;
+  uint64_t elements() const { return std::accumulate(shape.begin(), shape.end(), uint64_t{1}, std::multiplies<>()); }
   uint64_t bytes() const { return elements() * elementBytes(); }
-  bool overlaps(const TensorSpec& other) const;
   std::string text() const;
 };
+
+using test::coin, test::edge, test::oneOf;
 
 class Arena {
  public:
   static constexpr uint32_t kRegions = 19;
   static constexpr uint64_t kRegionBytes = 8192;
+  // Devices: one that checks nothing, one that guards memory and has a GPU's kernels, and one that checks all accesses.
+  static constexpr uint32_t kPlain = 0, kGuarded = 1, kWatched = 2;
 
   // The arena of `cases` cases; failures to make it are thrown.
   Arena(uint64_t seed, size_t cases);
@@ -49,9 +55,9 @@ class Arena {
   // 0 is the one at home, which encodes; 1 is the other one.
   mnk_device* device(uint32_t index) const;
   // Whether every load and store of the device at home is checked.
-  bool isWatched() const;
+  bool isWatched() const { return home_ == kWatched; }
   // Whether the device of the case has the kernels of a GPU, some of which compute with halves.
-  bool hasGPUKernels() const;
+  bool hasGPUKernels() const { return home_ == kGuarded; }
   // The one that runs in plain order and watches nothing.
   mnk_device* plainDevice() { return devices_[0].get(); }
 
@@ -68,22 +74,31 @@ class Arena {
   TensorSpec specOf(const Tensor& tensor) const;
   // Bytes of a tensor: as the image has them, and as they are.
   std::vector<std::byte> before(const Tensor& tensor) const;
-  std::vector<std::byte> now(const Tensor& tensor) const;
+  std::vector<std::byte> now(const Tensor& tensor) const {
+    const std::byte* begin = tensor.buffer()->contents() + tensor.byteOffset();
+    return {begin, begin + tensor.byteCount()};
+  }
   test::OperandMemory memory() const {
     return {[this](const Tensor& tensor) { return before(tensor); },
             [this](const Tensor& tensor) { return now(tensor); }};
   }
   void write(const Tensor& tensor, std::span<const std::byte> bytes) { fill(specOf(tensor), bytes); }
   // Memory is as the images say, and the images are what memory was.
-  void swapImages();
+  void swapImages() {
+    for (Region& region : regions_) std::swap_ranges(region.image.begin(), region.image.end(), region.memory.get());
+  }
 
   // From here on the case changes memory only as its images say.
-  void remember();
-  std::span<std::byte> image(const TensorSpec& spec);
+  void remember() {
+    for (Region& region : regions_) std::memcpy(region.image.data(), region.memory.get(), kRegionBytes);
+  }
+  std::span<std::byte> image(const TensorSpec& spec) {
+    return std::span(regions_[spec.region].image).subspan(spec.offset, spec.bytes());
+  }
   // Elements that have more than one right value: whether `got` may stand where the image holds `expected`. An element
   // that a later call has overwritten has another image.
   using IsRight = std::function<bool(uint64_t element, uint64_t expected, uint64_t got)>;
-  void allow(const TensorSpec& spec, IsRight isRight);
+  void allow(const TensorSpec& spec, IsRight isRight) { allowances_.push_back({spec, std::move(isRight)}); }
   // The first byte that is not as its image says, in words; empty where there is none.
   std::string difference();
   // The same, outside of tensors.
@@ -102,9 +117,6 @@ class Arena {
     IsRight isRight;
   };
   mnk_tensor* wrap(const TensorSpec& spec, uint64_t begin, uint64_t bytes, const std::vector<uint64_t>& shape);
-  // The bits of an element: in memory, and as the image says.
-  uint64_t gotBits(const TensorSpec& spec, uint64_t element) const;
-  uint64_t expectedBits(const TensorSpec& spec, uint64_t element) const;
   std::string valuesAt(uint32_t region, uint64_t byte) const;
 
   std::vector<test::Owned<mnk_device>> devices_;
@@ -117,5 +129,11 @@ class Arena {
   uint32_t home_ = 0;
   uint32_t nextRegion_ = 0;
 };
+
+// Somewhere in its region, often at one of its ends. False where it does not fit.
+bool place(TensorSpec& spec, test::Seeded& random);
+// Makes extents that no memory here could hold harmless, by giving the tensor no elements, and places it if it has to
+// move. What was done to the shape stays, as far as the C API would make such a tensor.
+void makePossible(TensorSpec& spec, test::Seeded& random);
 
 }  // namespace mnk::fuzz

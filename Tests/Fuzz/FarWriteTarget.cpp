@@ -1,4 +1,3 @@
-#include "FarWriteTarget.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,8 +6,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "Numbers.hpp"
-#include "ResultCheck.hpp"
+#include "Target.hpp"
 
 namespace mnk::fuzz {
 

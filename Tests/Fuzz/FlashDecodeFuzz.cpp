@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "OpFuzz.hpp"
-#include "OpTargets.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Ops/FlashDecode/FlashDecodeRun.hpp"
@@ -182,9 +181,7 @@ struct FlashDecodeFuzz {
 
   static Op make(Arena& arena, Seeded& random) {
     const FlashDecodeCase attend = drawCase(random);
-    Op op = test::makeOp(attend, [&](std::string_view, DType dtype, const Shape& shape, uint64_t) {
-      return arena.place(dtype, shape, random);
-    });
+    Op op = test::makeOp(attend, placing(arena, random));
     if (!attend.hasScratch) return op;
     const auto planned = plan(op, *arena.device(0)->device);
     const uint64_t bytes = (planned ? planned->scratchBytes : 0) + random.below(3);

@@ -1,6 +1,5 @@
 #include "Harness/SoftFloat.hpp"
 #include "OpFuzz.hpp"
-#include "OpTargets.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/Hadamard/Hadamard.hpp"
 #include "Ops/Hadamard/HadamardRun.hpp"

@@ -1,7 +1,5 @@
 // Cases of MultiRoPE, drawn at random.
-#include "HeadsViews.hpp"
 #include "OpFuzz.hpp"
-#include "OpTargets.hpp"
 #include "Ops/MultiRoPE/MultiRoPE.hpp"
 #include "Ops/MultiRoPE/MultiRoPERun.hpp"
 
@@ -15,9 +13,7 @@ struct MultiRoPEFuzz {
 
   static Op make(Arena& arena, Seeded& random) {
     const test::MultiRoPECase rope = test::rope::drawnCase(random);
-    Op op = test::makeOp(rope, [&](std::string_view, DType dtype, const Shape& shape, uint64_t) {
-      return arena.place(dtype, shape, random);
-    });
+    Op op = test::makeOp(rope, placing(arena, random));
     // Views of what is only read may meet themselves; those of results may not.
     if (rope.placing != test::RopePlacing::apart) return op;
     for (HeadsView* view : {&op.queries, op.keys ? &*op.keys : nullptr}) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ResultCheck.hpp"
-
 namespace mnk::fuzz {
 
 namespace {
@@ -21,37 +19,18 @@ std::string_view name(EncoderState state) {
                                      : (state == EncoderState::missing ? "no encoder" : "a committed encoder");
 }
 
-struct Attempt {
-  bool isAccepted = false;
-  std::string refusal = {};
-  std::string message = {};
-  mnk_error_code code = {};
-  std::string failure = {};
-};
-
 // Makes a call that stores errors, and checks that it stores a complete one where it fails, and none where it succeeds.
 template <typename Call>
-Attempt attempt(std::string_view which, Call&& call) {
+Verdict attempt(std::string_view which, Call&& call) {
   static char untouched;
   auto* const before = reinterpret_cast<mnk_error*>(&untouched);
   mnk_error* error = before;
-  Attempt result{.isAccepted = call(&error)};
-  if (result.isAccepted) {
-    if (error != before) result.failure = fmt::format("{} succeeded and stored an error", which);
-    return result;
+  if (call(&error)) {
+    return {.failure = error == before ? "" : fmt::format("{} succeeded and stored an error", which)};
   }
-  if (error == before || !error) {
-    result.failure = fmt::format("{} failed without an error", which);
-    return result;
-  }
+  if (error == before || !error) return {.failure = fmt::format("{} failed without an error", which)};
   const Owned<mnk_error> owned(error, mnk_error_release);
-  result.refusal = mnk_error_what(error);
-  result.message = mnk_error_message(error);
-  result.code = mnk_error_get_code(error);
-  if (const std::string problem = problemWith(error); !problem.empty()) {
-    result.failure = fmt::format("the error of {}: {}", which, problem);
-  }
-  return result;
+  return refusalBy(error);
 }
 
 bool usesAnotherDevice(const mnk_plan& plan, const Device& device) {
@@ -79,11 +58,11 @@ class OpCase final : public Case {
   Verdict run(Arena& arena) override {
     test::takeFailures();
     Owned<mnk_plan> plan(nullptr, mnk_plan_release);
-    const Attempt planned = attempt("the plan", [&](mnk_error_out error) {
+    const Verdict planned = attempt("the plan", [&](mnk_error_out error) {
       plan.reset(call_->makePlan(arena.device(0), error));
       return bool(plan);
     });
-    if (!planned.failure.empty()) return verdictOf(planned);
+    if (!planned.failure.empty()) return planned;
     if (plan && call_->mustBeRefused()) return {.failure = "a missing struct was accepted"};
     if (!plan && call_->isValid()) return {.failure = "a valid call was refused: " + planned.message};
     if (plan) call_->fill(arena, random_, !earlier_);
@@ -94,18 +73,13 @@ class OpCase final : public Case {
     }
     Owned<mnk_encoder> encoder(nullptr, mnk_encoder_release);
     if (std::string failure = makeEncoder(arena, encoder); !failure.empty()) return {.failure = failure};
-    const Attempt encoded = encode(arena, encoder.get(), planned, plan.get());
-    Verdict verdict = verdictOf(encoded);
+    Verdict verdict = encode(arena, encoder.get(), planned, plan.get());
     if (verdict.failure.empty() && state_ == EncoderState::open) verdict.failure = commit(encoder.get());
-    if (verdict.failure.empty()) verdict.failure = check(arena, encoded, plan.get());
+    if (verdict.failure.empty()) verdict.failure = check(arena, verdict.refusal.empty(), plan.get());
     return verdict;
   }
 
  private:
-  static Verdict verdictOf(const Attempt& attempt) {
-    return {.refusal = attempt.refusal, .code = attempt.code, .failure = attempt.failure};
-  }
-
   // What the earlier call leaves is what it leaves by itself; from there on the images have it.
   std::string runEarlier(Arena& arena) {
     const Owned<mnk_encoder> encoder(mnk_encoder_make(arena.device(0), "earlier", nullptr), mnk_encoder_release);
@@ -137,26 +111,26 @@ class OpCase final : public Case {
   }
 
   // What a call must say that has this plan, or that was refused so.
-  std::string expectedRefusal(Arena& arena, const Attempt& planned, const mnk_plan* plan) const {
+  std::string expectedRefusal(Arena& arena, const Verdict& planned, const mnk_plan* plan) const {
     if (state_ == EncoderState::missing) return std::string(kNoEncoder);
     if (!plan) return planned.refusal;
     if (state_ == EncoderState::committed) return std::string(kCommitted);
     return std::string(usesAnotherDevice(*plan, *arena.device(0)->device) ? kForeign : "");
   }
 
-  Attempt encode(Arena& arena, mnk_encoder* encoder, const Attempt& planned, const mnk_plan* plan) {
+  Verdict encode(Arena& arena, mnk_encoder* encoder, const Verdict& planned, const mnk_plan* plan) {
     const std::string expected = expectedRefusal(arena, planned, plan);
     // The caller may decline the error; the outcome is the same.
     if (!isErrorWanted_ && !expected.empty() && call_->encode(encoder, nullptr)) {
       return {.failure = "accepted without a place for the error: " + expected};
     }
-    Attempt encoded = attempt("the call", [&](mnk_error_out error) { return call_->encode(encoder, error); });
+    Verdict encoded = attempt("the call", [&](mnk_error_out error) { return call_->encode(encoder, error); });
     if (encoded.failure.empty() && encoded.refusal != expected) {
       encoded.failure =
-          fmt::format("the call said: {}\n  expected: {}", encoded.isAccepted ? "success" : encoded.message,
+          fmt::format("the call said: {}\n  expected: {}", encoded.refusal.empty() ? "success" : encoded.message,
                       expected.empty() ? "success" : expected);
     }
-    if (encoded.isAccepted) count(plan);
+    if (encoded.refusal.empty() && plan) count(plan);
     return encoded;
   }
 
@@ -189,8 +163,8 @@ class OpCase final : public Case {
         counts_.bytes_read, counts_.bytes_written, mostBarriers);
   }
 
-  std::string check(Arena& arena, const Attempt& encoded, const mnk_plan* plan) const {
-    if (!encoded.isAccepted) return arena.difference();
+  std::string check(Arena& arena, bool isAccepted, const mnk_plan* plan) const {
+    if (!isAccepted) return arena.difference();
     const uint64_t written = call_->expect(arena, earlier_ && !call_->isValid());
     if (std::string failures = test::takeFailures(); !failures.empty()) return failures;
     uint64_t planned = 0;
@@ -216,6 +190,32 @@ class OpCase final : public Case {
 std::unique_ptr<Case> makeOpCase(Seeded& random, std::unique_ptr<FuzzedCall> earlier,
                                  std::unique_ptr<FuzzedCall> call) {
   return std::make_unique<OpCase>(random, std::move(earlier), std::move(call));
+}
+
+HeadsView scattered(const HeadsView& view, Arena& arena, Seeded& random, bool mayRepeat) {
+  HeadsView::Strides strides = view.resolved();
+  struct Axis {
+    uint64_t count;
+    uint64_t* stride;
+  };
+  Axis axes[] = {{strides.heads, &strides.headStride},
+                 {strides.tokens, &strides.tokenStride},
+                 {strides.sequences, &strides.sequenceStride}};
+  for (size_t i = 2; i > 0 && coin(random, 1, 2); --i) std::swap(axes[i], axes[random.below(i + 1)]);
+  const uint64_t unit = coin(random, 1, 2) ? 4 : 1;  // elements that go together where addresses allow it
+  const auto gap = [&] { return coin(random, 1, 2) ? 0 : unit * random.below(4); };
+  uint64_t reach = strides.headDim;
+  for (const Axis& axis : axes) {
+    const bool isRepeated = mayRepeat && coin(random, 1, 6);
+    *axis.stride = isRepeated ? random.below(2) * random.below(strides.headDim + 1) : reach + gap();
+    if (axis.count > 1) reach += (axis.count - 1) * *axis.stride;
+    if (axis.count <= 1 && coin(random, 1, 4)) *axis.stride = edge(random, {strides.headDim});  // leads nowhere
+  }
+  strides.offset = gap();
+  const uint64_t elements = strides.offset + reach + gap();
+  const bool isFlat = coin(random, 2, 3);
+  const auto shape = isFlat ? Shape::make({elements}) : Shape::make({1, elements, 1});
+  return HeadsView(arena.place(view.tensor.dtype(), *shape, random), strides);
 }
 
 std::vector<std::string_view> refusalsOf(std::initializer_list<std::string_view> ofCAPI) {

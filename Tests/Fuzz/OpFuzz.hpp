@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "CMutator.hpp"
+#include "OpMutator.hpp"
 #include "Target.hpp"
 
 namespace mnk::fuzz {
@@ -48,7 +48,7 @@ class FuzzedCallOf final : public FuzzedCall {
     text_ = fmt::format("{} {}", Op::name, isNull_ ? "NULL" : OpText::of(op_, arena));
     if (mutation_ != Mutation::ofStruct) return;
     text_ += isNull_ ? "" : " with a changed field in C";
-    if (!isNull_) CMutator(random).mutate(given_);
+    if (!isNull_) mutateStruct(given_, random);
   }
 
   std::string text() const override { return text_; }
@@ -128,6 +128,15 @@ std::unique_ptr<Case> makeOpCase(Arena& arena, Seeded& random) {
     } catch (const Arena::DoesNotFit&) {
     }
   }
+}
+
+// As many vectors elsewhere: axes nested in any order, with gaps between their entries. Where only reads see them, a
+// vector may be there more than once.
+HeadsView scattered(const HeadsView& view, Arena& arena, Seeded& random, bool mayRepeat);
+
+// Places operands of a case in the arena.
+inline auto placing(Arena& arena, Seeded& random) {
+  return [&](std::string_view, DType dtype, const Shape& shape, uint64_t) { return arena.place(dtype, shape, random); };
 }
 
 // What errors of every op's calls say, and the rules of an op that a handle with memory can break.

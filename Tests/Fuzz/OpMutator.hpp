@@ -4,13 +4,43 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
-#include "Fields.hpp"
-#include "Numbers.hpp"
+#include "Arena.hpp"
+#include "CAPI/CStructs.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "MLXNativeKernels/mnk.h"
 
 namespace mnk::fuzz {
+
+// The fields of ops and of their structs in the C API, in their order and without their names: a field that is added is
+// mutated like all others. A list that is too short or too long for its type does not compile.
+#define FIELDS(Type, ...)          \
+  inline auto fieldsOf(Type& of) { \
+    auto& [__VA_ARGS__] = of;      \
+    return std::tie(__VA_ARGS__);  \
+  }
+
+#include "Generated/Fields.inc"
+
+FIELDS(RotaryPositions::List, a, b)
+inline auto fieldsOf(RotaryPositions& of) {
+  return std::tie(of.source);
+}
+
+FIELDS(mnk_row_indices, a, b, c)
+FIELDS(mnk_rotary_offsets, a, b, c)
+FIELDS(mnk_rotary_positions, a, b, c, d, e, f, g, h, i, j)
+FIELDS(mnk_cache_step, a, b, c, d, e, f, g, h, i, j, k, l)
+
+#undef FIELDS
+
+template <typename Struct>
+concept HasFields = requires(Struct& of) {
+  fieldsOf(of);
+};
 
 float wildNumber(test::Seeded& random);
 
@@ -24,6 +54,13 @@ void forEachField(Field& field, const Visit& visit) {
     if (field) forEachField(*field, visit);
   } else if constexpr (requires { field.valueless_by_exception(); }) {
     std::visit([&](auto& held) { forEachField(held, visit); }, field);
+  } else if constexpr (std::is_array_v<Field>) {
+    for (auto& element : field) forEachField(element, visit);
+  } else if constexpr (std::is_pointer_v<Field>) {
+    using Pointed = std::remove_const_t<std::remove_pointer_t<Field>>;
+    if constexpr (HasFields<Pointed>) {
+      if (field) forEachField(const_cast<Pointed&>(*field), visit);
+    }
   }
 }
 
@@ -80,71 +117,48 @@ class OpMutator {
     changes_.push_back(change);
   }
 
-  void visit(Tensor& tensor) {
-    addTensorChanges(tensor);
-    add([&] { tensor = Tensor(); });
-  }
-  // A view without a tensor is none.
-  void visit(HeadsView& view) {
-    addTensorChanges(view.tensor);
-    visit(view.layout);
-    if (view.strides) visit(*view.strides);
-    add([&] { view.strides = view.strides ? std::nullopt : std::optional(view.resolved()); });
-  }
-  void visit(bool& field) {
-    add([&] { field = !field; });
-  }
-  template <typename Number>
-  requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
-  void visit(Number& field) {
-    if constexpr (std::is_same_v<Number, uint64_t>) numbers_.push_back(&field);
-    for (int weight = 0; weight < 2; ++weight) add([&] { change(field); });
-  }
-  template <typename Struct>
-  requires HasFields<Struct>
-  void visit(Struct& of) {
-    std::apply([&](auto&... fields) { (visit(fields), ...); }, fieldsOf(of));
-  }
-  template <typename T>
-  void visit(std::optional<T>& field) {
-    if (field) {
+  // What is held may be left out as a whole, with whatever holds it.
+  template <typename Field>
+  void visit(Field& field, bool isHeld = false) {
+    if constexpr (std::is_same_v<Field, Tensor>) {
+      addTensorChanges(field);
+      if (!isHeld) add([&] { field = Tensor(); });
+    } else if constexpr (std::is_same_v<Field, HeadsView>) {  // a view without a tensor is none
+      addTensorChanges(field.tensor);
+      visit(field.layout);
+      if (field.strides) visit(*field.strides);
+      add([&] { field.strides = field.strides ? std::nullopt : std::optional(field.resolved()); });
+    } else if constexpr (std::is_same_v<Field, bool>) {
+      add([&] { field = !field; });
+    } else if constexpr (std::is_arithmetic_v<Field> || std::is_enum_v<Field>) {
+      if constexpr (std::is_same_v<Field, uint64_t>) numbers_.push_back(&field);
+      for (int weight = 0; weight < 2; ++weight) add([&] { change(field); });
+    } else if constexpr (HasFields<Field>) {
+      std::apply([&](auto&... fields) { (visit(fields), ...); }, fieldsOf(field));
+    } else if constexpr (requires { field.has_value(); }) {
+      if (!field) return add([&] { field = something<typename Field::value_type>(); });
       add([&] { field.reset(); });
-      return visitHeld(*field);
-    }
-    add([&] {
-      if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, HeadsView>) {
-        field = anyTensor();
-      } else if constexpr (std::is_same_v<T, AttentionPartials>) {
-        field = T{anyTensor(), anyTensor()};
-      } else {
-        field.emplace();
-      }
-    });
+      visit(*field, true);
+    } else if constexpr (requires { field.valueless_by_exception(); }) {
+      std::visit([&](auto& held) { visit(held, true); }, field);
+    } else if constexpr (requires { field.pop_back(); }) {
+      add([&] { field.push_back(field.empty() ? typename Field::value_type{} : field.back()); });
+      if (field.empty()) return;
+      add([&] { field.pop_back(); });
+      visit(field[random_.below(field.size())]);
+    } else if constexpr (requires { field.begin(); }) {
+      for (auto& element : field) visit(element);
+    }  // programs of cache calls draw sources of positions
   }
-  template <typename... Ts>
-  void visit(std::variant<Ts...>& field) {
-    std::visit([&](auto& held) { visitHeld(held); }, field);
-  }
-  void visit(std::shared_ptr<const PositionSource>&) {}  // programs of cache calls draw those
-  // What may be left out is left out as a whole.
   template <typename T>
-  void visitHeld(T& held) {
-    if constexpr (std::is_same_v<T, Tensor>) {
-      addTensorChanges(held);
+  T something() {
+    if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, HeadsView>) {
+      return anyTensor();
+    } else if constexpr (std::is_same_v<T, AttentionPartials>) {
+      return {anyTensor(), anyTensor()};
     } else {
-      visit(held);
+      return {};
     }
-  }
-  template <typename T, size_t count>
-  void visit(std::array<T, count>& field) {
-    for (T& element : field) visit(element);
-  }
-  template <typename T>
-  void visit(std::vector<T>& field) {
-    add([&] { field.push_back(field.empty() ? T{} : field.back()); });
-    if (field.empty()) return;
-    add([&] { field.pop_back(); });
-    visit(field[random_.below(field.size())]);
   }
 
   template <typename Number>
@@ -176,6 +190,33 @@ class OpMutator {
   std::vector<uint64_t*> numbers_;
 };
 
+// Changes one field of an op's struct in the C API to what no C++ op has: a missing handle or list, a number that no
+// enum names, a count that no list has. Some changes leave the struct fit for use.
+template <typename Struct>
+void mutateStruct(Struct& of, test::Seeded& random) {
+  std::vector<std::function<void()>> changes;
+  forEachField(of, [&](auto& field) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    if constexpr (std::is_pointer_v<Field>) {
+      if (field) changes.push_back([&] { field = nullptr; });
+    } else if constexpr (std::is_enum_v<Field>) {
+      changes.push_back([&] {
+        field = test::number<Field>(static_cast<uint32_t>(coin(random, 1, 2) ? 2 + random.below(4) : random.next()));
+      });
+    } else if constexpr (std::is_same_v<Field, bool>) {
+      changes.push_back([&] { field = !field; });
+    } else if constexpr (std::is_floating_point_v<Field>) {
+      changes.push_back([&] { field = wildNumber(random); });
+    } else if constexpr (std::is_integral_v<Field>) {
+      // No list is as long, so that it must be refused before it is read.
+      changes.push_back([&] {
+        field = static_cast<Field>((uint64_t{1} << (sizeof(Field) * 8 - 1 - random.below(8))) + random.below(3));
+      });
+    }
+  });
+  changes[random.below(changes.size())]();
+}
+
 // The values of all fields.
 class OpText {
  public:
@@ -188,40 +229,31 @@ class OpText {
 
  private:
   explicit OpText(const Arena& arena) : arena_(arena) {}
-  void add(Tensor& tensor) { text_ += tensor ? arena_.specOf(tensor).text() : "no tensor"; }
-  void add(HeadsView& view) {
-    add(view.tensor), text_ += " layout ";
-    add(view.layout), text_ += " strides ";
-    add(view.strides);
-  }
-  void add(std::shared_ptr<const PositionSource>&) { text_ += "those of a source"; }
-  template <typename Number>
-  requires std::is_arithmetic_v<Number>
-  void add(Number& number) { text_ += fmt::format("{}", number); }
-  template <typename Enum>
-  requires std::is_enum_v<Enum>
-  void add(Enum& number) { text_ += fmt::format("{}", static_cast<uint32_t>(number)); }
-  template <typename Struct>
-  requires HasFields<Struct>
-  void add(Struct& of) {
-    text_ += "{";
-    std::apply([&](auto&... fields) { ((add(fields), text_ += "; "), ...); }, fieldsOf(of));
-    text_ += "}";
-  }
-  template <typename T>
-  void add(std::optional<T>& field) {
-    field ? add(*field) : void(text_ += "none");
-  }
-  template <typename... Ts>
-  void add(std::variant<Ts...>& field) {
-    std::visit([&](auto& held) { add(held); }, field);
-  }
-  template <typename List>
-  requires requires(List& list) { list.begin(); }
-  void add(List& list) {
-    text_ += "[";
-    for (auto& element : list) add(element), text_ += ", ";
-    text_ += "]";
+  template <typename Field>
+  void add(Field& field) {
+    if constexpr (std::is_same_v<Field, Tensor>) {
+      text_ += field ? arena_.specOf(field).text() : "no tensor";
+    } else if constexpr (std::is_same_v<std::remove_const_t<std::remove_pointer_t<Field>>, mnk_tensor>) {
+      text_ += field ? arena_.specOf(field->tensor).text() : "no tensor";
+    } else if constexpr (HasFields<Field>) {
+      text_ += "{";
+      std::apply([&](auto&... fields) { ((add(fields), text_ += "; "), ...); }, fieldsOf(field));
+      text_ += "}";
+    } else if constexpr (requires { field.has_value(); }) {
+      field ? add(*field) : void(text_ += "none");
+    } else if constexpr (requires { field.valueless_by_exception(); }) {
+      std::visit([&](auto& held) { add(held); }, field);
+    } else if constexpr (requires { std::begin(field); }) {
+      text_ += "[";
+      for (auto& element : field) add(element), text_ += ", ";
+      text_ += "]";
+    } else if constexpr (std::is_arithmetic_v<Field>) {
+      text_ += fmt::format("{}", field);
+    } else if constexpr (std::is_enum_v<Field>) {
+      text_ += fmt::format("{}", static_cast<uint32_t>(field));
+    } else {
+      text_ += field ? "given" : "none";  // a pointer
+    }
   }
 
   const Arena& arena_;

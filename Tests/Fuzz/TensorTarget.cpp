@@ -1,11 +1,9 @@
-#include "TensorTarget.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "Numbers.hpp"
-#include "ResultCheck.hpp"
+#include "Target.hpp"
 
 namespace mnk::fuzz {
 

@@ -15,9 +15,10 @@ FINDING = re.compile(r"[A-Za-z0-9]+\.(?:h|metal):[0-9]+ (?:reads|writes)[^;\n]*;
 LIMIT = 300  # a missing barrier can also deadlock a test
 
 
-def entries(only_tests: str = "") -> list[dict]:
-    return [entry for entry in load("barriers.toml")["kernel"]
-            if any(test.startswith(only_tests) for test in entry["tests"])]
+def entries(only_tests: str = "") -> list[tuple[str, list[str]]]:
+    """Files of kernels, and their tests."""
+    return [(file, tests) for file, tests in load("barriers.toml")["kernel"].items()
+            if any(test.startswith(only_tests) for test in tests)]
 
 
 def barrier_lines(text: str, file: str) -> list[int]:
@@ -53,8 +54,7 @@ def check_barrier(program: str, tests: list[str], overlay: Overlay) -> tuple[str
     return ("", f"needed: {found[0]}") if found else ("the tests fail, but not for the missing barrier", "")
 
 
-def prove_kernel(program: str, root: str, entry: dict) -> list[Outcome]:
-    file, tests = entry["file"], entry["tests"]
+def prove_kernel(program: str, root: str, file: str, tests: list[str]) -> list[Outcome]:
     begin = time.monotonic()
     try:
         text = read(f"{root}/{file}")
@@ -75,8 +75,8 @@ def prove_kernel(program: str, root: str, entry: dict) -> list[Outcome]:
     return outcomes
 
 
-def prove(program: str, root: str, chosen: list[dict], report):
+def prove(program: str, root: str, chosen: list[tuple[str, list[str]]], report):
     say(f"barriers of {len(chosen)} kernels")
-    for outcomes in concurrently(lambda entry: prove_kernel(program, root, entry), chosen):
+    for outcomes in concurrently(lambda entry: prove_kernel(program, root, *entry), chosen):
         for outcome in outcomes:
             report.add(outcome)

@@ -3,10 +3,9 @@ into one program, which has the active one's name in its environment."""
 import subprocess
 
 from common import Failure, Outcome, ROOT, say, tail
-from programs import concurrently, run, run_tests
+from programs import concurrently, outcome_of, require_passing, run, run_tests
 from schemata import PROGRAM, TREE, copy_tree
 from table import Fault, faults, text_of
-import noticed
 
 LIMIT = 120
 BUILD_LIMIT = 3600
@@ -44,13 +43,13 @@ def build(report) -> str:
 
 
 def prove_fault(program: str, fault: Fault) -> Outcome:
-    return noticed.outcome(fault, run_tests(program, fault.tests, {"MNK_FAULT": fault.name}, LIMIT))
+    return outcome_of(fault, run_tests(program, fault.tests, {"MNK_FAULT": fault.name}, LIMIT))
 
 
 def prove(program: str, chosen: list[Fault], report):
     chosen = applicable([fault for fault in chosen if fault.tests], report)
     say(f"{len(chosen)} core faults")
-    noticed.require_passing(program, sorted({test for fault in chosen for test in fault.tests}), {}, report)
+    require_passing(program, sorted({test for fault in chosen for test in fault.tests}), {}, report)
     for outcome in concurrently(lambda fault: prove_fault(program, fault), chosen):
         report.add(outcome)
 

@@ -38,7 +38,7 @@ class Chosen:
     """What the arguments ask for, of each part."""
 
     def __init__(self, options):
-        self.barriers = [entry for entry in barriers.entries(options.tests) if matches(entry["file"], options.fault)]
+        self.barriers = [entry for entry in barriers.entries(options.tests) if matches(entry[0], options.fault)]
         self.shaders = [fault for fault in shaders.entries() if matches(fault.name, options.fault)]
         self.core = [fault for fault in core.entries() if matches(fault.name, options.fault)]
         # Runs are no faults: a choice of faults leaves them out.
@@ -48,8 +48,8 @@ class Chosen:
         return part in self.parts and bool(getattr(self, part, True))
 
     def list(self):
-        for entry in self.barriers if self.has("barriers") else []:
-            say(f"barriers  {entry['file']}: {', '.join(entry['tests'])}")
+        for file, tests in self.barriers if self.has("barriers") else []:
+            say(f"barriers  {file}: {', '.join(tests)}")
         for part in ("shaders", "core"):
             for fault in getattr(self, part) if self.has(part) else []:
                 say(f"{part:<9} {fault.name}: {fault.file}: {', '.join(fault.tests)}"

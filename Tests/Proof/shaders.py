@@ -3,9 +3,8 @@ import re
 
 from common import Failure, Outcome, read, say, tail
 from overlay import Overlay
-from programs import concurrently, run_tests
+from programs import concurrently, outcome_of, require_passing, run_tests
 from table import Fault, faults
-import noticed
 
 LIMIT = 300  # kernels are compiled again for each fault
 
@@ -21,13 +20,13 @@ def prove_fault(program: str, root: str, fault: Fault) -> Outcome:
     result = run_tests(program, fault.tests, overlay.environment(), LIMIT)
     if re.search(r"library .* does not compile", result.output):
         return Outcome(fault.name, f"the changed kernel does not compile:\n{tail(result.output)}")
-    return noticed.outcome(fault, result)
+    return outcome_of(fault, result)
 
 
 def prove(program: str, root: str, chosen: list[Fault], report):
     say(f"{len(chosen)} shader faults")
     tests = sorted({test for fault in chosen for test in fault.tests})
-    noticed.require_passing(program, tests, {"MNK_HOST_CHECKING": "full"}, report)
+    require_passing(program, tests, {"MNK_HOST_CHECKING": "full"}, report)
     for outcome in concurrently(lambda fault: prove_fault(program, root, fault), chosen):
         report.add(outcome)
 

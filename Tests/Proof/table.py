@@ -28,35 +28,29 @@ class Fault:
         return text.index(self.find)
 
 
-def load(pattern: str) -> dict:
-    """All tables whose names match, as one: the lists of equal keys are joined."""
-    joined = {}
-    for path in sorted(glob.glob(f"{FOLDER}/{pattern}")):
-        with open(path, "rb") as file:
-            try:
-                table = tomllib.load(file)
-            except tomllib.TOMLDecodeError as error:
-                fail(f"{path}: {error}")
-        for key, value in table.items():
-            joined.setdefault(key, []).extend(value)
-    return joined
+def load(path: str) -> dict:
+    with open(f"{FOLDER}/{path}", "rb") as file:
+        try:
+            return tomllib.load(file)
+        except tomllib.TOMLDecodeError as error:
+            fail(f"{path}: {error}")
 
 
 def faults(pattern: str) -> list[Fault]:
     """The faults of the tables, checked for what would make them pass without a proof."""
-    found, names = [], set()
-    for entry in load(pattern).get("fault", []):
+    found = {}
+    entries = [entry for path in sorted(glob.glob(pattern, root_dir=FOLDER)) for entry in load(path)["fault"].items()]
+    for name, entry in entries:
         try:
-            fault = Fault(**entry)
+            fault = Fault(name, **entry)
         except TypeError as error:
-            fail(f"{entry.get('name', 'a fault without a name')}: {error}")
-        if fault.name in names:
-            fail(f"two faults are named {fault.name}")
+            fail(f"{name}: {error}")
+        if name in found:
+            fail(f"two faults are named {name}")
         if fault.kind not in KINDS or not (fault.tests or fault.fuzz) or fault.find == fault.replace:
-            fail(f"{fault.name}: needs a kind of {KINDS}, tests or a fuzz target, and a replacement")
-        names.add(fault.name)
-        found.append(fault)
-    return found
+            fail(f"{name}: needs a kind of {KINDS}, tests or a fuzz target, and a replacement")
+        found[name] = fault
+    return list(found.values())
 
 
 def text_of(fault: Fault) -> str:

@@ -1,13 +1,11 @@
-#include "AttentionCacheTarget.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "CacheCall.hpp"
 #include "CacheNumbers.hpp"
-#include "CacheProgram.hpp"
-#include "Numbers.hpp"
-#include "ResultCheck.hpp"
+#include "OpMutator.hpp"
+#include "Target.hpp"
 
 namespace mnk::fuzz {
 
@@ -22,12 +20,25 @@ constexpr std::string_view kNotACodec = "the number is not a case of mnk_kv_code
 constexpr std::string_view kNotARule = "the number is not a case of mnk_kv_scale_rule";
 constexpr std::string_view kNotATreatment = "the number is not a case of mnk_kv_non_finite";
 constexpr std::string_view kNotPlanes = "the number is not a case of mnk_kv_quantized_planes";
+constexpr std::string_view kNoFlag = "descriptor.quantized would be ignored";
+constexpr std::string_view kNoWindowFlag = "descriptor.sliding_window would be ignored";
 constexpr std::string_view kChannelShape = "means or channel scales do not match the cache";
 constexpr std::string_view kTooLarge = "the shape holds more elements than 64-bit sizes can count";
 constexpr std::string_view kNoMemory = "no memory for a buffer";
 constexpr std::string_view kSequence = "the sequence is not in the cache";
 constexpr std::string_view kUnnamed = "the call does not say which sequence of the cache it is for";
 constexpr std::string_view kCut = "the sequence cannot be cut there";
+
+// Whether a struct has a field that is not 0.
+template <typename Struct>
+bool isFilled(Struct of) {
+  bool isAny = false;
+  forEachField(of, [&](const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (!HasFields<Field>) isAny = isAny || field != Field{};
+  });
+  return isAny;
+}
 
 class AttentionCacheCase final : public Case {
  public:
@@ -52,27 +63,18 @@ class AttentionCacheCase final : public Case {
     }
     if (coin(random, 1, 4)) {
       d.is_storage_only = true;
-      if (!isQuantized_) d.head_dim = static_cast<uint32_t>(1 + random.below(20));
+      if (!d.has_quantized) d.head_dim = static_cast<uint32_t>(1 + random.below(20));
     }
     if (coin(random, 1, 2)) mutate(random);
-    d.has_sliding_window =
-        d.sliding_window.window != 0 || d.sliding_window.max_rows != 0 || d.sliding_window.max_draft != 0;
-    if (isQuantized_) makeChannels(arena, random);
+    if (d.has_quantized) makeChannels(arena, random);
     // A cache keeps a few words for every sequence: as many as there may be would fill the machine.
     if (refusal().empty()) d.sequences = std::min(d.sequences, 1u << 16);
+    text_ = fmt::format("AttentionCache{} {}; cut sequence {} at {}", isNull_ ? " NULL" : "", OpText::of(d, arena),
+                        sequence_, position_);
+    for (const std::optional<float>& fill : fills_) text_ += fill ? fmt::format(", {}", *fill) : ", none";
   }
 
-  std::string text() const override {
-    const mnk_attention_cache_descriptor& d = descriptor_;
-    return fmt::format(
-        "AttentionCache{}: {} heads of {} and {}, latent {}, capacity {}, {} sequences, dtype {}, wrap {}, "
-        "{} pinned, "
-        "window {} for {} rows and drafts of {}{}{}; cut sequence {} at {}",
-        isNull_ ? " NULL" : "", d.kv_heads, d.head_dim, d.value_head_dim, d.latent_dim, d.capacity, d.sequences,
-        static_cast<uint32_t>(d.dtype), static_cast<uint32_t>(d.when_full), d.pinned, d.sliding_window.window,
-        d.sliding_window.max_rows, d.sliding_window.max_draft, d.is_storage_only ? ", storage only" : "",
-        quantizationText(), sequence_, position_);
-  }
+  std::string text() const override { return text_; }
 
   Verdict run(Arena& arena) override {
     const mnk_attention_cache_descriptor& d = descriptor_;
@@ -112,47 +114,11 @@ class AttentionCacheCase final : public Case {
   // A window, and a ring that is as large as it needs, or is left to size itself.
   void slide(Seeded& random) {
     mnk_attention_cache_descriptor& d = descriptor_;
+    d.has_sliding_window = true;
     d.sliding_window = {.window = static_cast<uint32_t>(1 + random.below(6)),
                         .max_rows = static_cast<uint32_t>(random.below(5)),
                         .max_draft = static_cast<uint32_t>(random.below(5))};
     d.capacity = coin(random, 1, 2) ? 0 : static_cast<uint32_t>(d.pinned + 9 + random.below(4));
-  }
-
-  void mutate(Seeded& random) {
-    mnk_attention_cache_descriptor& d = descriptor_;
-    const auto number = static_cast<uint32_t>(edge(random, {d.capacity, 1u << 31, UINT32_MAX}));
-    uint32_t* const extents[] = {&d.kv_heads,
-                                 &d.head_dim,
-                                 &d.value_head_dim,
-                                 &d.latent_dim,
-                                 &d.capacity,
-                                 &d.sequences,
-                                 &d.pinned,
-                                 &d.sliding_window.window,
-                                 &d.sliding_window.max_rows,
-                                 &d.sliding_window.max_draft};
-    if (isQuantized_ && coin(random, 1, 2)) return mutateQuantization(random);
-    switch (random.below(10)) {
-      case 0:
-        isNull_ = true;
-        return;
-      case 1:
-      case 2:
-        d.dtype = test::number<mnk_dtype>(coin(random, 1, 2) ? static_cast<uint32_t>(random.below(8)) : number);
-        return;
-      case 3:
-        d.when_full = test::number<mnk_kv_wrap>(number);
-        return;
-      case 4:  // all of them just below the limit: more elements than can be counted
-        for (uint32_t* extent : {&d.kv_heads, &d.head_dim, &d.capacity}) *extent = (1u << 31) - 1;
-        d.is_storage_only = true;
-        return;
-      case 5:
-        d.head_dim = static_cast<uint32_t>(1 + random.below(300));
-        return;
-      default:
-        *extents[random.below(std::size(extents))] = number;
-    }
   }
 
   // A codec that fits the head dims, which are made to fit one.
@@ -164,8 +130,8 @@ class AttentionCacheCase final : public Case {
     const bool hasByteCodes = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
     const bool isVariant = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
     const bool isAffine = isVariant && !hasByteCodes;
-    isQuantized_ = true;
-    descriptor_.quantized = {
+    d.has_quantized = true;
+    d.quantized = {
         .codec = isTurbo      ? MNK_KV_CODEC_NAME_TURBO
                  : !isVariant ? MNK_KV_CODEC_NAME_MLX1
                  : isAffine   ? MNK_KV_CODEC_NAME_MLX1_AFFINE4
@@ -175,52 +141,57 @@ class AttentionCacheCase final : public Case {
                                    : 4u,
         .scale_factor = !isTurbo && !isAffine && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
         .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
-    descriptor_.quantized.value_bits = descriptor_.quantized.key_bits;
+    d.quantized.value_bits = d.quantized.key_bits;
     if (coin(random, 1, 3))
-      descriptor_.quantized.planes = oneOf(random, {MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES});
-    d.has_quantized = true;
+      d.quantized.planes = oneOf(random, {MNK_KV_QUANTIZED_PLANES_KEYS, MNK_KV_QUANTIZED_PLANES_VALUES});
     for (uint32_t i = 0; i < 3; ++i) {
       if (isTurbo && (!isOfElements(i) || coin(random, 1, 8)) && coin(random, 1, 3)) fills_[i] = 1;
     }
   }
 
-  void mutateQuantization(Seeded& random) {
-    const auto number = static_cast<uint32_t>(coin(random, 1, 2) ? random.below(10) : edge(random, {}));
-    switch (random.below(11)) {
-      case 9:
-        descriptor_.quantized.planes = test::number<mnk_kv_quantized_planes>(number);
-        return;
+  void mutate(Seeded& random) {
+    mnk_attention_cache_descriptor& d = descriptor_;
+    switch (random.below(10)) {
       case 0:
-      case 1:
-        descriptor_.quantized.codec = test::number<mnk_kv_codec_name>(number);
+        isNull_ = true;
         return;
-      case 2:
-        (coin(random, 1, 2) ? descriptor_.quantized.key_bits : descriptor_.quantized.value_bits) = number;
+      case 1:  // all of them just below the limit: more elements than can be counted
+        for (uint32_t* extent : {&d.kv_heads, &d.head_dim, &d.capacity}) *extent = (1u << 31) - 1;
+        d.is_storage_only = true;
+        return;
+      case 2:  // head dims that no block of codes fits
+        d.value_head_dim = d.head_dim == 4 ? 512 : 4;
+        d.quantized.value_bits = 4;
         return;
       case 3:
-        descriptor_.quantized.scale_factor = oneOf(random, {2.0f, -1.0f, 1e-7f, std::nanf(""), HUGE_VALF});
-        return;
-      case 4:
-        descriptor_.quantized.options.candidates = number;
-        return;
-      case 5:
-        (coin(random, 1, 2) ? descriptor_.quantized.options.key_scale : descriptor_.quantized.options.value_scale) =
-            test::number<mnk_kv_scale_rule>(number);
-        return;
-      case 6:
-        descriptor_.quantized.options.non_finite = test::number<mnk_kv_non_finite>(number);
-        return;
-      case 7:
         fills_[random.below(3)] = oneOf(random, {0.0f, -0.0f, 1e-40f, std::nanf(""), -HUGE_VALF, 3.0f});
         return;
-      case 8:
-        descriptor_.value_head_dim = descriptor_.head_dim == 4 ? 512 : 4;
-        descriptor_.quantized.value_bits = 4;
-        return;
-      default:
+      case 4:
         channelHeads_ = 1 + random.below(4);
         fills_[random.below(3)] = 1;
+        return;
+      default:
+        mutateANumber(random);
     }
+  }
+
+  void mutateANumber(Seeded& random) {
+    std::vector<std::function<void()>> changes;
+    forEachField(descriptor_, [&](auto& field) {
+      using Field = std::remove_reference_t<decltype(field)>;
+      const auto number = [&] {
+        const uint64_t near = edge(random, {descriptor_.capacity, 1u << 31, UINT32_MAX});
+        return static_cast<uint32_t>(coin(random, 1, 2) ? near : random.below(coin(random, 1, 2) ? 10 : 300));
+      };
+      if constexpr (std::is_same_v<Field, bool>) {
+        changes.push_back([&field] { field = !field; });
+      } else if constexpr (std::is_floating_point_v<Field>) {
+        changes.push_back([&] { field = coin(random, 1, 2) ? 1e-7f : wildNumber(random); });
+      } else if constexpr (std::is_enum_v<Field> || std::is_integral_v<Field>) {
+        changes.push_back([&field, number] { field = test::number<Field>(number()); });
+      }
+    });
+    changes[random.below(changes.size())]();
   }
 
   // Whether the vectors of a set of means or channel scales are not quantized.
@@ -231,10 +202,10 @@ class AttentionCacheCase final : public Case {
   // Means of keys, means of values, channel scales of keys: those that are filled, all of one number.
   void makeChannels(Arena& arena, Seeded& random) {
     const mnk_attention_cache_descriptor& d = descriptor_;
-    mnk_tensor** const tensors[] = {&descriptor_.quantized.key_means, &descriptor_.quantized.value_means,
-                                    &descriptor_.quantized.key_channel_scales};
+    mnk_kv_quantized_storage& q = descriptor_.quantized;
+    mnk_tensor** const tensors[] = {&q.key_means, &q.value_means, &q.key_channel_scales};
     for (uint32_t i = 0; i < 3; ++i) {
-      const uint64_t headDim = i == 1 ? numbers().valueHeadDim : d.head_dim;
+      const uint64_t headDim = i == 1 ? numbers().value_head_dim : d.head_dim;
       const uint64_t heads = channelHeads_.value_or(d.kv_heads);
       TensorSpec spec{.dtype = MNK_F32, .shape = {heads, headDim}, .region = i};
       // What no region holds is left out; extents that large are refused before.
@@ -248,47 +219,12 @@ class AttentionCacheCase final : public Case {
     }
   }
 
-  std::string quantizationText() const {
-    if (!isQuantized_) return {};
-    std::string text =
-        fmt::format(", codec {} of {} and {} bits, planes {}, factor {}, {} candidates, rules {} {} {}",
-                    static_cast<uint32_t>(descriptor_.quantized.codec), descriptor_.quantized.key_bits,
-                    descriptor_.quantized.value_bits, static_cast<uint32_t>(descriptor_.quantized.planes),
-                    descriptor_.quantized.scale_factor, descriptor_.quantized.options.candidates,
-                    static_cast<uint32_t>(descriptor_.quantized.options.key_scale),
-                    static_cast<uint32_t>(descriptor_.quantized.options.value_scale),
-                    static_cast<uint32_t>(descriptor_.quantized.options.non_finite));
-    for (const std::optional<float>& fill : fills_) text += fill ? fmt::format(", {}", *fill) : ", none";
-    return text + (channelHeads_ ? fmt::format(" for {} heads", *channelHeads_) : "");
-  }
-
   CacheNumbers numbers() const {
-    const mnk_attention_cache_descriptor& d = descriptor_;
-    CacheNumbers cache{.kvHeads = d.kv_heads,
-                       .headDim = d.head_dim,
-                       .valueHeadDim = d.value_head_dim,
-                       .capacity = d.capacity,
-                       .sequences = d.sequences,
-                       .dtype = static_cast<uint32_t>(d.dtype),
-                       .isRing = d.when_full == MNK_KV_WRAP_RING,
-                       .pinned = d.pinned,
-                       .isQuantized = isQuantized_};
-    if (isQuantized_) {
-      const mnk_kv_quantized_storage& q = descriptor_.quantized;
-      cache.planes = static_cast<uint32_t>(q.planes);
-      cache.codec = static_cast<uint32_t>(q.codec);
-      cache.keyBits = q.key_bits;
-      cache.valueBits = q.value_bits;
-      cache.scaleFactor = q.scale_factor == 0 ? 1 : q.scale_factor;
-      cache.candidates = q.options.candidates == 0 ? 5 : q.options.candidates;
-      cache.hasChannels = q.key_means || q.value_means || q.key_channel_scales;
-      for (uint32_t i = 0; i < 3; ++i) cache.hasDenseChannels |= fills_[i] && isOfElements(i);
+    CacheNumbers cache{descriptor_};
+    for (uint32_t i = 0; i < 3 && descriptor_.has_quantized; ++i) {
+      cache.hasChannels |= fills_[i].has_value();
+      cache.hasDenseChannels |= fills_[i] && isOfElements(i);
     }
-    cache.window = d.sliding_window.window;
-    cache.maxRows = d.sliding_window.max_rows;
-    cache.maxDraft = d.sliding_window.max_draft;
-    cache.isStorageOnly = d.is_storage_only;
-    cache.latentDim = d.latent_dim;
     return cache.resolved();
   }
 
@@ -303,9 +239,7 @@ class AttentionCacheCase final : public Case {
 
   std::string_view channelRefusal() const {
     const bool hasAny = fills_[0] || fills_[1] || fills_[2];
-    if (hasAny && channelHeads_.value_or(descriptor_.kv_heads) != descriptor_.kv_heads) {
-      return kChannelShape;
-    }
+    if (hasAny && channelHeads_.value_or(descriptor_.kv_heads) != descriptor_.kv_heads) return kChannelShape;
     for (uint32_t i = 0; i < 3; ++i) {
       if (fills_[i] && !(i == 2 ? std::isnormal(*fills_[i]) : std::isfinite(*fills_[i]))) return kUnusable;
     }
@@ -317,22 +251,24 @@ class AttentionCacheCase final : public Case {
     if (isNull_) return kNoDescriptor;
     if (static_cast<uint32_t>(d.dtype) > MNK_I32) return kNotADType;
     if (static_cast<uint32_t>(d.when_full) > MNK_KV_WRAP_RING) return kNotAWrap;
-    if (isQuantized_ && !quantizationRefusal().empty()) return quantizationRefusal();
+    if (d.has_quantized && !quantizationRefusal().empty()) return quantizationRefusal();
+    if (!d.has_quantized && isFilled(d.quantized)) return kNoFlag;
+    if (!d.has_sliding_window && isFilled(d.sliding_window)) return kNoWindowFlag;
+    if (d.has_sliding_window && d.sliding_window.window == 0) return kNoWindow;
     const CacheNumbers cache = numbers();
-    if (cache.window == 0 && (cache.maxRows != 0 || cache.maxDraft != 0)) return kNoWindow;
     if (const std::string_view refused = cache.refusal(); !refused.empty()) return refused;
-    if (isQuantized_ && !channelRefusal().empty()) return channelRefusal();
+    if (d.has_quantized && !channelRefusal().empty()) return channelRefusal();
     unsigned __int128 elements = 1;
-    for (const uint32_t extent : {d.sequences, d.kv_heads, cache.capacity, isQuantized_ ? 1 : d.head_dim}) {
+    for (const uint32_t extent : {d.sequences, d.kv_heads, cache.capacity, d.has_quantized ? 1 : d.head_dim}) {
       elements *= extent;
       if (elements > UINT64_MAX / 8) return kTooLarge;
     }
     return {};
   }
 
+  std::string text_;
   bool isNull_ = false;
   mnk_attention_cache_descriptor descriptor_{};
-  bool isQuantized_ = false;
   // What means of keys, means of values and channel scales of keys are filled with, and for how many heads.
   std::optional<float> fills_[3];
   std::optional<uint64_t> channelHeads_;
@@ -352,7 +288,7 @@ Target attentionCacheTarget() {
       kNoDescriptor, kNotADType,      kNotAWrap,  kNothing,       kExtent,        kDType,       kPinned,
       kTooLarge,     kNoKernel,       kNotACodec, kNotARule,      kNotATreatment, kCodec,       kHeadDims,
       kSequence,     kSmallForWindow, kNoWindow,  kUnusable,      kCut,           kScaleFactor, kCandidates,
-      kNoChannels,   kChannelShape,   kNotPlanes, kDenseChannels, kLatentValues};
+      kNoChannels,   kChannelShape,   kNotPlanes, kDenseChannels, kLatentValues,  kNoFlag,      kNoWindowFlag};
   const auto ofPrograms = cacheProgramRefusals();
   refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
   return {.name = "AttentionCache", .share = 460, .refusals = std::move(refusals), .make = makeCase};

@@ -6,23 +6,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "Numbers.hpp"
+#include "Arena.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
 using Kind = CacheCallKind;
-
-std::string textOf(std::string_view name, const HeadsSpec& heads) {
-  if (!heads.tensor) return {};
-  const mnk_heads_view& view = heads.view;
-  std::string text = fmt::format("\n    {}: {}", name, heads.tensor->text());
-  if (!view.has_strides) return text + fmt::format(", layout {}", static_cast<uint32_t>(view.layout));
-  return text + fmt::format(", {} x {}, {} of {}, at {}, strides {}, {} and {}", view.strides.sequences,
-                            view.strides.tokens, view.strides.heads, view.strides.head_dim, view.strides.offset,
-                            view.strides.sequence_stride, view.strides.token_stride, view.strides.head_stride);
-}
 
 std::string_view nameOf(Kind kind) {
   constexpr std::string_view kNames[] = {
@@ -128,8 +118,10 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
   mnk_heads_view_strides& strides = view.heads->view.strides;
   // Rows that see each other may be of any tokens.
   const bool hasTokens = appends(call) || !call.options.is_bidirectional;
-  const auto isRotated = [&](const RowPlace& place) { return hasTokens && model.rotated().anglesAt(place); };
-  switch (random.below(5)) {
+  const bool areRotated = hasTokens && std::ranges::any_of(rowPlaces(*view.heads), [&](const RowPlace& place) {
+                            return model.rotated().anglesAt(place).has_value();
+                          });
+  switch (areRotated && coin(random, 1, 2) ? 1 : random.below(5)) {
     case 4:
       // Distances below zero would lead to vectors that are inside.
       if (!hasStrides || strides.sequences != 1 || strides.tokens < 2) return {};
@@ -145,7 +137,7 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
     case 1:
       if (!hasStrides) return {};
       strides.head_dim -= 1;
-      if (std::ranges::any_of(rowPlaces(*view.heads), isRotated)) {
+      if (areRotated) {
         return fmt::format("{} were rotated with other heads than they are used with", view.name);
       }
       if (isQueries) return "queries have another head dim than keys";
@@ -169,7 +161,7 @@ std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random)
       if (isQueries) return {};
       if (isKeys) {
         // Rows of wider elements may be those of a rotation, which is looked at first.
-        if (model.cache().isQuantized || !model.rotated().isEmpty()) return {};
+        if (model.cache().has_quantized || !model.rotated().isEmpty()) return {};
         call.keys.tensor->dtype = MNK_U32;
         call.keys.tensor->offset = call.keys.tensor->offset / 4 * 4;
         if (call.keys.tensor->offset + call.keys.tensor->bytes() > Arena::kRegionBytes) call.keys.tensor->offset = 0;
@@ -222,7 +214,8 @@ std::vector<StepEntry> CacheCall::entries() const {
   const auto places = placesOf(kind == Kind::attend ? queries : keys);
   const uint64_t total = places->sequences * places->tokens;
   for (size_t i = 0; i < sequences.size(); ++i) {
-    entries.push_back({sequences[i], hasRowCounts ? rowCounts[i] : total / sequences.size()});
+    entries.push_back(
+        {sequences[i] == MNK_ONLY_SEQUENCE ? 0 : sequences[i], hasRowCounts ? rowCounts[i] : total / sequences.size()});
   }
   return entries;
 }
@@ -244,19 +237,14 @@ std::string CacheCall::text() const {
   text += fmt::format("{}{}{}{}, sequences {} [{}]", hasEncoder ? "" : " without encoder",
                       hasCache ? "" : " without cache", hasStep ? "" : " without step",
                       isCommitted ? " after a commit" : "", hasSequences ? "" : "NULL", fmt::join(sequences, ", "));
-  if (sequenceCount) text += fmt::format(" said to be {}", *sequenceCount);
   if (hasRowCounts) text += fmt::format(", rows [{}]", fmt::join(rowCounts, ", "));
-  text += textOf("queries", queries) + textOf("keys", keys) + textOf("values", values);
-  if (into) text += fmt::format("\n    into: {}", into->text());
-  if (rotatedKeys) text += fmt::format("\n    rotated keys into: {}", rotatedKeys->text());
-  if (isInPlace) text += "\n    in place";
-  if (rotation) text += rotation->text();
-  if (hasOptions) {
-    text += fmt::format("\n    window {}{}, {}, scale {}", options.window,
-                        options.window_sees_pinned ? " and pinned ones" : "",
-                        options.is_bidirectional ? "bidirectional" : "causal", options.scale);
-  }
-  return text;
+  if (isInPlace) text += ", in place";
+  if (!rotation) return text;
+  text += fmt::format(", positions [{}], offsets [{}]", fmt::join(rotation->positions, ", "),
+                      fmt::join(rotation->offsets, ", "));
+  if (!rotation->next) return text;
+  return text + fmt::format(", next of [{}], rows [{}]", fmt::join(rotation->next->sequences, ", "),
+                            fmt::join(rotation->next->rowCounts, ", "));
 }
 
 bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
@@ -270,6 +258,9 @@ bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
     }
     if (call.kind == Kind::rotate) return false;
     call.refusal = mutate(*call.rotation, isEven(call.entries()), random);
+    // Tokens of the encoder are looked at first.
+    if (model.isRotatedOtherwise(call.entries(), call.rotation->angles()))
+      call.refusal = "a step rotates tokens of a sequence by two embeddings";
     return true;
   }
   const bool hasRows = rowsOf(call.entries()) != 0;
@@ -291,7 +282,7 @@ bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
   return false;
 }
 
-CacheStep::CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena, Seeded& random) : call_(call) {
+CacheStep stepOf(const CacheCall& call, const mnk_cache* cache, Arena& arena, Seeded& random) {
   const auto made = [&](const HeadsSpec& heads) {
     mnk_heads_view view = heads.view;
     view.tensor = heads.tensor ? arena.make(*heads.tensor, random) : nullptr;
@@ -309,30 +300,38 @@ CacheStep::CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena
       rotary.positions.list = rotation.positions.data();
       rotary.positions.list_count = rotation.positions.size();
     }
-    if (rotation.next) rotation.next->fill(rotary.positions, cache);
+    if (rotation.next) {
+      const NextSpec& next = *rotation.next;
+      rotary.positions.cache = next.hasCache ? cache : nullptr;
+      rotary.positions.sequences = next.hasSequences ? next.sequences.data() : nullptr;
+      rotary.positions.row_counts = next.hasRowCounts ? next.rowCounts.data() : nullptr;
+      rotary.positions.sequence_count = next.sequenceCount.value_or(next.hasSequences ? next.sequences.size() : 0);
+    }
     if (!rotation.offsets.empty()) rotary.offsets = {rotation.offsets.data(), rotation.offsets.size(), nullptr};
   }
   static constexpr uint32_t kNone = 0;
   const uint32_t* list = call.sequences.empty() ? &kNone : call.sequences.data();
-  step_ = {.queries = made(call.queries),
-           .keys = made(call.keys),
-           .values = made(call.values),
-           .sequences = call.hasSequences ? list : nullptr,
-           .row_counts = call.hasRowCounts ? call.rowCounts.data() : nullptr,
-           .sequence_count = call.sequenceCount.value_or(call.hasSequences ? call.sequences.size() : 0),
-           .has_rotary = call.rotation.has_value(),
-           .rotary = rotary};
-  if (call.hasResults && call.into) step_.results.output = arena.make(*call.into, random);
-  if (call.hasOptions) step_.options = call.options;
-  if (call.kind != Kind::rotate) return;
+  CacheStep all;
+  all.step = {.queries = made(call.queries),
+              .keys = made(call.keys),
+              .values = made(call.values),
+              .sequences = call.hasSequences ? list : nullptr,
+              .row_counts = call.hasRowCounts ? call.rowCounts.data() : nullptr,
+              .sequence_count = call.sequenceCount.value_or(call.hasSequences ? call.sequences.size() : 0),
+              .has_rotary = call.rotation.has_value(),
+              .rotary = rotary};
+  if (call.hasResults && call.into) all.step.results.output = arena.make(*call.into, random);
+  if (call.hasOptions) all.step.options = call.options;
+  if (call.kind != Kind::rotate) return all;
   const auto rotated = [&](const HeadsSpec& heads) { return call.isInPlace ? mnk_heads_view{} : made(heads); };
-  rope_ = {.queries = step_.queries,
-           .keys = step_.keys,
-           .rotated_queries = rotated(call.queriesInto()),
-           .rotated_keys = rotated(call.keysInto()),
-           .positions = rotary.positions,
-           .offsets = rotary.offsets,
-           .rotary = rotary.embedding};
+  all.rope = {.queries = all.step.queries,
+              .keys = all.step.keys,
+              .rotated_queries = rotated(call.queriesInto()),
+              .rotated_keys = rotated(call.keysInto()),
+              .positions = rotary.positions,
+              .offsets = rotary.offsets,
+              .rotary = rotary.embedding};
+  return all;
 }
 
 }  // namespace mnk::fuzz

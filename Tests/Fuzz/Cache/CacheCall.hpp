@@ -7,7 +7,6 @@
 #include "Arena.hpp"
 #include "CacheModel.hpp"
 #include "CacheRotation.hpp"
-#include "HeadsViews.hpp"
 #include "Target.hpp"
 
 namespace mnk::fuzz {
@@ -49,7 +48,7 @@ struct CacheCall {
   // What a rotation writes.
   HeadsSpec queriesInto() const;
   HeadsSpec keysInto() const;
-  std::string text() const;
+  std::string text() const;  // without the fields of its struct
 };
 
 // Breaks one thing in a step that is fine, and says what the error must say of it. False where there is nothing of the
@@ -63,19 +62,17 @@ struct CacheProgramSpec {
 // Fills the memory of its operands.
 CacheProgramSpec drawProgram(Arena& arena, Seeded& random);
 
-// The handles and structs of a step or a rotation, while a call is made.
-class CacheStep {
- public:
-  CacheStep(const CacheCall& call, const mnk_cache* cache, Arena& arena, Seeded& random);
-  CacheStep(const CacheStep&) = delete;
-  CacheStep& operator=(const CacheStep&) = delete;
-  const mnk_cache_step* get() const { return call_.hasStep ? &step_ : nullptr; }
-  const mnk_multi_rope* rope() const { return &rope_; }
-
- private:
-  const CacheCall& call_;
-  mnk_cache_step step_{};
-  mnk_multi_rope rope_{};
+// The structs of a step or a rotation, with the lists of the call.
+struct CacheStep {
+  mnk_cache_step step{};
+  mnk_multi_rope rope{};
 };
+CacheStep stepOf(const CacheCall& call, const mnk_cache* cache, Arena& arena, Seeded& random);
+
+// Calls on one cache through the C API, in encoders that are committed or dropped: appends, attends and copies with
+// lists and views of any layout, and cuts. A model says where sequences must stand after each of them.
+std::unique_ptr<Case> makeCacheProgram(Arena& arena, Seeded& random);
+// What errors of its calls say.
+std::vector<std::string_view> cacheProgramRefusals();
 
 }  // namespace mnk::fuzz

@@ -1,4 +1,3 @@
-#include "CacheFileTarget.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +9,7 @@
 #include <stdexcept>
 
 #include "CacheNumbers.hpp"
-#include "Numbers.hpp"
-#include "ResultCheck.hpp"
+#include "Target.hpp"
 #include "TemporaryDirectory.hpp"
 
 namespace mnk::fuzz {
@@ -61,27 +59,27 @@ void seal(Bytes& file) {
 
 // The fields of a header that is whole.
 CacheNumbers numbersOf(const Bytes& file) {
-  return {.kvHeads = at<uint32_t>(file, 12),
-          .headDim = at<uint32_t>(file, 16),
-          .valueHeadDim = at<uint32_t>(file, 20),
-          .capacity = at<uint32_t>(file, 24),
-          .sequences = at<uint32_t>(file, 28),
-          .dtype = at<uint32_t>(file, 32),
-          .isRing = at<uint32_t>(file, 36) == 1,
-          .pinned = at<uint32_t>(file, 40),
-          .isQuantized = at<uint32_t>(file, 44) != 0,
-          .planes = at<uint32_t>(file, 44) > 1 ? at<uint32_t>(file, 44) - 1 : 0,
-          .codec = at<uint32_t>(file, 48),
-          .keyBits = at<uint32_t>(file, 52),
-          .valueBits = at<uint32_t>(file, 56),
-          .scaleFactor = at<float>(file, 60),
-          .candidates = at<uint32_t>(file, 64),
-          .hasChannels = at<uint32_t>(file, 80) != 0,
-          .hasDenseChannels = (at<uint32_t>(file, 80) & (at<uint32_t>(file, 44) == 2   ? 2
-                                                         : at<uint32_t>(file, 44) == 3 ? 5
-                                                                                       : 0)) != 0,
-          .window = at<uint32_t>(file, 84),
-          .isStorageOnly = true};
+  const auto number = [&](size_t offset) { return at<uint32_t>(file, offset); };
+  const uint32_t stored = number(44), channels = number(80), dense = stored == 2 ? 2 : stored == 3 ? 5 : 0;
+  return {{.kv_heads = number(12),
+           .head_dim = number(16),
+           .value_head_dim = number(20),
+           .capacity = number(24),
+           .sequences = number(28),
+           .dtype = test::number<mnk_dtype>(number(32)),
+           .when_full = number(36) == 1 ? MNK_KV_WRAP_RING : MNK_KV_WRAP_LINEAR,
+           .pinned = number(40),
+           .has_quantized = stored != 0,
+           .quantized = {.codec = test::number<mnk_kv_codec_name>(number(48)),
+                         .key_bits = number(52),
+                         .value_bits = number(56),
+                         .scale_factor = at<float>(file, 60),
+                         .options = {.candidates = number(64)},
+                         .planes = test::number<mnk_kv_quantized_planes>(stored > 1 ? stored - 1 : 0)},
+           .sliding_window = {.window = number(84), .max_rows = 1},
+           .is_storage_only = true},
+          channels != 0,
+          (channels & dense) != 0};
 }
 
 struct Cursor {
@@ -90,14 +88,14 @@ struct Cursor {
 
 bool canReach(const CacheNumbers& cache, const Cursor& cursor) {
   if (cursor.highest > uint64_t{1} << 62) return false;
-  if (cursor.next > cursor.highest || (!cache.isRing && cursor.highest > cache.capacity)) return false;
+  if (cursor.next > cursor.highest || (!cache.isRing() && cursor.highest > cache.capacity)) return false;
   if (cursor.next <= cache.pinned) return cursor.next == cursor.highest;
   return cursor.highest <= cache.capacity || cursor.highest - cursor.next <= cache.capacity - cache.pinned;
 }
 
 // The floats of one set of means or channel scales, and whether they are divided by.
 uint64_t channelFloats(const CacheNumbers& cache, uint32_t bit) {
-  return uint64_t{cache.kvHeads} * (bit == 2 ? cache.valueHeadDim : cache.headDim);
+  return uint64_t{cache.kv_heads} * (bit == 2 ? cache.value_head_dim : cache.head_dim);
 }
 
 // What CacheFile.hpp and AttentionCache::load promise, of any bytes: what the error must say, or nothing.
@@ -110,14 +108,15 @@ std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   const uint32_t version = at<uint16_t>(file, 8), stored = at<uint32_t>(file, 44);
   if (version == 6 ? stored > 3 : stored / 2 != version - 4) return kCannotBe;  // 6: latent, of any storage
   if (cache.dtype > 3 || at<uint32_t>(file, 36) > 1) return kCannotBe;
-  if ((stored == 1) != (cache.dtype == 3) || cache.valueHeadDim == 0) return kCannotBe;
-  if ((stored == 2 && cache.valueBits != 0) || (stored == 3 && cache.keyBits != 0)) return kCannotBe;
-  for (size_t offset = 48; !cache.isQuantized && offset < 84; offset += 4) {
+  if ((stored == 1) != (cache.dtype == 3) || cache.value_head_dim == 0) return kCannotBe;
+  if ((stored == 2 && cache.quantized.value_bits != 0) || (stored == 3 && cache.quantized.key_bits != 0))
+    return kCannotBe;
+  for (size_t offset = 48; !cache.has_quantized && offset < 84; offset += 4) {
     if (at<uint32_t>(file, offset) != 0) return kCannotBe;
   }
-  if (cache.window != 0 && !cache.isRing) return kCannotBe;
+  if (cache.window() != 0 && !cache.isRing()) return kCannotBe;
   const auto channels = at<uint32_t>(file, 80);
-  if (cache.isQuantized && (cache.codec > 3 || channels > 7)) return kCannotBe;
+  if (cache.has_quantized && (cache.quantized.codec > 3 || channels > 7)) return kCannotBe;
   for (const size_t offset : {68, 72, 76}) {
     if (at<uint32_t>(file, offset) > 1) return kCannotBe;
   }
@@ -131,7 +130,7 @@ std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   for (uint64_t sequence = 0; sequence < cache.sequences; ++sequence) {
     const auto cursor = at<Cursor>(file, kHeader + sequence * 16);
     if (!canReach(cache, cursor)) return kSequenceCannotBe;
-    length += std::min<uint64_t>(cursor.highest, cache.capacity) * cache.kvHeads * cache.slotBytes();
+    length += std::min<uint64_t>(cursor.highest, cache.capacity) * cache.kv_heads * cache.slotBytes();
   }
   if (file.size() != length) return file.size() < length ? kShort : kLong;
   size_t offset = kHeader + uint64_t{cache.sequences} * 16;
@@ -210,7 +209,7 @@ Bytes validFile(Seeded& random) {
     if (!canReach(cache, cursor)) cursor.next = cursor.highest;
     file.resize(file.size() + sizeof cursor);
     put(file, file.size() - sizeof cursor, cursor);
-    payload += std::min<uint64_t>(cursor.highest, capacity) * cache.kvHeads * cache.slotBytes();
+    payload += std::min<uint64_t>(cursor.highest, capacity) * cache.kv_heads * cache.slotBytes();
   }
   for (const uint32_t bit : {1, 2, 4}) {
     for (uint64_t i = 0; at<uint32_t>(file, 80) & bit && i < channelFloats(cache, bit); ++i) {

@@ -30,6 +30,37 @@ constexpr std::string_view kListedAgain = "a sequence is listed again in attenti
 
 }  // namespace
 
+std::optional<mnk_heads_view_strides> placesOf(const HeadsSpec& heads) {
+  if (heads.view.has_strides) return heads.view.strides;
+  const std::vector<uint64_t>& shape = heads.tensor->shape;
+  const bool isHeadMajor = heads.view.layout == MNK_KV_LAYOUT_HEAD_MAJOR;
+  if (shape.size() > 4 || shape.size() < (isHeadMajor ? 3 : 2)) return std::nullopt;
+  std::vector<uint64_t> full(4 - shape.size(), 1);
+  full.insert(full.end(), shape.begin(), shape.end());
+  mnk_heads_view_strides places{};
+  places.sequences = full[0];
+  places.sequence_stride = full[1] * full[2] * full[3];
+  places.head_dim = full[3];
+  places.tokens = isHeadMajor ? full[2] : full[1];
+  places.heads = isHeadMajor ? full[1] : full[2];
+  places.token_stride = isHeadMajor ? full[3] : full[2] * full[3];
+  places.head_stride = isHeadMajor ? full[2] * full[3] : full[3];
+  return places;
+}
+
+std::vector<RowPlace> rowPlaces(const HeadsSpec& heads) {
+  std::vector<RowPlace> all;
+  if (!heads.tensor) return all;
+  const mnk_heads_view_strides places = *placesOf(heads);
+  for (uint64_t sequence = 0; sequence < places.sequences; ++sequence) {
+    for (uint64_t token = 0; token < places.tokens; ++token) {
+      const uint64_t element = places.offset + sequence * places.sequence_stride + token * places.token_stride;
+      all.push_back({heads.tensor->region, heads.tensor->offset + element * heads.tensor->elementBytes()});
+    }
+  }
+  return all;
+}
+
 uint64_t rowsOf(const std::vector<StepEntry>& entries) {
   return std::accumulate(entries.begin(), entries.end(), uint64_t{0},
                          [](uint64_t rows, const StepEntry& entry) { return rows + entry.rows; });
@@ -43,19 +74,7 @@ CacheModel::CacheModel(const CacheNumbers& cache, uint64_t queryHeads)
     : cache_(cache),
       cursors_(cache.sequences),
       encoded_(cache.sequences),
-      history_(queryHeads, cache.kvHeads, cache.queryDim(), cache.valueHeadDim) {}
-
-bool CacheModel::holds(const Cursor& cursor, uint64_t position) const {
-  if (position >= cursor.next) return false;
-  if (!cache_.isRing || position < cache_.pinned || cursor.highest <= cache_.capacity) return true;
-  return position + (cache_.capacity - cache_.pinned) >= cursor.highest;
-}
-
-uint64_t CacheModel::count(const Cursor& cursor) const {
-  uint64_t held = 0;
-  for (uint64_t position = 0; position < cursor.next; ++position) held += holds(cursor, position);
-  return held;
-}
+      history_(queryHeads, cache.kv_heads, cache.queryDim(), cache.value_head_dim) {}
 
 // A row that has attended did not see tokens that are appended after it, also none at all.
 std::string_view CacheModel::refusalOfOrder(const std::vector<StepEntry>& entries) const {
@@ -67,7 +86,7 @@ std::string_view CacheModel::refusalOfOrder(const std::vector<StepEntry>& entrie
 }
 
 std::string_view CacheModel::refusalOfFull(const std::vector<StepEntry>& entries) const {
-  if (cache_.isRing) return {};
+  if (cache_.isRing()) return {};
   std::map<uint32_t, uint64_t> added;
   for (const auto& [sequence, rows] : entries) {
     uint64_t& rowsSoFar = added[sequence];
@@ -104,21 +123,9 @@ std::string_view CacheModel::refusalOfRotation(const std::vector<StepEntry>& ent
     const std::string_view refusal = refusalOfUse(tokens, rows.keys, true, angles);
     return refusal.empty() ? refusalOfUse(tokens, rows.queries, false, angles) : refusal;
   }
-  const auto isOtherwise = [&](const auto& token) {
-    return angles.try_emplace(token->sequence, *rows.angles).first->second != *rows.angles;
-  };
-  if (std::ranges::any_of(tokens, isOtherwise)) return kTwoEmbeddings;
+  if (isRotatedOtherwise(entries, *rows.angles)) return kTwoEmbeddings;
   const auto isRotated = [&](const RowPlace& place) { return rotated_.anglesAt(place).has_value(); };
   return std::ranges::any_of(rows.queries, isRotated) || std::ranges::any_of(rows.keys, isRotated) ? kTwice : "";
-}
-
-Tokens CacheModel::nextTokens(const std::vector<StepEntry>& entries) const {
-  const auto positions = nextPositions(entries);
-  Tokens tokens;
-  for (const auto& [sequence, rows] : entries) {
-    for (uint64_t row = 0; row < rows; ++row) tokens.push_back(RotatedToken{sequence, positions[tokens.size()]});
-  }
-  return tokens;
 }
 
 std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entries, const StepRows& rows) const {
@@ -203,7 +210,7 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
     if (!refusal.empty()) return refusal;
   }
   if (isListedAgain) return kListedAgain;
-  if (cache_.isStorageOnly && (hasRows || !isList)) return kNoKernelHere;
+  if (cache_.is_storage_only && (hasRows || !isList)) return kNoKernelHere;
   if (isAnyEmpty) return kTooFew;
   if (const std::string_view refusal = refusalOfWindows(entries, behind, options); !refusal.empty()) return refusal;
   return isAnyLost ? "rows are of tokens that the ring has overwritten" : "";
@@ -211,7 +218,7 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
 
 // Whether this number of tokens can be stored before the first of them attends, without a loss of what it sees.
 bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const {
-  if (!cache_.isRing || tokens <= 1) return true;
+  if (!cache_.isRing() || tokens <= 1) return true;
   const uint64_t window = windowOf(options), end = cursor.next + tokens, ring = cache_.capacity - cache_.pinned;
   if (window == 0) return end <= std::max<uint64_t>(cursor.highest, cache_.capacity);
   const uint64_t first = std::max<uint64_t>(cursor.next, cache_.pinned);  // rows at pinned positions lose nothing
@@ -220,7 +227,7 @@ bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOption
 
 std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options,
                                            bool isListed, const StepRows& rows) const {
-  const bool isLatent = rows.angles && cache_.latentDim != 0;
+  const bool isLatent = rows.angles && cache_.latent_dim != 0;
   const std::string_view order = refusalOfOrder(entries);
   if (!order.empty() && !(isListed && isLatent)) return order;  // views come before rows that are listed
   if (isLatent) return "a latent cache cannot rotate";
@@ -242,16 +249,17 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
                    : "the window reaches positions that the sequence has lost";
       }
       if (isDivided && options.isBidirectional) return "attention that is not causal cannot be divided into chunks";
-      if (cache_.isStorageOnly) return kNoKernelHere;
+      if (cache_.is_storage_only) return kNoKernelHere;
     }
   }
-  return cache_.isStorageOnly && entries.size() == 1 ? kNoKernelHere : "";  // an op also without rows, unlike in a list
+  return cache_.is_storage_only && entries.size() == 1 ? kNoKernelHere
+                                                       : "";  // an op also without rows, unlike in a list
 }
 
 std::string_view CacheModel::refusalOfCut(uint32_t sequence, uint64_t position) const {
   if (const std::string_view refusal = refusalOfName(sequence); !refusal.empty()) return refusal;
   const Cursor& cursor = cursors_[sequence == MNK_ONLY_SEQUENCE ? 0 : sequence];
-  if (cache_.window != 0 && position < cursor.next && position > cache_.pinned) {
+  if (cache_.window() != 0 && position < cursor.next && position > cache_.pinned) {
     // The row at this position, after its token was stored.
     if (reachesLost({position + 1, std::max(cursor.highest, position + 1)}, position, {})) {
       return "the rollback is too long for the sliding window";
@@ -260,12 +268,6 @@ std::string_view CacheModel::refusalOfCut(uint32_t sequence, uint64_t position) 
   const bool isPossible =
       position == 0 || (position <= cursor.next && (position <= cache_.pinned || position >= oldest(cursor)));
   return isPossible ? "" : "the sequence cannot be cut there";
-}
-
-// The first position that a ring has not overwritten.
-uint64_t CacheModel::oldest(const Cursor& cursor) const {
-  const bool hasLost = cache_.isRing && cursor.highest > cache_.capacity;
-  return hasLost ? cursor.highest - (cache_.capacity - cache_.pinned) : 0;
 }
 
 std::string_view CacheModel::refusalOfName(uint32_t sequence) const {
@@ -283,92 +285,6 @@ std::string_view CacheModel::refusalOfCommit() const {
     if (encoded_[sequence].rotatedEnd > cursors_[sequence].next) return kRotated;
   }
   return {};
-}
-
-void CacheModel::noteAttend(const std::vector<StepEntry>& entries, const RowOptions& options) {
-  std::map<uint32_t, uint64_t> behind;
-  for (size_t i = entries.size(); i-- > 0;) {
-    const auto [sequence, rows] = entries[i];
-    const Cursor& cursor = cursors_[sequence];
-    const uint64_t end = cursor.next - std::min(cursor.next, behind[sequence]);
-    behind[sequence] += rows;
-    // A row sees nothing of a ring that was cut where it begins.
-    const bool isRead = rows != 0 && !options.isBidirectional && end > oldest(cursor);
-    if (isRead && !encoded_[sequence].isAppended) encoded_[sequence].isAttendedFirst = true;
-  }
-}
-
-void CacheModel::noteRotation(const std::vector<StepEntry>& entries) {
-  const auto positions = nextPositions(entries);
-  size_t row = 0;
-  for (const auto& [sequence, rows] : entries) {
-    row += rows;
-    uint64_t& end = encoded_[sequence].rotatedEnd;
-    if (rows != 0) end = std::max(end, positions[row - 1] + 1);
-  }
-  hasRotated_ = true;
-}
-
-void CacheModel::noteKeys(const std::vector<StepEntry>& entries, const StepRows& rows) {
-  const Tokens tokens = nextTokens(entries);
-  for (size_t row = 0; row < tokens.size(); ++row) {
-    const auto turned = rows.angles ? rows.angles : rotated_.anglesAt(rows.keys[row]);
-    if (turned) angles_.try_emplace(tokens[row]->sequence, *turned);
-  }
-  hasRotated_ = hasRotated_ || (rows.angles && !tokens.empty());
-}
-
-std::vector<uint64_t> CacheModel::nextPositions(const std::vector<StepEntry>& entries) const {
-  std::map<uint32_t, uint64_t> next;
-  std::vector<uint64_t> positions;
-  for (const auto& [sequence, rows] : entries) {
-    uint64_t& position = next.try_emplace(sequence, cursors_[sequence].next).first->second;
-    for (uint64_t row = 0; row < rows; ++row) positions.push_back(position++);
-  }
-  return positions;
-}
-
-void CacheModel::append(uint32_t sequence, const std::vector<float>& keys, const std::vector<float>& values) {
-  Cursor& cursor = cursors_[sequence];
-  cursor.highest = std::max(cursor.highest, ++cursor.next);
-  encoded_[sequence].isAppended = true;
-  std::vector<float> whole = keys;
-  if (cache_.latentDim != 0) whole.insert(whole.begin(), values.begin(), values.end());
-  history_.append(whole, values, sequence);
-}
-
-void CacheModel::cut(uint32_t sequence, uint64_t position) {
-  Cursor& cursor = cursors_[sequence];
-  cursor.next = position;
-  if (position <= cache_.pinned) cursor.highest = position;  // a ring is empty again
-  history_.truncate(position, sequence);
-}
-
-void CacheModel::copy(uint32_t source, uint32_t target) {
-  if (source == target) return;
-  cursors_[target] = cursors_[source];
-  encoded_[target].rotatedEnd = 0;
-  angles_.erase(target);
-  encoded_[target].isAppended = true;  // it replaces what attention has read
-  encoded_[target].isAttendedFirst = false;
-  history_.copy(source, target);
-}
-
-SeenPositions CacheModel::seen(const StepEntry& entry, uint64_t behind, const RowOptions& options) const {
-  const Cursor& cursor = cursors_[entry.sequence];
-  const auto length = static_cast<int64_t>(cursor.next - std::min(cursor.next, behind));
-  const auto window = static_cast<int64_t>(windowOf(options));
-  SeenPositions all(entry.rows);
-  for (uint64_t row = 0; row < entry.rows; ++row) {
-    const int64_t own = length - static_cast<int64_t>(entry.rows - row);
-    for (int64_t position = 0; position < length; ++position) {
-      if (!options.isBidirectional && position > own) continue;
-      const bool isPinned = options.seesPinned && position < cache_.pinned;
-      if (window != 0 && position <= own - window && !isPinned) continue;
-      if (holds(cursor, static_cast<uint64_t>(position))) all[row].push_back(static_cast<uint64_t>(position));
-    }
-  }
-  return all;
 }
 
 }  // namespace mnk::fuzz

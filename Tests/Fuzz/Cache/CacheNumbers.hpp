@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "Harness/Seeded.hpp"
+#include "MLXNativeKernels/mnk_attention_cache.h"
 
 namespace mnk::fuzz {
 
@@ -23,23 +24,14 @@ constexpr std::string_view kNoChannels = "the codec has no means or channel scal
 constexpr std::string_view kDenseChannels = "means or channel scales belong to dense vectors";
 constexpr std::string_view kUnusable = "means or channel scales hold a number that cannot be used";
 
-struct CacheNumbers {
-  uint32_t kvHeads = 0, headDim = 0, valueHeadDim = 0, capacity = 0, sequences = 0;
-  uint32_t dtype = 0;  // as in C
-  bool isRing = false;
-  uint32_t pinned = 0;
-  bool isQuantized = false;
-  uint32_t planes = 0;                             // that are quantized: 0 both, 1 keys, 2 values
-  uint32_t codec = 0, keyBits = 0, valueBits = 0;  // as in C
-  float scaleFactor = 1;
-  uint32_t candidates = 5;
-  bool hasChannels = false;                        // means or channel scales
-  bool hasDenseChannels = false;                   // those of what is not quantized
-  uint32_t window = 0, maxRows = 1, maxDraft = 0;  // of a sliding window, if it is not 0
-  bool isStorageOnly = false;
-  uint32_t latentDim = 0;
+// A descriptor. It is its own reference: numbers, and no code of the library.
+struct CacheNumbers : mnk_attention_cache_descriptor {
+  bool hasChannels = false;       // means or channel scales
+  bool hasDenseChannels = false;  // those of what is not quantized
 
-  uint32_t queryDim() const { return latentDim + headDim; }
+  bool isRing() const { return when_full == MNK_KV_WRAP_RING; }
+  uint32_t window() const { return sliding_window.window; }  // 0: none
+  uint32_t queryDim() const { return latent_dim + head_dim; }
   // What fields are that were left to their defaults.
   CacheNumbers resolved() const;
 

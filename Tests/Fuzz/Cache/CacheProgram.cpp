@@ -1,12 +1,11 @@
-#include "CacheProgram.hpp"
-
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
 
 #include "CacheCall.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "ResultCheck.hpp"
+#include "OpMutator.hpp"
+#include "Target.hpp"
 
 namespace mnk::fuzz {
 
@@ -16,26 +15,8 @@ using test::Owned;
 using Kind = CacheCallKind;
 
 Owned<mnk_cache> makeCache(Arena& arena, const CacheNumbers& cache) {
-  mnk_attention_cache_descriptor descriptor{.kv_heads = cache.kvHeads,
-                                            .head_dim = cache.headDim,
-                                            .capacity = cache.window != 0 ? 0 : cache.capacity,
-                                            .sequences = cache.sequences,
-                                            .dtype = static_cast<mnk_dtype>(cache.dtype),
-                                            .when_full = cache.isRing ? MNK_KV_WRAP_RING : MNK_KV_WRAP_LINEAR,
-                                            .pinned = cache.pinned,
-                                            .has_quantized = cache.isQuantized,
-                                            .latent_dim = cache.latentDim,
-                                            .is_storage_only = cache.isStorageOnly};
-  if (cache.isQuantized) {
-    descriptor.quantized = {.codec = static_cast<mnk_kv_codec_name>(cache.codec),
-                            .key_bits = cache.keyBits,
-                            .value_bits = cache.valueBits,
-                            .planes = static_cast<mnk_kv_quantized_planes>(cache.planes)};
-  }
-  if (cache.window != 0) {
-    descriptor.has_sliding_window = true;
-    descriptor.sliding_window = {.window = cache.window, .max_rows = cache.maxRows, .max_draft = cache.maxDraft};
-  }
+  mnk_attention_cache_descriptor descriptor = cache;
+  if (cache.window() != 0) descriptor.capacity = 0;  // it sizes itself
   test::Caught caught;
   Owned<mnk_cache> made(mnk_cache_make(arena.device(0), &descriptor, caught.out()), mnk_cache_release);
   if (!made) throw std::runtime_error(fmt::format("no cache: {}", mnk_error_message(caught.get())));
@@ -78,18 +59,12 @@ void expect(Arena& arena, const ExpectedNumbers& results) {
 
 class CacheProgram final : public Case {
  public:
-  CacheProgram(Arena& arena, Seeded& random) : random_(random), spec_(drawProgram(arena, random)) {}
+  CacheProgram(Arena& arena, Seeded& random)
+      : random_(random),
+        spec_(drawProgram(arena, random)),
+        text_(OpText::of<mnk_attention_cache_descriptor>(spec_.cache, arena)) {}
 
-  std::string text() const override {
-    const CacheNumbers& c = spec_.cache;
-    std::string text =
-        fmt::format("{} heads of {} behind {}, capacity {}, {} sequences, dtype {}{}, {}, {} pinned, window {}",
-                    c.kvHeads, c.headDim, c.latentDim, c.capacity, c.sequences, c.dtype,
-                    c.isQuantized ? fmt::format(", quantized {}", c.planes) : (c.isStorageOnly ? ", storage only" : ""),
-                    c.isRing ? "a ring" : "linear", c.pinned, c.window);
-    for (const CacheCall& call : spec_.calls) text += call.text();
-    return text;
-  }
+  std::string text() const override { return text_; }
 
   Verdict run(Arena& arena) override {
     const Owned<mnk_cache> cache = makeCache(arena, spec_.cache);
@@ -100,6 +75,7 @@ class CacheProgram final : public Case {
     Verdict all;
     for (size_t index = 0; index < spec_.calls.size() && all.failure.empty(); ++index) {
       const CacheCall& call = spec_.calls[index];
+      text_ += call.text();
       Verdict verdict;
       if (call.beginsStep) {
         encoder = {mnk_encoder_make_recording(arena.device(0), "fuzz", nullptr), mnk_encoder_release};
@@ -162,10 +138,13 @@ class CacheProgram final : public Case {
       const bool isDone = mnk_encoder_copy_sequence(encoder, cache, call.sequence, call.target, caught.out());
       return checkResult(caught, isDone, call.refusal);
     }
-    const CacheStep step(call, cache, arena, random_);
+    const CacheStep structs = stepOf(call, cache, arena, random_);
+    const mnk_cache_step* const step = call.hasStep ? &structs.step : nullptr;
     if (call.kind == Kind::rotate) {
-      return checkResult(caught, mnk_encoder_multi_rope(encoder, step.rope(), caught.out()), call.refusal);
+      text_ += OpText::of(structs.rope, arena);
+      return checkResult(caught, mnk_encoder_multi_rope(encoder, &structs.rope, caught.out()), call.refusal);
     }
+    text_ += OpText::of(structs.step, arena);
     const Owned<mnk_encoder> committed = makeEncoder(arena);
     if (call.isCommitted) {
       if (Verdict verdict = commit(committed.get()); !verdict.failure.empty()) return verdict;
@@ -176,14 +155,14 @@ class CacheProgram final : public Case {
                             : (call.kind == Kind::appendAndAttend ? mnk_encoder_append_and_attend : nullptr);
     if (!call.hasEncoder) encoder = nullptr;
     if (!call.hasCache) cache = nullptr;
-    const bool isDone = encode ? encode(encoder, cache, step.get(), caught.out())
-                               : mnk_encoder_attend(encoder, cache, step.get(), caught.out());
+    const bool isDone =
+        encode ? encode(encoder, cache, step, caught.out()) : mnk_encoder_attend(encoder, cache, step, caught.out());
     return checkResult(caught, isDone, call.refusal);
   }
 
   // Where the sequences are not what they must be, in words.
   std::string differenceOf(const mnk_cache* cache, const std::vector<CacheModel::Cursor>& cursors) const {
-    const CacheModel model(spec_.cache, spec_.cache.kvHeads);
+    const CacheModel model(spec_.cache, spec_.cache.kv_heads);
     for (uint32_t sequence = 0; sequence < cursors.size(); ++sequence) {
       mnk_sequence_state state{};
       if (!mnk_cache_get_sequence(cache, sequence, &state, nullptr)) return fmt::format("no sequence {}", sequence);
@@ -205,6 +184,7 @@ class CacheProgram final : public Case {
 
   Seeded& random_;
   CacheProgramSpec spec_;
+  std::string text_;  // the cache, and the calls so far
 };
 
 }  // namespace

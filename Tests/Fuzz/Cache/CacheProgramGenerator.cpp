@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "Arena.hpp"
 #include "CacheReference.hpp"
-#include "Numbers.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::fuzz {
 
@@ -11,10 +13,122 @@ namespace {
 using Kind = CacheCallKind;
 using Entries = std::vector<StepEntry>;
 
+// Whether all rows of a view are equally far apart.
+bool isFlat(const HeadsSpec& heads) {
+  const mnk_heads_view_strides places = *placesOf(heads);
+  return places.sequences <= 1 || places.sequence_stride == places.tokens * places.token_stride;
+}
+
+// Some rows of a token-major tensor. `axis` is as below.
+TensorSpec partOf(const TensorSpec& whole, uint64_t first, uint64_t rows, uint64_t axis) {
+  TensorSpec spec = whole;
+  const uint64_t heads = whole.shape[whole.shape.size() - 2], dim = whole.shape.back();
+  spec.offset += first * heads * dim * spec.elementBytes();
+  spec.shape = {rows, heads, dim};
+  if (axis != 0) spec.shape = {axis, rows / axis, heads, dim};
+  return spec;
+}
+
+// Draws operands, and places them in the arena one behind another.
+class Operands {
+ public:
+  Operands(Arena& arena, Seeded& random) : arena_(arena), random_(random) {}
+
+  mnk_dtype drawFloat() { return oneOf(random_, {MNK_F32, MNK_F16, MNK_BF16}); }
+
+  // Memory behind that of the operands before it; false where there is no more.
+  bool allocate(TensorSpec& spec) {
+    for (uint32_t tries = 0; tries < Arena::kRegions; ++tries) {
+      spec.region = (firstRegion_ + tries) % Arena::kRegions;
+      uint64_t& used = used_[spec.region];
+      const uint64_t begin = (used + 3) / 4 * 4 + 4 * random_.below(4);
+      if (begin + spec.bytes() > Arena::kRegionBytes) continue;
+      spec.offset = begin;
+      used = begin + spec.bytes();
+      firstRegion_ = spec.region + 1;
+      return true;
+    }
+    return false;
+  }
+
+  void fill(const TensorSpec& spec, std::span<const std::byte> bytes) { arena_.fill(spec, bytes); }
+
+  // Numbers that every float type holds, of these extents [rows, heads, headDim], in one of the layouts that a model
+  // may leave them in. `axis` is the number of sequences of the view's axis for them; 0: none. False where there is no
+  // more memory.
+  bool draw(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, std::array<uint64_t, 3> extents, uint64_t axis) {
+    const auto [rows, headCount, dim] = extents;
+    const uint64_t sequences = std::max<uint64_t>(axis, 1), each = rows / sequences;
+    for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
+      numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
+    }
+    mnk_heads_view view{.layout = oneOf(random_, {MNK_KV_LAYOUT_TOKEN_MAJOR, MNK_KV_LAYOUT_DEFAULT})};
+    TensorSpec spec{.dtype = dtype, .shape = {each, headCount, dim}};
+    if (axis != 0) spec.shape.insert(spec.shape.begin(), sequences);
+    switch (random_.below(3)) {
+      case 0:
+        if (rows == 1 && axis == 0 && coin(random_, 1, 2)) spec.shape = {headCount, dim};
+        break;
+      case 1:
+        view.layout = MNK_KV_LAYOUT_HEAD_MAJOR;
+        std::swap(spec.shape[spec.shape.size() - 3], spec.shape[spec.shape.size() - 2]);
+        break;
+      default: {
+        const uint64_t offset = random_.below(5), width = offset + headCount * dim + random_.below(5);
+        view.has_strides = true;
+        view.strides = {.sequences = sequences,
+                        .tokens = each,
+                        .heads = headCount,
+                        .head_dim = dim,
+                        .offset = offset,
+                        .sequence_stride = each * width,
+                        .token_stride = width,
+                        .head_stride = dim};
+        spec.shape = {sequences * each, width};
+      }
+    }
+    if (!allocate(spec)) return false;
+    heads = {spec, view};
+    store(heads, numbers, rows, headCount);
+    return true;
+  }
+
+  // Some rows of a view that `isFlat`, in one of the ways to describe them.
+  HeadsSpec drawRows(const HeadsSpec& whole, uint64_t first, uint64_t rows, uint64_t axis) {
+    const bool isTokenMajor = !whole.view.has_strides && whole.view.layout != MNK_KV_LAYOUT_HEAD_MAJOR;
+    if (isTokenMajor && coin(random_, 1, 2)) return {partOf(*whole.tensor, first, rows, axis), whole.view};
+    mnk_heads_view_strides places = *placesOf(whole);
+    places.sequences = std::max<uint64_t>(axis, 1), places.tokens = rows / places.sequences;
+    places.sequence_stride = places.tokens * places.token_stride;
+    places.offset += first * places.token_stride;
+    return {whole.tensor, {.has_strides = true, .strides = places}};
+  }
+
+ private:
+  void store(const HeadsSpec& heads, const Floats& numbers, uint64_t rows, uint64_t headCount) {
+    const mnk_heads_view_strides places = *placesOf(heads);
+    const uint64_t dim = places.head_dim, size = heads.tensor->elementBytes();
+    std::vector<std::byte> bytes(heads.tensor->bytes());
+    for (uint64_t i = 0; i < numbers.size(); ++i) {
+      const uint64_t row = i / (headCount * dim), head = i / dim % headCount, each = rows / places.sequences;
+      const uint64_t element = places.offset + row / each * places.sequence_stride + row % each * places.token_stride +
+                               head * places.head_stride + i % dim;
+      const uint64_t bits = test::nearestBits(static_cast<DType>(heads.tensor->dtype), numbers[i]);
+      std::memcpy(&bytes[element * size], &bits, size);
+    }
+    arena_.fill(*heads.tensor, bytes);
+  }
+
+  Arena& arena_;
+  Seeded& random_;
+  std::array<uint64_t, Arena::kRegions> used_{};
+  uint32_t firstRegion_ = 0;
+};
+
 class Generator {
  public:
   Generator(Arena& arena, Seeded& random, const CacheNumbers& cache)
-      : random_(random), operands_(arena, random), reference_(cache, cache.kvHeads * (1 + random.below(2))) {}
+      : random_(random), operands_(arena, random), reference_(cache, cache.kv_heads * (1 + random.below(2))) {}
 
   std::vector<CacheCall> draw() {
     const uint64_t mutated = random_.below(10);  // which call, if the program is that long
@@ -159,14 +273,14 @@ class Generator {
     const std::optional<Part> part = paysOwed ? drawOwed() : drawPart(call.kind);
     const Entries& entries = drawn.entries = drawEntries(call, part);
     const uint64_t rows = rowsOf(entries);
-    if (call.kind == Kind::rotate && (rows == 0 || cache.headDim % 2 != 0)) call.kind = Kind::append;
+    if (call.kind == Kind::rotate && (rows == 0 || cache.head_dim % 2 != 0)) call.kind = Kind::append;
     // As an axis of sequences, or one after another.
     const bool needsAxis = !call.hasRowCounts && entries.size() > 1 && entries[0].rows != 1;
     drawn.axis = isEven(entries) && (needsAxis || coin(random_, 1, 3)) ? entries.size() : 0;
     const auto written = call.kind == Kind::rotate ? drawWritten(rows) : std::nullopt;
     if (!drawOperands(drawn, part, written) || (call.kind != Kind::append && !drawInto(drawn, written))) return false;
     drawn.options = drawOptions(call);
-    const bool mayRotate = call.kind == Kind::appendAndAttend && rows != 0 && !cache.isStorageOnly;
+    const bool mayRotate = call.kind == Kind::appendAndAttend && rows != 0 && !cache.is_storage_only;
     const uint64_t rotatesOneIn = drawn.takesKeys || drawn.takesQueries ? 12 : 2;
     const bool rotates = call.kind == Kind::rotate || (mayRotate && coin(random_, 1, rotatesOneIn));
     if (rotates && !drawRotary(drawn)) return false;
@@ -248,16 +362,16 @@ class Generator {
     const CacheCall* rotation = part ? &rotations_[part->rotation].call : nullptr;
     const CacheCall* before = written ? &rotations_[written->rotation].call : nullptr;
     drawn.takesKeys = part && hasKeys && coin(random_, 14, 15);
-    drawn.takesQueries = part && hasQueries && cache.latentDim == 0 && coin(random_, 9, 10);
+    drawn.takesQueries = part && hasQueries && cache.latent_dim == 0 && coin(random_, 9, 10);
     mnk_dtype dtype = before ? before->rotatedKeys->dtype : operands_.drawFloat();
     if (drawn.takesKeys) {
       call.keys = operands_.drawRows(rotation->keysInto(), part->first, rows, axis);
       dtype = call.keys.tensor->dtype;
-    } else if (hasKeys && !operands_.draw(call.keys, drawn.keys, dtype, {rows, cache.kvHeads, cache.headDim}, axis)) {
+    } else if (hasKeys && !operands_.draw(call.keys, drawn.keys, dtype, {rows, cache.kv_heads, cache.head_dim}, axis)) {
       return false;
     }
     if (call.kind == Kind::append || call.kind == Kind::appendAndAttend) {
-      if (!operands_.draw(call.values, drawn.values, dtype, {rows, cache.kvHeads, cache.valueHeadDim}, axis)) {
+      if (!operands_.draw(call.values, drawn.values, dtype, {rows, cache.kv_heads, cache.value_head_dim}, axis)) {
         return false;
       }
     }
@@ -270,7 +384,7 @@ class Generator {
       call.queries = operands_.drawRows(whole, part->first, rows, axis);
       return true;
     }
-    const uint64_t queryDim = call.kind == Kind::rotate ? cache.headDim : cache.queryDim();
+    const uint64_t queryDim = call.kind == Kind::rotate ? cache.head_dim : cache.queryDim();
     const mnk_dtype queryType = before ? before->into->dtype : operands_.drawFloat();
     return operands_.draw(call.queries, drawn.queries, queryType, {rows, reference_.queryHeads(), queryDim}, axis);
   }
@@ -282,7 +396,7 @@ class Generator {
     const bool isAlone = call.kind == Kind::rotate;
     const uint64_t sequences = isAlone ? std::max<uint64_t>(drawn.axis, 1) : entries.size();
     CacheRotation rotation =
-        drawRotation(random_, model().cache().headDim, rows, sequences, isAlone || isEven(entries));
+        drawRotation(random_, model().cache().head_dim, rows, sequences, isAlone || isEven(entries));
     // Where numbers would be refused with the whole step, few are left.
     const bool mayBeNumbers = !isStep_ || coin(random_, 1, 8);
     if (!mayBeNumbers) rotation.first.reset();
@@ -362,18 +476,18 @@ class Generator {
       return operands_.allocate(*into);
     };
     const CacheNumbers& cache = model().cache();
-    if (!isRotated) return place(call.into, operands_.drawFloat(), reference_.queryHeads(), cache.valueHeadDim);
-    return place(call.into, call.queries.tensor->dtype, reference_.queryHeads(), cache.headDim) &&
-           place(call.rotatedKeys, call.keys.tensor->dtype, cache.kvHeads, cache.headDim);
+    if (!isRotated) return place(call.into, operands_.drawFloat(), reference_.queryHeads(), cache.value_head_dim);
+    return place(call.into, call.queries.tensor->dtype, reference_.queryHeads(), cache.head_dim) &&
+           place(call.rotatedKeys, call.keys.tensor->dtype, cache.kv_heads, cache.head_dim);
   }
 
   RowOptions drawOptions(CacheCall& call) {
     RowOptions options;
-    call.hasOptions = call.kind != Kind::append && (model().cache().latentDim != 0 || coin(random_, 3, 4));
+    call.hasOptions = call.kind != Kind::append && (model().cache().latent_dim != 0 || coin(random_, 3, 4));
     if (!call.hasOptions) return options;
     options.window = coin(random_, 1, 2) ? 0 : 1 + random_.below(10);
     // The largest that a ring serves, which reaches what is lost after a rollback.
-    if (model().cache().isRing && coin(random_, 1, 6))
+    if (model().cache().isRing() && coin(random_, 1, 6))
       options.window = model().cache().capacity - model().cache().pinned;
     options.seesPinned = coin(random_, 1, 3);
     options.isBidirectional = coin(random_, 1, 6);
@@ -381,7 +495,7 @@ class Generator {
                     .window = static_cast<uint32_t>(options.window),
                     .window_sees_pinned = options.seesPinned};
     // Attention over a latent cache needs a scale. This one is the default of its keys.
-    if (model().cache().latentDim != 0)
+    if (model().cache().latent_dim != 0)
       call.options.scale = 1 / std::sqrt(static_cast<float>(model().cache().queryDim()));
     return options;
   }

@@ -1,22 +1,13 @@
 #include "CacheRotation.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "Arena.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "Numbers.hpp"
 #include "Ops/MultiRoPE/MultiRoPEReference.hpp"
 
 namespace mnk::fuzz {
-
-void NextSpec::fill(mnk_rotary_positions& positions, const mnk_cache* cache) const {
-  positions.cache = hasCache ? cache : nullptr;
-  positions.sequences = hasSequences ? sequences.data() : nullptr;
-  positions.row_counts = hasRowCounts ? rowCounts.data() : nullptr;
-  positions.sequence_count = sequenceCount.value_or(hasSequences ? sequences.size() : 0);
-}
 
 std::vector<int64_t> CacheRotation::turns(const std::vector<StepEntry>& entries,
                                           const std::vector<uint64_t>& inCache) const {
@@ -48,19 +39,6 @@ void CacheRotation::rotate(float* row, uint64_t heads, uint64_t headDim, int64_t
       y = rounded(static_cast<float>(before * s + y * c), dtype);
     }
   }
-}
-
-std::string CacheRotation::text() const {
-  std::string text = fmt::format(
-      "\n    rotary: layout {}, base {}, rope dim {}{}, first {}, positions [{}]{}, offsets [{}]",
-      static_cast<uint32_t>(embedding.layout), embedding.base, embedding.rope_dim,
-      embedding.is_inverse ? ", inverse" : "", first ? fmt::format("{}", *first) : "none", fmt::join(positions, ", "),
-      positionsIn ? " in " + positionsIn->text() : "", fmt::join(offsets, ", "));
-  if (!next) return text;
-  text += fmt::format(", next{} of {}[{}]", next->hasCache ? "" : " of no cache", next->hasSequences ? "" : "NULL ",
-                      fmt::join(next->sequences, ", "));
-  if (next->sequenceCount) text += fmt::format(" said to be {}", *next->sequenceCount);
-  return text + (next->hasRowCounts ? fmt::format(", rows [{}]", fmt::join(next->rowCounts, ", ")) : "");
 }
 
 NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool hasAxis, const CacheModel& model,

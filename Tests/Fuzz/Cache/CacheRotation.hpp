@@ -16,8 +16,6 @@ struct NextSpec {
   std::vector<uint32_t> sequences, rowCounts;
   std::optional<size_t> sequenceCount;  // in place of the list's own
   std::vector<StepEntry> entries;
-
-  void fill(mnk_rotary_positions& positions, const mnk_cache* cache) const;
 };
 
 struct CacheRotation {
@@ -34,7 +32,6 @@ struct CacheRotation {
   std::vector<int64_t> turns(const std::vector<StepEntry>& entries, const std::vector<uint64_t>& inCache) const;
   // Rotates all heads of a row, and rounds as memory of the dtype does.
   void rotate(float* row, uint64_t heads, uint64_t headDim, int64_t position, mnk_dtype dtype) const;
-  std::string text() const;
 };
 
 // For a step with rows, all of which have as many in each entry if it is even. Positions that are to lie in a tensor

@@ -17,16 +17,11 @@ constexpr std::string_view kAbout =
     "bench steps         measures the cost of encoding decode steps from Swift\n"
     "bench decode        measures FlashDecode on the devices here against reads of the same bytes and plain C++, with";
 
-bool measureOps() {
-  auto device = host::makeDevice({});
-  if (!device) return report(device.error());
-  fmt::print("{}; the least of {} interleaved runs; a ratio is kernel time over the other's\n", (*device)->name(),
-             kRepetitions);
-  for (const auto bench : {benchWrites, benchRotations, benchQuantization, benchEncoding, benchLayer}) {
-    if (auto done = bench(); !done) return report(done.error());
-  }
+void measureOps() {
+  fmt::print("{}; the least of {} interleaved runs; a ratio is kernel time over the other's\n",
+             need(host::makeDevice({}))->name(), kRepetitions);
+  for (const auto bench : {benchWrites, benchRotations, benchQuantization, benchEncoding, benchLayer}) bench();
   fmt::print("\n");
-  return true;
 }
 
 }  // namespace
@@ -41,6 +36,11 @@ int bench_run(int argc, char* const* argv) {
     fmt::print(stderr, "bench takes ops, steps or decode, and options only after decode. See --help.\n");
     return 2;
   }
-  const bool isGood = part == "decode" || measureOps();
-  return (part == "ops" || measureDecode(decode)) && isGood ? 0 : 1;
+  try {
+    if (part != "decode") measureOps();
+    return part == "ops" || measureDecode(decode) ? 0 : 1;
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.message());
+    return 1;
+  }
 }

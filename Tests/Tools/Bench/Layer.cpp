@@ -57,24 +57,19 @@ struct Layer {
   Tensor queries, keys, values, results;
 };
 
-Result<std::vector<Layer>> makeLayers(const std::shared_ptr<Device>& device, bool isQuantized) {
+std::vector<Layer> makeLayers(const std::shared_ptr<Device>& device, bool isQuantized) {
   const auto tokens = [&](uint64_t heads) { return makeTensor(device, DType::f16, {heads, kHeadDim}); };
   AttentionCacheDescriptor descriptor{.kvHeads = kKVHeads, .headDim = kHeadDim, .capacity = kSteps};
   if (isQuantized) descriptor.quantized.emplace();
   std::vector<Layer> layers;
   for (uint32_t i = 0; i < kLayers; ++i) {
-    auto cache = AttentionCache::make(device, descriptor);
-    if (!cache) return std::move(cache).error();
-    auto queries = tokens(kHeads), keys = tokens(kKVHeads), values = tokens(kKVHeads), results = tokens(kHeads);
-    for (const auto* tensor : {&queries, &keys, &values, &results}) {
-      if (!*tensor) return tensor->error();
-    }
-    layers.push_back({*cache, *queries, *keys, *values, *results});
+    layers.push_back({need(AttentionCache::make(device, descriptor)), tokens(kHeads), tokens(kKVHeads),
+                      tokens(kKVHeads), tokens(kHeads)});
   }
   return layers;
 }
 
-using EncodeLayer = Result<void> (*)(Layer&, CommandEncoder&, uint32_t position);
+using EncodeLayer = void (*)(Layer&, CommandEncoder&, uint32_t position);
 
 MultiRoPE rotation(const Layer& layer, uint32_t position) {
   MultiRoPE op{.queries = layer.queries, .keys = HeadsView(layer.keys)};
@@ -83,21 +78,21 @@ MultiRoPE rotation(const Layer& layer, uint32_t position) {
   return op;
 }
 
-Result<void> encodeRepeated(Layer& layer, CommandEncoder& encoder, uint32_t position) {
-  if (auto done = encoder.encode(rotation(layer, position)); !done) return done;
-  if (auto done = layer.cache.append(encoder, layer.keys, layer.values); !done) return done;
-  return layer.cache.attend(encoder, layer.queries, {.output = layer.results});
+void encodeRepeated(Layer& layer, CommandEncoder& encoder, uint32_t position) {
+  need(encoder.encode(rotation(layer, position)));
+  need(layer.cache.append(encoder, layer.keys, layer.values));
+  need(layer.cache.attend(encoder, layer.queries, {.output = layer.results}));
 }
 
-Result<void> encodeOnce(Layer& layer, CommandEncoder& encoder, uint32_t) {
+void encodeOnce(Layer& layer, CommandEncoder& encoder, uint32_t) {
   CacheStep step{.queries = layer.queries, .keys = layer.keys, .values = layer.values};
   step.results.output = layer.results;
   step.rotary.emplace().embedding.base = 1e6;
-  return layer.cache.appendAndAttend(encoder, step);
+  need(layer.cache.appendAndAttend(encoder, step));
 }
 
-Result<void> encodePlanned(Layer& layer, CommandEncoder& encoder, uint32_t position) {
-  if (auto done = encoder.encode(plan(rotation(layer, position))); !done) return done;
+void encodePlanned(Layer& layer, CommandEncoder& encoder, uint32_t position) {
+  need(encoder.encode(plan(rotation(layer, position))));
   const auto quantized = layer.cache.quantizedView();
   FlashDecode attention{.queries = layer.queries, .cache = layer.cache.view(), .sequences = {{.length = position + 1}}};
   attention.results.output = layer.results;
@@ -105,20 +100,20 @@ Result<void> encodePlanned(Layer& layer, CommandEncoder& encoder, uint32_t posit
     attention.cache = *quantized;
     const KVCacheQuantize op{
         .keys = layer.keys, .values = HeadsView(layer.values), .into = *quantized, .position = position};
-    if (auto done = encoder.encode(plan(op)); !done) return done;
+    need(encoder.encode(plan(op)));
   } else {
     const KVCacheWrite op{
         .keys = layer.keys, .values = HeadsView(layer.values), .into = layer.cache.view(), .position = position};
-    if (auto done = encoder.encode(plan(op)); !done) return done;
+    need(encoder.encode(plan(op)));
   }
-  return encoder.encode(plan(attention, *encoder.device()));
+  need(encoder.encode(plan(attention, *encoder.device())));
 }
 
 // Submits several runs while the queue is blocked, so that no kernel runs concurrently.
-Result<LayerCost> timeRuns(const std::shared_ptr<Device>& device, const RecordedStep& step) {
+LayerCost timeRuns(const std::shared_ptr<Device>& device, const RecordedStep& step) {
   std::latch isOpen(1);
   CommandEncoder gate(device);
-  if (auto held = gate.commit([&](const Result<Summary>&) { isOpen.wait(); }); !held) return std::move(held).error();
+  need(gate.commit([&](const Result<Summary>&) { isOpen.wait(); }));
   const uint64_t allocated = allocationCount;
   const auto start = std::chrono::steady_clock::now();
   Result<Completion> ran = Completion();
@@ -126,53 +121,41 @@ Result<LayerCost> timeRuns(const std::shared_ptr<Device>& device, const Recorded
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const uint64_t allocations = allocationCount - allocated;
   isOpen.count_down();
-  if (!ran) return std::move(ran).error();
-  if (auto done = ran->wait(); !done) return std::move(done).error();
+  need(need(std::move(ran)).wait());
   constexpr double kEach = kQueued * kLayers;
-  return LayerCost{.seconds = took.count() / kEach, .allocations = static_cast<double>(allocations) / kEach};
+  return {.seconds = took.count() / kEach, .allocations = static_cast<double>(allocations) / kEach};
 }
 
-Result<LayerCosts> timeLayer(bool isQuantized) {
-  auto device = host::makeDevice({.workers = 1});
-  if (!device) return std::move(device).error();
-  auto layers = makeLayers(*device, isQuantized);
-  if (!layers) return std::move(layers).error();
-  auto recordedLayers = makeLayers(*device, isQuantized);
-  if (!recordedLayers) return std::move(recordedLayers).error();
-  auto recorded = RecordedStep::record(*device, [&](CommandEncoder& encoder) -> Result<void> {
-    for (Layer& layer : *recordedLayers) {
-      if (auto encoded = encodeOnce(layer, encoder, 0); !encoded) return encoded;
-    }
+LayerCosts timeLayer(bool isQuantized) {
+  auto device = need(host::makeDevice({.workers = 1}));
+  auto layers = makeLayers(device, isQuantized);
+  auto recordedLayers = makeLayers(device, isQuantized);
+  const auto recorded = need(RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
+    for (Layer& layer : recordedLayers) encodeOnce(layer, encoder, 0);
     return {};
-  });
-  if (!recorded) return std::move(recorded).error();
+  }));
   constexpr EncodeLayer kEncode[] = {encodePlanned, encodeRepeated, encodeOnce};
   std::vector<double> times[std::size(kCalls)];
   LayerCosts costs;
   for (uint32_t position = 0; position < kSteps; ++position) {
     for (size_t call = 0; call < std::size(kEncode); ++call) {
-      CommandEncoder encoder(*device);
+      CommandEncoder encoder(device);
       const uint64_t allocated = allocationCount;
       const auto start = std::chrono::steady_clock::now();
-      for (Layer& layer : *layers) {
-        if (auto encoded = kEncode[call](layer, encoder, position); !encoded) return std::move(encoded).error();
-      }
+      for (Layer& layer : layers) kEncode[call](layer, encoder, position);
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       times[call].push_back(took.count() / kLayers);
       costs[call].allocations = static_cast<double>(allocationCount - allocated) / kLayers;
       costs[call].dispatches = static_cast<double>(encoder.summary().total.dispatches) / kLayers;
       if (call + 1 < std::size(kEncode)) continue;  // does not run
-      auto committed = encoder.commit();
-      if (!committed) return std::move(committed).error();
-      if (auto done = committed->wait(); !done) return std::move(done).error();
+      need(need(encoder.commit()).wait());
     }
   }
-  costs[kRecorded].dispatches = static_cast<double>(recorded->summary().total.dispatches) / kLayers;
+  costs[kRecorded].dispatches = static_cast<double>(recorded.summary().total.dispatches) / kLayers;
   for (uint32_t position = 0; position + kQueued <= kSteps; position += kQueued) {
-    auto ran = timeRuns(*device, *recorded);
-    if (!ran) return std::move(ran).error();
-    costs[kRecorded].allocations = ran->allocations;
-    times[kRecorded].push_back(ran->seconds);
+    auto ran = timeRuns(device, recorded);
+    costs[kRecorded].allocations = ran.allocations;
+    times[kRecorded].push_back(ran.seconds);
   }
   for (size_t call = 0; call < costs.size(); ++call) costs[call].seconds = median(std::move(times[call]));
   return costs;
@@ -180,24 +163,22 @@ Result<LayerCosts> timeLayer(bool isQuantized) {
 
 }  // namespace
 
-Result<void> benchLayer() {
+void benchLayer() {
   fmt::print(
       "\nEncoding a decode layer, {} query heads over {} key/value heads of {}: rotate, append, attend; for each of "
       "{}\n",
       kHeads, kKVHeads, kHeadDim, kLayers);
   for (const bool isQuantized : {false, true}) {
     auto costs = timeLayer(isQuantized);
-    if (!costs) return std::move(costs).error();
-    for (size_t call = 0; call < costs->size(); ++call) {
-      const LayerCost& cost = (*costs)[call];
+    for (size_t call = 0; call < costs.size(); ++call) {
+      const LayerCost& cost = costs[call];
       fmt::print(
           "  {:<12}   {:<38}   {:.1f} dispatches   {:5.1f} allocations   {:6.2f} us, {:5.2f} a dispatch   ratio "
           "{:.2f}\n",
           isQuantized ? "turbo 4 bits" : "f16", kCalls[call], cost.dispatches, cost.allocations, cost.seconds * 1e6,
-          cost.seconds / cost.dispatches * 1e6, cost.seconds / costs->front().seconds);
+          cost.seconds / cost.dispatches * 1e6, cost.seconds / costs.front().seconds);
     }
   }
-  return {};
 }
 
 }  // namespace mnk::bench

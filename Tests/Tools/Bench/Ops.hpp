@@ -1,17 +1,15 @@
 // Benchmarks of the ops on the Host device, and of encoding. Each prints a heading and its measurements.
 #pragma once
-#include "MLXNativeKernels/Result.hpp"
-
 namespace mnk::bench {
 
 // Each op against memcpy of the same number of bytes by the same number of threads; the least of interleaved runs.
-Result<void> benchWrites();
+void benchWrites();
 // Also against a variant that reads cosines and sines from a table.
-Result<void> benchRotations();
-Result<void> benchQuantization();
+void benchRotations();
+void benchQuantization();
 // How encoding time grows with the encoded work. Nothing runs.
-Result<void> benchEncoding();
+void benchEncoding();
 // The CPU cost of encoding a layer of a decode step: rotate, append, attend.
-Result<void> benchLayer();
+void benchLayer();
 
 }  // namespace mnk::bench

@@ -19,82 +19,64 @@ struct TableParams {
 
 struct Problem {
   Tensor from, into, table;
-  Plan direct, byTable, makeTable;
+  Plan direct = {}, byTable = {}, makeTable = {};
 };
 
 // Both dispatches of the table variant, with the frequencies of MultiRoPE's plan.
-Result<void> planTable(Problem& problem, uint32_t tokens) {
-  auto library = host::linkedLibrary("bench");
-  if (!library) return std::move(library).error();
+void planTable(Problem& problem, uint32_t tokens) {
+  auto library = need(host::linkedLibrary("bench"));
   constexpr uint32_t kHeadsPerGroup = 4;
   const TableParams params{kHeadDim / 2, kHeads, kHeadsPerGroup, 0};
   Dispatch make, rotate;
-  make.kernel = {*library, "rotaryTable", {}};
+  make.kernel = {library, "rotaryTable", {}};
   make.inlines = {InlineBytes::of(0, params)};
   for (const InlineBytes& inlined : problem.direct.dispatches.at(0).inlines) {
     if (inlined.index == kMultiRoPEFrequencies) make.inlines.push_back({1, inlined.bytes});
   }
   make.buffers = {Binding::whole(2, problem.table, Access::write)};
   make.grid.extent = {params.pairs, tokens, 1};
-  rotate.kernel = {*library, "rotateByTable", {}};
+  rotate.kernel = {library, "rotateByTable", {}};
   rotate.inlines = {InlineBytes::of(0, params)};
   rotate.buffers = {Binding::whole(1, problem.table, Access::read), Binding::whole(2, problem.from, Access::read),
                     Binding::whole(3, problem.into, Access::write)};
   rotate.grid.extent = {params.pairs / 4, (kHeads + kHeadsPerGroup - 1) / kHeadsPerGroup, tokens};
   problem.makeTable = {.op = "bench", .dispatches = {make}};
   problem.byTable = {.op = "bench", .dispatches = {rotate}};
-  return {};
 }
 
-Result<Problem> makeProblem(const std::shared_ptr<Device>& device, uint32_t tokens) {
-  Problem problem;
-  for (Tensor* tensor : {&problem.from, &problem.into}) {
-    auto result = makeTensor(device, DType::f16, {tokens, kHeads, kHeadDim});
-    if (!result) return std::move(result).error();
-    *tensor = *result;
-  }
-  auto table = makeTensor(device, DType::f32, {tokens, kHeadDim});
-  if (!table) return std::move(table).error();
-  problem.table = *table;
-  auto direct = plan(MultiRoPE{.queries = problem.from, .rotatedQueries = problem.into});
-  if (!direct) return std::move(direct).error();
-  problem.direct = *direct;
-  if (auto planned = planTable(problem, tokens); !planned) return std::move(planned).error();
+Problem makeProblem(const std::shared_ptr<Device>& device, uint32_t tokens) {
+  Problem problem{.from = makeTensor(device, DType::f16, {tokens, kHeads, kHeadDim}),
+                  .into = makeTensor(device, DType::f16, {tokens, kHeads, kHeadDim}),
+                  .table = makeTensor(device, DType::f32, {tokens, kHeadDim})};
+  problem.direct = need(plan(MultiRoPE{.queries = problem.from, .rotatedQueries = problem.into}));
+  planTable(problem, tokens);
   return problem;
 }
 
-Result<void> bench(uint32_t workers, uint32_t tokens) {
-  auto device = host::makeDevice({.workers = workers});
-  if (!device) return std::move(device).error();
-  auto problem = makeProblem(*device, tokens);
-  if (!problem) return std::move(problem).error();
-  auto least = leastSeconds(
-      kRepetitions,
-      {[&]() -> Result<double> { return copySeconds(problem->into, problem->from, workers); },
-       [&] { return secondsOf(*device, problem->direct); }, [&] { return secondsOf(*device, problem->makeTable); },
-       [&] { return secondsOf(*device, problem->byTable); }});
-  if (!least) return std::move(least).error();
-  const double copy = least->at(0), kernel = least->at(1), makeTable = least->at(2), table = least->at(3);
-  const double gigabytes = static_cast<double>(problem->from.byteCount()) / 1e9;
+void bench(uint32_t workers, uint32_t tokens) {
+  auto device = need(host::makeDevice({.workers = workers}));
+  auto problem = makeProblem(device, tokens);
+  auto least = leastSeconds(kRepetitions, {[&] { return copySeconds(problem.into, problem.from, workers); },
+                                           [&] { return secondsOf(device, problem.direct); },
+                                           [&] { return secondsOf(device, problem.makeTable); },
+                                           [&] { return secondsOf(device, problem.byTable); }});
+  const double copy = least.at(0), kernel = least.at(1), makeTable = least.at(2), table = least.at(3);
+  const double gigabytes = static_cast<double>(problem.from.byteCount()) / 1e9;
   fmt::print(
       "{}   {:5} tokens   memcpy {:6.2f} GB/s   kernel {:6.2f} GB/s   ratio {:.2f}   by a table {:6.2f} GB/s, made in "
       "{:.0f}% of that time\n",
       workersText(workers), tokens, gigabytes / copy, gigabytes / kernel, kernel / copy, gigabytes / table,
       100 * makeTable / table);
-  return {};
 }
 
 }  // namespace
 
-Result<void> benchRotations() {
+void benchRotations() {
   fmt::print("\nMultiRoPE, {} heads of {}, f16, half-split, out of place; bytes written, and as many read\n", kHeads,
              kHeadDim);
   for (const uint32_t workers : {1u, 2u}) {
-    for (const uint32_t tokens : {1u, 32u, 2048u}) {
-      if (auto done = bench(workers, tokens); !done) return done;
-    }
+    for (const uint32_t tokens : {1u, 32u, 2048u}) bench(workers, tokens);
   }
-  return {};
 }
 
 }  // namespace mnk::bench

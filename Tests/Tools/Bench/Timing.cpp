@@ -34,29 +34,21 @@ void fill(std::byte* memory, uint64_t bytes, const std::vector<T>& with) {
 
 }  // namespace
 
-bool report(const Error& error) {
-  fmt::print(stderr, "{}\n", error.message());
-  return false;
-}
-
 std::string workersText(uint32_t workers) {
   return fmt::format("  {:<9}", countText(workers, "worker"));
 }
 
-Result<Tensor> makeTensor(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents) {
-  auto shape = Shape::make(extents);
-  if (!shape) return std::move(shape).error();
-  auto tensor = Tensor::zeros(device, dtype, *shape);
-  if (tensor) std::memset(tensor->buffer()->contents(), 1, tensor->byteCount());
+Tensor makeTensor(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents) {
+  Tensor tensor = need(Tensor::zeros(device, dtype, need(Shape::make(extents))));
+  std::memset(tensor.buffer()->contents(), 1, tensor.byteCount());
   return tensor;
 }
 
-Result<Tensor> makeFilled(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents,
-                          float least, float most) {
+Tensor makeFilled(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents,
+                  float least, float most) {
   auto tensor = makeTensor(device, dtype, extents);
-  if (!tensor) return tensor;
-  std::byte* memory = tensor->buffer()->contents();
-  const uint64_t bytes = tensor->byteCount();
+  std::byte* memory = tensor.buffer()->contents();
+  const uint64_t bytes = tensor.byteCount();
   if (dtype == DType::f16) fill(memory, bytes, pattern<_Float16>(least, most));
   if (dtype == DType::f32) fill(memory, bytes, pattern<float>(least, most));
   if (dtype == DType::u8) fill(memory, bytes, pattern<uint8_t>(least, most));
@@ -67,29 +59,21 @@ void fillWithHalves(std::byte* memory, uint64_t bytes, float least, float most) 
   fill(memory, bytes, pattern<_Float16>(least, most));
 }
 
-Result<double> secondsOf(const std::shared_ptr<Device>& device, const Plan& plan) {
+double secondsOf(const std::shared_ptr<Device>& device, const Plan& plan) {
   return secondsOfAll(device, std::span(&plan, 1));
 }
 
-Result<double> secondsOfAll(const std::shared_ptr<Device>& device, std::span<const Plan> plans) {
+double secondsOfAll(const std::shared_ptr<Device>& device, std::span<const Plan> plans) {
   CommandEncoder step(device);
-  for (const Plan& plan : plans) {
-    if (auto encoded = step.encode(plan); !encoded) return std::move(encoded).error();
-  }
-  auto done = step.commit();
-  if (!done) return std::move(done).error();
-  auto summary = done->wait();
-  if (!summary) return std::move(summary).error();
-  return summary->deviceSeconds;
+  for (const Plan& plan : plans) need(step.encode(plan));
+  return need(need(step.commit()).wait()).deviceSeconds;
 }
 
-Result<std::vector<double>> leastSeconds(uint32_t repetitions, const std::vector<TimedRun>& runs) {
+std::vector<double> leastSeconds(uint32_t repetitions, const std::vector<TimedRun>& runs) {
   std::vector<double> least(runs.size(), INFINITY);
   for (uint32_t i = 0; i < repetitions; ++i) {
     for (size_t run = 0; run < runs.size(); ++run) {
-      auto seconds = runs[run]();
-      if (!seconds) return std::move(seconds).error();
-      least[run] = std::min(least[run], *seconds);
+      least[run] = std::min(least[run], runs[run]());
     }
   }
   return least;

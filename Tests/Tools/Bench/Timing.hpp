@@ -13,24 +13,28 @@ namespace mnk::bench {
 
 inline constexpr uint32_t kRepetitions = 30;
 
-// Prints the error and returns false.
-bool report(const Error& error);
+// The value of a result. An error is thrown, which ends the benchmark that it is in.
+template <typename T>
+T need(Result<T> result) {
+  if (!result) throw std::move(result).error();
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
 std::string workersText(uint32_t workers);  // "  1 worker ", aligned
 
 // A tensor whose pages are all allocated.
-Result<Tensor> makeTensor(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents);
+Tensor makeTensor(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents);
 // It repeats a pattern of numbers whose length is coprime to a vector's, of f16, f32 or u8.
-Result<Tensor> makeFilled(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents,
-                          float least, float most);
+Tensor makeFilled(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents,
+                  float least, float most);
 void fillWithHalves(std::byte* memory, uint64_t bytes, float least, float most);
 
 // Runs the plan alone and returns the device time.
-Result<double> secondsOf(const std::shared_ptr<Device>& device, const Plan& plan);
+double secondsOf(const std::shared_ptr<Device>& device, const Plan& plan);
 // Runs the plans in one submission and returns the device time for all of them.
-Result<double> secondsOfAll(const std::shared_ptr<Device>& device, std::span<const Plan> plans);
+double secondsOfAll(const std::shared_ptr<Device>& device, std::span<const Plan> plans);
 // The least time of each of interleaved runs.
-using TimedRun = std::function<Result<double>()>;
-Result<std::vector<double>> leastSeconds(uint32_t repetitions, const std::vector<TimedRun>& runs);
+using TimedRun = std::function<double()>;
+std::vector<double> leastSeconds(uint32_t repetitions, const std::vector<TimedRun>& runs);
 double median(std::vector<double> values);  // 0 for an empty list
 // memcpy by `workers` threads.
 double copySeconds(const Tensor& into, const Tensor& from, uint32_t workers);

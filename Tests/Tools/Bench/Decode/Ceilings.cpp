@@ -50,18 +50,16 @@ struct Share {
 };
 constexpr Share kShares[] = {{true, 256, 16}, {false, 32, 128}};
 
-Result<std::vector<Plan>> planShare(const std::shared_ptr<Device>& device, const std::shared_ptr<Library>& library,
-                                    const Share& share, uint64_t bytes, uint32_t copies) {
+std::vector<Plan> planShare(const std::shared_ptr<Device>& device, const std::shared_ptr<Library>& library,
+                            const Share& share, uint64_t bytes, uint32_t copies) {
   const uint64_t groups = std::max<uint64_t>(1, (bytes + share.bytes() - 1) / share.bytes());
   std::vector<Plan> plans;
   for (uint32_t i = 0; i < copies; ++i) {
     auto from = makeTensor(device, DType::u8, {groups * share.bytes()});
-    if (!from) return std::move(from).error();
     auto into = makeTensor(device, DType::u32, {groups * share.threads});
-    if (!into) return std::move(into).error();
     Dispatch read;
     read.kernel = {library, "readSum", {{0, share.isSideBySide}}};
-    read.buffers = {Binding::whole(0, *from, Access::read), Binding::whole(1, *into, Access::write)};
+    read.buffers = {Binding::whole(0, from, Access::read), Binding::whole(1, into, Access::write)};
     read.inlines = {InlineBytes::of(2, share.count)};
     read.grid = {Grid::Unit::threadgroups, {static_cast<uint32_t>(groups), 1, 1}, {share.threads, 1, 1}};
     plans.push_back({.op = "bench", .dispatches = {read}});
@@ -106,45 +104,37 @@ export_kernel(multiplyMatrices)
 
 }  // namespace
 
-Result<std::vector<Plan>> planReads(const std::shared_ptr<Device>& device, uint64_t bytes, uint32_t copies) {
-  auto library = device->registry().library({.value = kReadText, .label = "bench"});
-  if (!library) return std::move(library).error();
+std::vector<Plan> planReads(const std::shared_ptr<Device>& device, uint64_t bytes, uint32_t copies) {
+  auto library = need(device->registry().library({.value = kReadText, .label = "bench"}));
   std::vector<Plan> best;
   double least = 0;
   for (const Share& share : kShares) {
-    auto plans = planShare(device, *library, share, bytes, copies);
-    if (!plans) return plans;
+    auto plans = planShare(device, library, share, bytes, copies);
     std::vector<double> times;
-    for (int i = 0; i < 5; ++i) {
-      auto seconds = secondsOf(device, plans->at(0));
-      if (!seconds) return std::move(seconds).error();
-      times.push_back(*seconds);
-    }
+    for (int i = 0; i < 5; ++i) times.push_back(secondsOf(device, plans.at(0)));
     const double seconds = median(std::move(times));
     if (best.empty() || seconds < least) {
       least = seconds;
-      best = std::move(*plans);
+      best = std::move(plans);
     }
   }
   return best;
 }
 
-Result<Plan> planMultiplies(const std::shared_ptr<Device>& device, uint64_t operations) {
-  auto library = device->registry().library({.value = kMultiplyText, .label = "bench"});
-  if (!library) return std::move(library).error();
+Plan planMultiplies(const std::shared_ptr<Device>& device, uint64_t operations) {
+  auto library = need(device->registry().library({.value = kMultiplyText, .label = "bench"}));
   constexpr uint64_t kTurn = kSums * 2 * 8 * 8 * 8 * (kThreads / 32);  // operations of a threadgroup
   constexpr uint64_t kMaxGroups = 4096;                                // enough for any GPU
   const uint64_t turns = (operations + kTurn - 1) / kTurn;
   const uint64_t groups = std::clamp<uint64_t>(turns / 64, 1, kMaxGroups);
   const auto count = static_cast<uint32_t>((turns + groups - 1) / groups);
   auto into = makeTensor(device, DType::f32, {groups * kThreads});
-  if (!into) return std::move(into).error();
   Dispatch multiply;
-  multiply.kernel = {*library, "multiplyMatrices", {}};
-  multiply.buffers = {Binding::whole(0, *into, Access::write)};
+  multiply.kernel = {library, "multiplyMatrices", {}};
+  multiply.buffers = {Binding::whole(0, into, Access::write)};
   multiply.inlines = {InlineBytes::of(1, count)};
   multiply.grid = {Grid::Unit::threadgroups, {static_cast<uint32_t>(groups), 1, 1}, {kThreads, 1, 1}};
-  return Plan{.op = "bench", .dispatches = {multiply}};
+  return {.op = "bench", .dispatches = {multiply}};
 }
 
 }  // namespace mnk::bench

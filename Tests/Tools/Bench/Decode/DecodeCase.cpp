@@ -1,5 +1,7 @@
 #include "DecodeCase.hpp"
 
+#include "Timing.hpp"
+
 namespace mnk::bench {
 
 std::string Storage::text() const {
@@ -15,17 +17,14 @@ std::vector<Storage> Storage::all() {
   return storages;
 }
 
-Result<uint64_t> Storage::bytes(uint64_t headDim) const {
+uint64_t Storage::bytes(uint64_t headDim) const {
   if (!codec) return headDim * byteSize(DType::f16);
-  auto row = sizes(*codec, headDim);
-  if (!row) return std::move(row).error();
-  return row->byteCount();
+  return need(sizes(*codec, headDim)).byteCount();
 }
 
-Result<uint64_t> DecodeCase::bytes() const {
-  auto key = storage.bytes(headDim), value = storage.bytes(valueDim());
-  if (!key || !value) return std::move(key ? value : key).error();
-  return kvHeads * length * (*key + *value) + rows * heads() * (queryDim() + valueDim()) * byteSize(DType::f16);
+uint64_t DecodeCase::bytes() const {
+  const uint64_t slot = storage.bytes(headDim) + storage.bytes(valueDim());
+  return kvHeads * length * slot + rows * heads() * (queryDim() + valueDim()) * byteSize(DType::f16);
 }
 
 uint64_t DecodeCase::operations() const {
@@ -79,6 +78,60 @@ std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows) {
   addLatent(kMiddle, rows);
   if (rows == 1) addLatent(kPrompt, kPrompt / 8);
   return cases;
+}
+
+namespace {
+
+QuantizedKVPlane makePlane(const std::shared_ptr<Device>& device, const DecodeCase& of, uint64_t headDim) {
+  const KVCodec& codec = *of.storage.codec;
+  const auto row = need(sizes(codec, headDim));
+  // Any byte is a valid code. The scales suit vectors with elements around one half.
+  const bool isNorm = codec.name == KVCodec::Name::mlx1 && row.scales == 1;
+  const float size = isNorm ? 0.5f * std::sqrt(static_cast<float>(headDim)) : 0.5f;
+  const auto scales = [&](std::initializer_list<uint64_t> extents) {
+    return makeFilled(device, codec.scaleType(), extents, 0.8f * size, size);
+  };
+  return {.codec = codec,
+          .codes = makeFilled(device, DType::u8, {of.kvHeads, of.length, row.codeBytes}, 0, 256),
+          .scales = row.scales == 1 ? scales({of.kvHeads, of.length}) : scales({of.kvHeads, of.length, row.scales})};
+}
+
+void makeCache(const std::shared_ptr<Device>& device, const DecodeCase& of, FlashDecode& op) {
+  const auto latentDim = static_cast<uint32_t>(of.latentDim);
+  if (of.storage.codec) {
+    op.cache = QuantizedKVCacheView{.keys = makePlane(device, of, of.headDim),
+                                    .values = makePlane(device, of, of.valueDim()),
+                                    .latentDim = latentDim};
+    return;
+  }
+  const auto plane = [&](uint64_t headDim) {
+    return makeFilled(device, DType::f16, {of.kvHeads, of.length, headDim}, -1, 1);
+  };
+  op.cache = KVCacheView{.keys = plane(of.headDim), .values = plane(of.valueDim()), .latentDim = latentDim};
+}
+
+}  // namespace
+
+DecodeProblem::DecodeProblem(const std::shared_ptr<Device>& on, const DecodeCase& shape, uint32_t copies) : device(on) {
+  const Tensor queries = makeFilled(device, DType::f16, {shape.rows, shape.heads(), shape.queryDim()}, -3, 3);
+  const Tensor into = makeTensor(device, DType::f16, {shape.rows, shape.heads(), shape.valueDim()});
+  for (uint32_t i = 0; i < copies; ++i) {
+    FlashDecode op{.queries = queries, .sequences = {{.length = shape.length}}, .results = {.output = into}};
+    op.options.scale = shape.scale();
+    makeCache(device, shape, op);
+    ops.push_back(std::move(op));
+  }
+}
+
+std::vector<Plan> DecodeProblem::plans(const AttentionOptions& options) const {
+  std::vector<Plan> plans;
+  for (FlashDecode op : ops) {
+    const float scale = op.options.scale;
+    op.options = options;
+    op.options.scale = scale;
+    plans.push_back(need(plan(op, *device)));
+  }
+  return plans;
 }
 
 }  // namespace mnk::bench

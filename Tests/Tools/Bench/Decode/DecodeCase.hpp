@@ -1,13 +1,14 @@
-// One shape at which FlashDecode is measured: one sequence whose newest rows attend to all its keys.
+// One shape at which FlashDecode is measured, one sequence whose newest rows attend to all its keys, and the op there.
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "MLXNativeKernels/KVCodec.hpp"
-#include "MLXNativeKernels/Result.hpp"
 
 namespace mnk::bench {
 
@@ -21,7 +22,7 @@ struct Storage {
   static Storage turbo(uint32_t bits) { return {KVCodec{.bits = bits}}; }
 
   // Bytes of one vector.
-  Result<uint64_t> bytes(uint64_t headDim) const;
+  uint64_t bytes(uint64_t headDim) const;
 };
 
 struct DecodeCase {
@@ -38,7 +39,7 @@ struct DecodeCase {
   uint64_t heads() const { return kvHeads * group; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(queryDim())); }
   // The minimum memory traffic: keys and values once, queries and results.
-  Result<uint64_t> bytes() const;
+  uint64_t bytes() const;
   // Floating-point operations of the products of queries and keys, and of probabilities and values, for causal rows.
   uint64_t operations() const;
 };
@@ -61,5 +62,14 @@ struct Axes {
 // A few lengths, and at the middle one each axis varied alone; and prompts, unless there are several rows. Then a
 // latent cache with 128 query heads.
 std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows);
+
+// FlashDecode at one shape: a number of copies of a filled cache, each with its op. The contents are deterministic.
+struct DecodeProblem {
+  std::shared_ptr<Device> device;
+  std::vector<FlashDecode> ops = {};
+
+  DecodeProblem(const std::shared_ptr<Device>& device, const DecodeCase& shape, uint32_t copies);
+  std::vector<Plan> plans(const AttentionOptions& options) const;
+};
 
 }  // namespace mnk::bench

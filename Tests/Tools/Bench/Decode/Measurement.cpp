@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "Ceilings.hpp"
+#include "FlashDecode/FlashDecodeTypes.h"
 #include "PlainAttention.hpp"
 #include "Timing.hpp"
 
@@ -28,22 +30,18 @@ class Turns {
       : device_(std::move(device)), plans_(std::move(plans)) {}
 
   // Creates pipelines, touches memory, and measures how many runs fill a submission.
-  Result<void> warmUp() {
+  void warmUp() {
     for (uint32_t i = 0; i < kWarmUps; ++i) {
-      auto taken = seconds();
-      if (!taken) return std::move(taken).error();
+      const double taken = seconds();
       inSubmission_ = static_cast<uint32_t>(
-          std::clamp(kSubmissionSeconds / std::max(*taken, 1e-9), 1.0, static_cast<double>(kMaxInSubmission)));
+          std::clamp(kSubmissionSeconds / std::max(taken, 1e-9), 1.0, static_cast<double>(kMaxInSubmission)));
     }
-    return {};
   }
 
-  Result<double> seconds() {
+  double seconds() {
     std::vector<Plan> turn;
     for (uint32_t i = 0; i < inSubmission_; ++i) turn.push_back(plans_[next_++ % plans_.size()]);
-    auto all = secondsOfAll(device_, turn);
-    if (!all) return std::move(all).error();
-    return *all / inSubmission_;
+    return secondsOfAll(device_, turn) / inSubmission_;
   }
 
   uint32_t inSubmission() const { return inSubmission_; }
@@ -72,36 +70,43 @@ double largestDifference(const Tensor& results, const std::vector<float>& expect
 
 }  // namespace
 
-Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeCase& shape,
-                            const DecodeOptions& options) {
-  auto bytes = shape.bytes();
-  if (!bytes) return std::move(bytes).error();
-  const uint32_t copies = copiesFor(*bytes, options.isCold);
-  auto problem = DecodeProblem::make(device, shape, copies);
-  if (!problem) return std::move(problem).error();
-  auto plans = problem->plans(options.attention);
-  if (!plans) return std::move(plans).error();
-  Measurement measured{.shape = shape, .work = ChosenWork::of(plans->at(0)), .bytes = *bytes};
+ChosenWork ChosenWork::of(const Plan& plan) {
+  ChosenWork work{.dispatches = plan.dispatches.size()};
+  if (plan.dispatches.empty()) return work;
+  const Dispatch& first = plan.dispatches.front();
+  work.kernel = first.kernel.function;
+  for (const InlineBytes& inlined : first.inlines) {
+    if (inlined.index != kFlashDecodeParams || inlined.bytes.size() != sizeof(FlashDecodeParams)) continue;
+    FlashDecodeParams params;
+    std::memcpy(&params, inlined.bytes.data(), sizeof params);
+    work.splits = params.splits;
+  }
+  return work;
+}
 
-  Turns op(device, std::move(*plans));
-  if (auto warm = op.warmUp(); !warm) return std::move(warm).error();
+Measurement measure(const std::shared_ptr<Device>& device, const DecodeCase& shape, const DecodeOptions& options) {
+  const uint64_t bytes = shape.bytes();
+  const uint32_t copies = copiesFor(bytes, options.isCold);
+  const DecodeProblem problem(device, shape, copies);
+  auto plans = problem.plans(options.attention);
+  Measurement measured{.shape = shape, .work = ChosenWork::of(plans.at(0)), .bytes = bytes};
+
+  Turns op(device, std::move(plans));
+  op.warmUp();
   struct Ceiling {
     Turns turns;
     std::optional<double>& seconds;
     std::vector<double> times = {};
   };
   std::vector<Ceiling> ceilings;
-  if (auto planned = planReads(device, *bytes, copies)) {
-    ceilings.push_back({Turns(device, std::move(*planned)), measured.readSeconds});
-  }
-  if (shape.rows > FlashDecode::kRowsPerPass) {
-    if (auto planned = planMultiplies(device, shape.operations())) {
-      ceilings.push_back({Turns(device, {std::move(*planned)}), measured.multiplySeconds});
+  try {
+    ceilings.push_back({Turns(device, planReads(device, bytes, copies)), measured.readSeconds});
+    if (shape.rows > FlashDecode::kRowsPerPass) {
+      ceilings.push_back({Turns(device, {planMultiplies(device, shape.operations())}), measured.multiplySeconds});
     }
+  } catch (const Error&) {  // the device cannot compile their kernels
   }
-  for (Ceiling& ceiling : ceilings) {
-    if (auto warm = ceiling.turns.warmUp(); !warm) return std::move(warm).error();
-  }
+  for (Ceiling& ceiling : ceilings) ceiling.turns.warmUp();
   std::optional<PlainAttention> plain;
   if (device->kind() == "host" && PlainAttention::canRun(shape)) {
     plain.emplace(shape, copies, options.workers);
@@ -110,15 +115,9 @@ Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeC
 
   std::vector<double> times, plainTimes;
   for (double spent = 0; times.size() < kMinRuns || (spent < kBudget && times.size() < kMaxRuns);) {
-    auto seconds = op.seconds();
-    if (!seconds) return std::move(seconds).error();
-    times.push_back(*seconds);
-    spent += *seconds * op.inSubmission();
-    for (Ceiling& ceiling : ceilings) {
-      auto least = ceiling.turns.seconds();
-      if (!least) return std::move(least).error();
-      ceiling.times.push_back(*least);
-    }
+    times.push_back(op.seconds());
+    spent += times.back() * op.inSubmission();
+    for (Ceiling& ceiling : ceilings) ceiling.times.push_back(ceiling.turns.seconds());
     if (plain) plainTimes.push_back(plain->seconds());
   }
   measured.runs = times.size() * op.inSubmission();
@@ -127,7 +126,7 @@ Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeC
   if (plain) {
     measured.plainSeconds = median(std::move(plainTimes));
     if (!shape.storage.codec) {
-      measured.difference = largestDifference(*problem->ops[0].results.output, plain->output());
+      measured.difference = largestDifference(*problem.ops[0].results.output, plain->output());
     }
   }
   return measured;

@@ -3,11 +3,18 @@
 #include <memory>
 #include <optional>
 
-#include "DecodeCase.hpp"
-#include "DecodeOptions.hpp"
-#include "DecodeProblem.hpp"
+#include "Decode.hpp"
 
 namespace mnk::bench {
+
+// The work of a plan, from its dispatches.
+struct ChosenWork {
+  std::string kernel;  // the first function's name
+  uint32_t splits = 0;
+  uint64_t dispatches = 0;
+
+  static ChosenWork of(const Plan& plan);
+};
 
 struct Measurement {
   DecodeCase shape;
@@ -24,7 +31,6 @@ struct Measurement {
   double operationsPerSecond() const { return static_cast<double>(shape.operations()) / seconds; }
 };
 
-Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeCase& shape,
-                            const DecodeOptions& options);
+Measurement measure(const std::shared_ptr<Device>& device, const DecodeCase& shape, const DecodeOptions& options);
 
 }  // namespace mnk::bench

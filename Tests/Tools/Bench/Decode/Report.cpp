@@ -1,11 +1,10 @@
 #include "Report.hpp"
 
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "Support/Errors.hpp"
+#include "Timing.hpp"
 
 namespace mnk::bench {
 
@@ -48,10 +47,8 @@ std::string json(const Measurement& m) {
 }
 
 std::string json(const DeviceReport& report) {
-  std::string text = fmt::format(
-      R"(  {{"device": {}, "kind": {}, "functions": {}, "shaderFiles": {}, "shaderBytes": {}, "measurements": [)",
-      quoted(report.name), quoted(report.kind), report.shipped.functions, report.shipped.files,
-      report.shipped.textBytes);
+  std::string text = fmt::format(R"(  {{"device": {}, "kind": {}, "functions": {}, "measurements": [)",
+                                 quoted(report.name), quoted(report.kind), report.functions);
   for (size_t i = 0; i < report.measurements.size(); ++i) {
     text += (i ? ",\n    " : "\n    ") + json(report.measurements[i]);
   }
@@ -60,30 +57,17 @@ std::string json(const DeviceReport& report) {
 
 }  // namespace
 
-Result<ShippedSize> ShippedSize::of(Device& device, const std::string& shaders) {
-  auto library = device.registry().shippedLibrary();
-  if (!library) return std::move(library).error();
-  ShippedSize size{.origin = (*library)->origin().text(), .functions = (*library)->functionNames().size()};
-  std::error_code error;
-  for (std::filesystem::recursive_directory_iterator each(shaders, error), end; !error && each != end;
-       each.increment(error)) {
-    const auto extension = each->path().extension();
-    if (!each->is_regular_file(error) || (extension != ".metal" && extension != ".h")) continue;
-    ++size.files;
-    size.textBytes += each->file_size(error);
-  }
-  return size;
+DeviceReport::DeviceReport(Device& device) : kind(device.kind()), name(device.name()) {
+  const auto library = need(device.registry().shippedLibrary());
+  origin = library->origin().text();
+  functions = library->functionNames().size();
 }
 
 void printHeading(const DeviceReport& report) {
-  fmt::print("{}; kernels from {}: {} functions", report.name, report.shipped.origin, report.shipped.functions);
-  if (report.shipped.files) {
-    fmt::print(", of {} files with {}", report.shipped.files, bytesText(report.shipped.textBytes));
-  }
-  fmt::print(
-      "\n{:>7} {:>7} {:>6} {:>7} {:>5}  {:<42} {:>6} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11} {:>8} {:>11}\n",
-      "storage", "heads", "d", "length", "rows", "kernel", "splits", "dispatches", "bytes", "time", "GB/s", "GFLOP/s",
-      "to read", "to multiply", "to plain", "difference");
+  fmt::print("{}; kernels from {}: {} functions\n", report.name, report.origin, report.functions);
+  fmt::print("{:>7} {:>7} {:>6} {:>7} {:>5}  {:<42} {:>6} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11} {:>8} {:>11}\n",
+             "storage", "heads", "d", "length", "rows", "kernel", "splits", "dispatches", "bytes", "time", "GB/s",
+             "GFLOP/s", "to read", "to multiply", "to plain", "difference");
 }
 
 void print(const Measurement& m) {
@@ -99,18 +83,18 @@ void print(const Measurement& m) {
   std::fflush(stdout);
 }
 
-Result<void> writeJSON(const std::string& path, const std::vector<DeviceReport>& reports) {
+void writeJSON(const std::string& path, const std::vector<DeviceReport>& reports) {
   std::ofstream file(path);
   file << "[\n";
   for (size_t i = 0; i < reports.size(); ++i) file << json(reports[i]) << (i + 1 < reports.size() ? ",\n" : "\n");
   file << "]\n";
   file.flush();
-  if (file) return {};
-  return Error{.op = "bench",
-               .what = "the results cannot be written",
-               .got = path,
-               .expected = "a file that can be made or replaced",
-               .fix = "Name another file after --json."};
+  if (file) return;
+  throw Error{.op = "bench",
+              .what = "the results cannot be written",
+              .got = path,
+              .expected = "a file that can be made or replaced",
+              .fix = "Name another file after --json."};
 }
 
 }  // namespace mnk::bench

@@ -1,4 +1,4 @@
-// Prints measurements as a table and as JSON, and the size of the shipped kernels.
+// Prints measurements as a table and as JSON.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,24 +10,16 @@
 
 namespace mnk::bench {
 
-// The device's library and the shader text.
-struct ShippedSize {
-  std::string origin;
-  uint64_t functions = 0;
-  uint64_t files = 0;
-  uint64_t textBytes = 0;  // of all files; 0 if the folder does not exist
-
-  static Result<ShippedSize> of(Device& device, const std::string& shaders);
-};
-
 struct DeviceReport {
-  std::string kind, name;
-  ShippedSize shipped;
-  std::vector<Measurement> measurements;
+  std::string kind, name, origin;  // where its shipped kernels are from
+  uint64_t functions = 0;          // of these
+  std::vector<Measurement> measurements = {};
+
+  explicit DeviceReport(Device& device);
 };
 
 void printHeading(const DeviceReport& report);
 void print(const Measurement& measured);
-Result<void> writeJSON(const std::string& path, const std::vector<DeviceReport>& reports);
+void writeJSON(const std::string& path, const std::vector<DeviceReport>& reports);
 
 }  // namespace mnk::bench

@@ -1,10 +1,17 @@
-#include "ResultCheck.hpp"
+#include "Target.hpp"
 
 #include <cstring>
 
 namespace mnk::fuzz {
 
-std::string problemWith(const mnk_error* error) {
+const std::vector<Target>& targets() {
+  static const std::vector<Target> all{
+      kvCacheWriteTarget(), multiRoPETarget(), kvCacheQuantizeTarget(), kvCacheDequantizeTarget(), hadamardTarget(),
+      flashDecodeTarget(),  tensorTarget(),    attentionCacheTarget(),  cacheFileTarget(),         farWriteTarget()};
+  return all;
+}
+
+static std::string problemWith(const mnk_error* error) {
   const auto code = static_cast<uint32_t>(mnk_error_get_code(error));
   if (code < MNK_INVALID_ARGUMENT || code > MNK_WOULD_DEADLOCK) return fmt::format("code {}", code);
   const std::pair<const char*, const char*> parts[] = {{"op", mnk_error_op(error)},
@@ -19,19 +26,19 @@ std::string problemWith(const mnk_error* error) {
   return {};
 }
 
+Verdict refusalBy(const mnk_error* error) {
+  return {.refusal = mnk_error_what(error),
+          .code = mnk_error_get_code(error),
+          .message = mnk_error_message(error),
+          .failure = problemWith(error)};
+}
+
 Verdict checkResult(const test::Caught& caught, bool isAccepted, std::string_view expected) {
-  Verdict verdict;
-  if (isAccepted) {
-    if (!expected.empty()) verdict.failure = fmt::format("accepted, expected: {}", expected);
-    return verdict;
-  }
+  if (isAccepted) return {.failure = expected.empty() ? "" : fmt::format("accepted, expected: {}", expected)};
   if (!caught.isSet()) return {.failure = "refused without an error"};
-  verdict.refusal = mnk_error_what(caught.get());
-  verdict.code = mnk_error_get_code(caught.get());
-  verdict.failure = problemWith(caught.get());
+  Verdict verdict = refusalBy(caught.get());
   if (verdict.failure.empty() && verdict.refusal != expected) {
-    verdict.failure =
-        fmt::format("{}, expected: {}", mnk_error_message(caught.get()), expected.empty() ? "success" : expected);
+    verdict.failure = fmt::format("{}, expected: {}", verdict.message, expected.empty() ? "success" : expected);
   }
   return verdict;
 }
