@@ -16,6 +16,15 @@ Result<Completion> commit(const std::shared_ptr<Device>& device, const Body& bod
   return encoder.commit();
 }
 
+Result<Completion> commitAll(const std::shared_ptr<Device>& device, std::initializer_list<const Body*> calls) {
+  return commit(device, [&](CommandEncoder& encoder) -> Result<void> {
+    for (const Body* call : calls) {
+      if (auto done = (*call)(encoder); !done) return done;
+    }
+    return {};
+  });
+}
+
 AttentionCacheDescriptor attendable(uint32_t sequences) {
   return {.kvHeads = 2, .headDim = 64, .capacity = 16, .sequences = sequences, .dtype = DType::f32};
 }
@@ -107,14 +116,7 @@ TEST(AttentionCacheCall, AnAppendComesBeforeItsAttention) {
     return cache.appendAndAttend(
         e, {.queries = one, .keys = one, .values = one, .results = {.output = out}, .sequences = {0}});
   };
-  const auto encode = [&](std::initializer_list<const Body*> calls) {
-    return commit(device, [&](CommandEncoder& encoder) -> Result<void> {
-      for (const Body* call : calls) {
-        if (auto done = (*call)(encoder); !done) return done;
-      }
-      return {};
-    });
-  };
+  const auto encode = [&](std::initializer_list<const Body*> calls) { return commitAll(device, calls); };
   REQUIRE(encode({&append}));
   const ExpectedError expected{
       .what = "causal attention of this step has already read the sequence, without these tokens",
@@ -152,14 +154,7 @@ TEST(AttentionCacheCall, TokensRotatedByNextPositionsAreAppended) {
   const Body project = [&](auto& e) { return e.dispatch(fakeDispatch("project", {out}, {two})); };
   const Body append = [&](auto& e) { return cache.append(e, two, two, 0); };
   const Body appendBoth = [&](auto& e) { return cache.append(e, {.keys = two, .values = two, .sequences = {0, 1}}); };
-  const auto encode = [&](std::initializer_list<const Body*> calls) {
-    return commit(device, [&](CommandEncoder& encoder) -> Result<void> {
-      for (const Body* call : calls) {
-        if (auto done = (*call)(encoder); !done) return done;
-      }
-      return {};
-    });
-  };
+  const auto encode = [&](std::initializer_list<const Body*> calls) { return commitAll(device, calls); };
   ExpectedError expected{.op = "AttentionCache",
                          .what = "the step rotates tokens by the cache's next positions and does not append them",
                          .got = "rotation up to position 2, and 0 positions of sequence 0",

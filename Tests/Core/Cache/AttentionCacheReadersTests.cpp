@@ -1,4 +1,5 @@
 // A commit is refused if the cache has changed such that the encoded work would read other data.
+#include <functional>
 #include <thread>
 
 #include "Harness/EveryDevice.hpp"
@@ -10,207 +11,136 @@ namespace mnk::test {
 
 namespace {
 
-constexpr const char* kWhat = "the cache was changed while this encoder recorded";
-constexpr const char* kFix = "Encode this step again, with a new encoder.";
-
 AttentionCacheDescriptor linear(uint32_t capacity) {
   AttentionCacheDescriptor descriptor = attendedDescriptor(capacity);
   descriptor.whenFull = KVWrap::linear;
   return descriptor;
 }
 
-// Records an attend over sequence 0, lets the cache change, and commits.
-struct Reader {
-  Reader(AttentionFixture& fixture, uint64_t rows, const AttentionOptions& options = {})
-      : queries(fixture.someQueries(rows)),
-        out(fixture.zeros({rows, kQueryHeads, kAttendedDim})),
-        encoder(fixture.device) {
-    REQUIRE(fixture.cache.attend(encoder, queries, {.output = out}, options, 0));
-  }
-  void expectRefused(const std::string& got, const std::string& expected) {
-    const auto committed = encoder.commit();
-    EXPECT_ERROR(committed, {.op = "AttentionCache", .what = kWhat, .got = got, .expected = expected, .fix = kFix});
-    EXPECT(!committed && committed.error().retryable);
-    EXPECT_EQ(floatsOf(out), std::vector<float>(floatsOf(out).size()));
-  }
-  void expect(const std::vector<double>& expected) {
-    REQUIRE(REQUIRE(encoder.commit()).wait());
-    EXPECT(largestDifference(floatsOf(out), expected) < kF32Sums);
-  }
+// A call over a cache of three sequences with the same number of tokens, and what happens before it is committed.
+struct Change {
+  const char* name;
+  AttentionCacheDescriptor descriptor;
+  uint64_t tokens;
+  std::function<Result<void>(AttentionFixture&, CommandEncoder&)> call;
+  std::function<void(AttentionFixture&)> happens;
+  std::string_view got = {}, expected = {};  // of the error; without one, the commit succeeds
+};
 
-  Tensor queries, out;
-  CommandEncoder encoder;
+// Attends with one row.
+Result<void> readOne(AttentionFixture& fixture, CommandEncoder& encoder, uint32_t window = 0) {
+  return fixture.cache.attend(encoder, fixture.someQueries(1),
+                              {.output = fixture.zeros({1, kQueryHeads, kAttendedDim})}, {.window = window}, 0);
+}
+Result<void> readWindow(AttentionFixture& fixture, CommandEncoder& encoder) {
+  return readOne(fixture, encoder, 2);
+}
+Result<void> readAll(AttentionFixture& fixture, CommandEncoder& encoder) {
+  return readOne(fixture, encoder);
+}
+// The last sequence has no rows.
+Result<void> readList(AttentionFixture& fixture, CommandEncoder& encoder) {
+  const std::vector<uint32_t> sequences{0, 1, 2}, rows{1, 2, 0};
+  return fixture.cache.attend(encoder, {.queries = fixture.someQueries(3),
+                                        .results = {.output = fixture.zeros({3, kQueryHeads, kAttendedDim})},
+                                        .sequences = sequences,
+                                        .rowCounts = rows});
+}
+Result<void> appendOne(AttentionFixture& fixture, CommandEncoder& encoder) {
+  fixture.append(encoder, 1);
+  return {};
+}
+template <uint64_t position>
+Result<void> dequantizeOne(AttentionFixture& fixture, CommandEncoder& encoder) {
+  return fixture.cache.dequantize(encoder, fixture.zeros({1, kAttendedHeads, kAttendedDim}), std::nullopt, position, 0);
+}
+
+AttentionCacheDescriptor codes(uint32_t capacity, uint32_t pinned) {
+  AttentionCacheDescriptor descriptor = attendedDescriptor(capacity, pinned);
+  descriptor.quantized.emplace();
+  return descriptor;
+}
+
+const Change kChanges[] = {
+    {"a ring that overwrites", attendedDescriptor(4), 4, readAll, [](auto& f) { f.appendNow(2); },
+     "sequence 0, whose ring has overwritten positions before 2", "positions from 0, which the encoder reads"},
+    {"a cut, and other tokens", linear(8), 4, readAll, [](auto& f) { f.truncate(3), f.appendNow(1); },
+     "sequence 0, cut at position 3", "positions before 4 as they were when they were encoded"},
+    {"a cut to 0, and other tokens", linear(8), 4, readAll, [](auto& f) { f.truncate(0), f.appendNow(4); },
+     "sequence 0, cut at position 0", "positions before 4 as they were when they were encoded"},
+    {"a reset", linear(8), 4, readAll, [](auto& f) { f.cache.reset(); }, "sequence 0, cut at position 0",
+     "positions before 4 as they were when they were encoded"},
+    {"changes of what is not read", attendedDescriptor(8), 4, readAll,
+     [](auto& f) { f.appendNow(3), f.truncate(5), f.appendNow(1, 1), f.truncate(0, 1); }},
+    {"a ring that overwrites what is before the window", attendedDescriptor(4), 4, readWindow,
+     [](auto& f) { f.appendNow(2); }},
+    {"a ring that overwrites what is in the window", attendedDescriptor(4), 4, readWindow,
+     [](auto& f) { f.appendNow(3); }, "sequence 0, whose ring has overwritten positions before 3",
+     "positions from 2, which the encoder reads"},
+    {"a cut of the first listed sequence", linear(8), 3, readList, [](auto& f) { f.truncate(2, 0); },
+     "sequence 0, cut at position 2", ""},
+    {"a cut of the second listed sequence", linear(8), 3, readList, [](auto& f) { f.truncate(2, 1); },
+     "sequence 1, cut at position 2", ""},
+    {"a cut of a listed sequence without rows", linear(8), 3, readList, [](auto& f) { f.truncate(2, 2); }},
+    {"a ring that overwrites what is dequantized", codes(4, 1), 4, dequantizeOne<2>, [](auto& f) { f.appendNow(3); },
+     "sequence 0, whose ring has overwritten positions before 4", "positions from 2, which the encoder reads"},
+    {"a ring that keeps what is dequantized", codes(4, 1), 4, dequantizeOne<0>, [](auto& f) { f.appendNow(3); }},
+    {"an append after replaced tokens", attendedDescriptor(4), 3, appendOne,
+     [](auto& f) { f.truncate(2), f.appendNow(1); }, "sequence 0, cut at position 2",
+     "positions before 3 as they were when they were encoded"},
+    {"an append after one that was cut", attendedDescriptor(4), 1, appendOne,
+     [](auto& f) { f.appendNow(2), f.truncate(1); }, "sequence 0, appended to and cut, at position 1",
+     "position 1, where the encoder began"},
 };
 
 }  // namespace
 
-TEST(AttentionCacheReaders, AreRefusedAfterTheRingOverwrites) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionFixture fixture(device, attendedDescriptor(4));
-    fixture.appendNow(4);
-    Reader reader(fixture, 1);
-    fixture.appendNow(2);
-    reader.expectRefused("sequence 0, whose ring has overwritten positions before 2",
-                         "positions from 0, which the encoder reads");
-    Reader again(fixture, 1);
-    again.expect(fixture.expected(again.queries, 1, positions(2, 6)));
-  });
-}
-
-TEST(AttentionCacheReaders, AreRefusedAfterATruncation) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const uint64_t position : {0, 3}) {
-      AttentionFixture fixture(device, linear(8));
-      fixture.appendNow(4);
-      Reader reader(fixture, 1);
-      fixture.truncate(position, 0);
-      fixture.appendNow(4 - position);  // returns to the same position with other tokens
-      reader.expectRefused(fmt::format("sequence 0, cut at position {}", position),
-                           "positions before 4 as they were when they were encoded");
-    }
-    AttentionFixture fixture(device, linear(8));
-    fixture.appendNow(4);
-    Reader reader(fixture, 1);
-    fixture.cache.reset();
-    reader.expectRefused("sequence 0, cut at position 0", "positions before 4 as they were when they were encoded");
-  });
-}
-
-TEST(AttentionCacheReaders, IgnoreUnrelatedChanges) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionFixture fixture(device, attendedDescriptor(8));
-    fixture.appendNow(4);
-    Reader reader(fixture, 1);
-    const std::vector<double> expected = fixture.expected(reader.queries, 1, positions(0, 4));
-    fixture.appendNow(3);
-    fixture.truncate(5, 0);
-    fixture.appendNow(1, 1);
-    REQUIRE(fixture.cache.reset(1));
-    reader.expect(expected);
-  });
-}
-
-TEST(AttentionCacheReaders, IgnoreChangesOutsideTheirWindow) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const bool isLost : {false, true}) {
-      AttentionFixture fixture(device, attendedDescriptor(4));
-      fixture.appendNow(4);
-      Reader reader(fixture, 1, {.window = 2});  // reads positions 2 and 3
-      const std::vector<double> expected = fixture.expected(reader.queries, 1, positions(0, 4), 0, 2);
-      fixture.appendNow(isLost ? 3 : 2);
-      if (isLost) {
-        reader.expectRefused("sequence 0, whose ring has overwritten positions before 3",
-                             "positions from 2, which the encoder reads");
-      } else {
-        reader.expect(expected);
-      }
-    }
-  });
-}
-
-TEST(AttentionCacheReaders, AreCheckedForEachListedSequence) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const uint32_t cut : {0u, 1u, 2u}) {
-      AttentionFixture fixture(device, linear(8));
-      for (const uint32_t sequence : {0, 1, 2}) fixture.appendNow(3, sequence);
-      const std::vector<uint32_t> sequences{0, 1, 2}, rows{1, 2, 0};
-      const Tensor queries = fixture.someQueries(3), out = fixture.zeros({3, kQueryHeads, kAttendedDim});
-      CommandEncoder encoder(device);
-      REQUIRE(fixture.cache.attend(
-          encoder, {.queries = queries, .results = {.output = out}, .sequences = sequences, .rowCounts = rows}));
-      fixture.truncate(2, cut);
-      if (cut == 2) {  // no row attends to it
-        REQUIRE(REQUIRE(encoder.commit()).wait());
-      } else {
-        EXPECT_ERROR(encoder.commit(), {.what = kWhat, .got = fmt::format("sequence {}, cut at position 2", cut)});
-      }
-    }
-  });
-}
-
-TEST(AttentionCacheReaders, SeeTokensAppendedBetweenTwoCalls) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionFixture fixture(device, linear(8));
-    fixture.appendNow(3);
-    Reader reader(fixture, 1);
-    const std::vector<double> before = fixture.expected(reader.queries, 1, positions(0, 3));
-    fixture.appendNow(1);
-    const Tensor later = fixture.zeros({1, kQueryHeads, kAttendedDim});
-    REQUIRE(fixture.cache.attend(reader.encoder, reader.queries, {.output = later}, {}, 0));
-    const std::vector<double> after = fixture.expected(reader.queries, 1, positions(0, 4));
-    reader.expect(before);
-    EXPECT(largestDifference(floatsOf(later), after) < kF32Sums);
-  });
-}
-
-TEST(AttentionCacheReaders, ThatDequantizeAreChecked) {
-  const auto device = FakeDevice::make();
-  for (const uint64_t position : {0, 2}) {
-    AttentionCacheDescriptor descriptor = turboDescriptor();
-    descriptor.pinned = 1;
-    AttentionCache cache = makeCache(device, descriptor);
-    const auto appendTokens = [&](uint64_t count) {
-      CommandEncoder encoder(device);
-      REQUIRE(cache.append(encoder, tokens(device, count, 2, 32), tokens(device, count, 2, 64), 0));
-      REQUIRE(encoder.commit());
-    };
-    appendTokens(4);
+TEST(AttentionCacheReaders, AreRefusedIfWhatTheyReadHasChanged) {
+  for (const Change& change : kChanges) {
+    const Context context(change.name);
+    const auto device = FakeDevice::make();
+    AttentionFixture fixture(device, change.descriptor);
+    for (const uint32_t sequence : {0, 1, 2}) fixture.appendNow(change.tokens, sequence);
     CommandEncoder encoder(device);
-    REQUIRE(cache.dequantize(encoder, tokens(device, 1, 2, 32), std::nullopt, position, 0));
-    appendTokens(3);  // position 0 is pinned
-    if (position == 0) {
-      REQUIRE(encoder.commit());
-    } else {
-      EXPECT_ERROR(encoder.commit(), {.what = kWhat,
-                                      .got = "sequence 0, whose ring has overwritten positions before 4",
-                                      .expected = "positions from 2, which the encoder reads"});
+    REQUIRE(change.call(fixture, encoder));
+    change.happens(fixture);
+    const uint64_t next = *fixture.cache.nextPosition(0);
+    const size_t submissions = device->committed().size();
+    const auto committed = encoder.commit();
+    if (change.got.empty()) {
+      REQUIRE(committed);
+      continue;
     }
+    EXPECT_ERROR(committed, {.op = "AttentionCache",
+                             .what = "the cache was changed while this encoder recorded",
+                             .got = change.got,
+                             .expected = change.expected,
+                             .fix = "Encode this step again, with a new encoder."});
+    EXPECT(!committed && committed.error().retryable);
+    EXPECT_EQ(*fixture.cache.nextPosition(0), next);
+    EXPECT_EQ(device->committed().size(), submissions);
   }
 }
 
-TEST(AttentionCacheReaders, AppendsAfterReplacedTokensAreRefused) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  appendNow(cache, device, 3);
+TEST(AttentionCacheReaders, SeeTokensAppendedBetweenTwoCalls) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionFixture fixture(device, linear(8));
+  fixture.appendNow(3);
+  const Tensor queries = fixture.someQueries(1), before = fixture.zeros({1, kQueryHeads, kAttendedDim});
+  const Tensor after = fixture.zeros({1, kQueryHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  REQUIRE(append(cache, encoder, 1));
-  REQUIRE(cache.truncate(2, 0));
-  appendNow(cache, device, 1);
-  EXPECT_ERROR(encoder.commit(), {.op = "AttentionCache",
-                                  .what = kWhat,
-                                  .got = "sequence 0, cut at position 2",
-                                  .expected = "positions before 3 as they were when they were encoded",
-                                  .fix = kFix});
-  EXPECT_EQ(*cache.nextPosition(0), 3u);
+  REQUIRE(fixture.cache.attend(encoder, queries, {.output = before}, {}, 0));
+  const std::vector<double> expected = fixture.expected(queries, 1, positions(0, 3));
+  fixture.appendNow(1);
+  REQUIRE(fixture.cache.attend(encoder, queries, {.output = after}, {}, 0));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  EXPECT(largestDifference(floatsOf(before), expected) < kF32Sums);
+  EXPECT(largestDifference(floatsOf(after), fixture.expected(queries, 1, positions(0, 4))) < kF32Sums);
 }
 
-TEST(AttentionCacheReaders, AppendsAfterATruncatedAppendAreRefused) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  appendNow(cache, device, 1);
-  CommandEncoder encoder(device);
-  REQUIRE(append(cache, encoder, 1));
-  appendNow(cache, device, 2);
-  REQUIRE(cache.truncate(1, 0));
-  EXPECT_ERROR(encoder.commit(), {.what = kWhat,
-                                  .got = "sequence 0, appended to and cut, at position 1",
-                                  .expected = "position 1, where the encoder began"});
-}
-
-// An encoder's own writes are not compared with the earlier contents.
+// A copy over a suspect sequence, then an append at a position that the failed append had reached: an encoder's own
+// writes are not compared with the earlier contents.
 TEST(AttentionCacheReaders, OfTheirEncodersWritesAreNotRefused) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionFixture fixture(device, attendedDescriptor(4));
-    fixture.appendNow(2, 0);
-    fixture.appendNow(9, 1);  // its ring has wrapped
-    const Tensor queries = fixture.someQueries(1), copied = fixture.zeros({1, kQueryHeads, kAttendedDim});
-    CommandEncoder encoder(device);
-    REQUIRE(fixture.cache.copy(encoder, 0, 1));
-    REQUIRE(fixture.cache.attend(encoder, queries, {.output = copied}, {}, 1));
-    REQUIRE(REQUIRE(encoder.commit()).wait());
-    EXPECT(largestDifference(floatsOf(copied), fixture.expected(queries, 1, positions(0, 2))) < kF32Sums);
-  });
-  // A copy over a suspect sequence, then an append at a position the failed append had reached.
   const auto device = FakeDevice::make();
   device->holdCompletions();
   AttentionFixture fixture(device, attendedDescriptor(4));
@@ -218,25 +148,24 @@ TEST(AttentionCacheReaders, OfTheirEncodersWritesAreNotRefused) {
   fixture.append(failing, 2, 1);
   REQUIRE(failing.commit());
   EXPECT(device->finishNext(fakeFailure()));
-  const Tensor queries = fixture.someQueries(1), out = fixture.zeros({1, kQueryHeads, kAttendedDim});
   CommandEncoder encoder(device);
   REQUIRE(fixture.cache.copy(encoder, 0, 1));
   fixture.append(encoder, 1, 1);
-  REQUIRE(fixture.cache.attend(encoder, queries, {.output = out}, {}, 1));
+  REQUIRE(fixture.cache.attend(encoder, fixture.someQueries(1),
+                               {.output = fixture.zeros({1, kQueryHeads, kAttendedDim})}, {}, 1));
   REQUIRE(encoder.commit());
   EXPECT_EQ(*fixture.cache.nextPosition(1), 1u);
 }
 
 // The handler may retain the encoder.
 TEST(AttentionCacheReaders, ARefusedCommitReleasesItsHandler) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionCache cache = makeCache(device);
-    const auto encoder = std::make_shared<CommandEncoder>(device);
-    REQUIRE(append(cache, *encoder, 1));
-    appendNow(cache, device, 1);
-    EXPECT(!encoder->commit([encoder](const Result<Summary>&) {}));
-    EXPECT_EQ(encoder.use_count(), 1);
-  });
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  const auto encoder = std::make_shared<CommandEncoder>(device);
+  REQUIRE(append(cache, *encoder, 1));
+  appendNow(cache, device, 1);
+  EXPECT(!encoder->commit([encoder](const Result<Summary>&) {}));
+  EXPECT_EQ(encoder.use_count(), 1);
 }
 
 TEST(AttentionCacheReaders, OfFailedOutputsAreRefused) {
@@ -244,12 +173,12 @@ TEST(AttentionCacheReaders, OfFailedOutputsAreRefused) {
   AttentionFixture fixture(device, linear(8));
   fixture.appendNow(2);
   device->holdCompletions();
-  CommandEncoder failing(device);
+  CommandEncoder failing(device), reader(device);
   fixture.append(failing, 1);
   REQUIRE(failing.commit());
-  Reader reader(fixture, 1);
+  REQUIRE(readAll(fixture, reader));
   EXPECT(device->finishNext(fakeFailure()));
-  EXPECT_ERROR(reader.encoder.commit(),
+  EXPECT_ERROR(reader.commit(),
                {.what = "the sequence is suspect because earlier work on it failed or was not committed"});
 }
 

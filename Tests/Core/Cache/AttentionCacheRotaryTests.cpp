@@ -1,9 +1,10 @@
-// Steps that rotate, append and attend in one call, compared with separate calls of MultiRoPE, append and attend: the
-// bytes of the cache and the results are bit-identical.
-#include "Cache/QuantizedCacheFixture.hpp"
+// Steps that rotate, append and attend in one call, compared with MultiRoPE by explicit positions and a step that takes
+// rotated tokens: the bytes of the cache and the results are bit-identical.
+#include <map>
+
+#include "Cache/CacheOperands.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/RawBytes.hpp"
-#include "Runtime/FloatElements.hpp"
 
 namespace mnk::test {
 
@@ -11,387 +12,415 @@ namespace {
 
 enum class Numbers { none, first, list, i32, u32 };
 
-struct Case {
-  std::string name;
-  AttentionCacheDescriptor cache;
-  RotaryEmbedding rotary = {};
+struct RotaryCase {
+  AttentionCacheDescriptor cache = {.kvHeads = 2, .headDim = 64, .capacity = 40, .sequences = 3, .dtype = DType::f16};
+  std::string storage = "dense", rotation = "plain";
+  RotaryEmbedding embedding = {};
+  uint32_t axes = 1;  // of given positions
   DType queries = DType::f16;
   DType keys = DType::f16;  // and values
   uint64_t queryHeads = 4;
   bool isFused = false;  // columns of one tensor
   uint64_t gap = 0;      // elements before the first column
-  Numbers positions = Numbers::none;
-  uint32_t axes = 1;
-  Numbers offsets = Numbers::none;
-  uint64_t before = 3;  // tokens already in the cache
-  uint64_t tokens = 1;
+  Numbers positions = Numbers::none, offsets = Numbers::none;
+  uint64_t before = 3;  // tokens of each sequence
+  Rows rows = {{1}, {1}};
+  bool hasAxis = false;  // of sequences
   AttentionOptions options = {};
-  uint64_t dispatches = 2;  // in the step
-  bool isPrefill = false;   // GPUs attend with all rows in one dispatch
+  uint64_t dispatches = 0;  // of the step; 0: those of the step with rotated tokens
+
+  std::string text() const {
+    return fmt::format(
+        "{} heads of {} {}, {}, {} queries, {} keys, sequences {}, rows {}{}, after {} in {}{} slots, "
+        "positions {} of {} axes, offsets {}",
+        storage, cache.headDim, name(cache.dtype), rotation, name(queries), name(keys), fmt::join(rows.sequences, " "),
+        fmt::join(rows.counts, " "), hasAxis ? " on an axis" : "", before, cache.capacity,
+        cache.whenFull == KVWrap::ring ? " ring" : "", static_cast<int>(positions), axes, static_cast<int>(offsets));
+  }
 };
 
-AttentionCacheDescriptor dense(DType dtype, uint32_t headDim, uint32_t valueHeadDim = 0) {
-  return {
-      .kvHeads = 2, .headDim = headDim, .valueHeadDim = valueHeadDim, .capacity = 40, .sequences = 2, .dtype = dtype};
+constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
+DType anyFloat(Seeded& random) {
+  return kFloats[random.below(3)];
 }
 
-AttentionCacheDescriptor quantized(KVCodec::Name codec, uint32_t keyBits, uint32_t valueBits, uint32_t headDim) {
-  AttentionCacheDescriptor descriptor = dense(DType::f16, headDim);
-  descriptor.quantized = KVQuantizedStorage{.codec = codec, .keyBits = keyBits, .valueBits = valueBits};
-  return descriptor;
-}
-
-AttentionCacheDescriptor ring(AttentionCacheDescriptor descriptor, uint32_t capacity, uint32_t pinned = 0) {
-  descriptor.capacity = capacity;
-  descriptor.whenFull = KVWrap::ring;
-  descriptor.pinned = pinned;
-  return descriptor;
+void drawStorage(RotaryCase& c, const std::shared_ptr<Device>& device, Seeded& random) {
+  c.cache.dtype = anyFloat(random);
+  const bool isDense = coin(random, 1, 3);
+  if (isDense && c.cache.headDim == 64) c.cache.valueHeadDim = oneOf(random, {64u, 32u, 128u});
+  if (isDense) return;
+  c.cache.valueHeadDim = c.cache.headDim == 192 ? 128 : c.cache.headDim;
+  c.cache.quantized = anyStorage(device, random, c.cache);
+  if (c.cache.quantized->codec == KVCodec::Name::turbo) {
+    c.cache.quantized->keyBits = static_cast<uint32_t>(2 + random.below(7));
+    c.cache.quantized->valueBits = 10 - c.cache.quantized->keyBits;
+  }
+  const std::string_view names[] = {"quantized", "quantized keys", "quantized values"};
+  c.storage = names[static_cast<int>(c.cache.quantized->planes)];
 }
 
 RotaryEmbedding partial(uint64_t ropeDim, RotaryEmbedding::Pairing pairing) {
   return {.ropeDim = ropeDim, .pairing = pairing};
 }
 
-// Each kind of storage with its name.
-std::vector<std::pair<std::string, AttentionCacheDescriptor>> storages(DType dtype, uint32_t keyBits,
-                                                                       uint32_t valueBits, uint32_t headDim) {
-  const AttentionCacheDescriptor both = quantized(KVCodec::Name::turbo, keyBits, valueBits, headDim);
-  return {{"dense", dense(dtype, headDim)},
-          {"quantized", both},
-          {"quantized keys", mixed(both, KVQuantizedPlanes::keys, dtype)},
-          {"quantized values", mixed(both, KVQuantizedPlanes::values, dtype)}};
-}
-
-std::vector<Case> storageCases() {
-  std::vector<Case> cases;
-  for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
-    for (const auto planes : {KVQuantizedPlanes::keys, KVQuantizedPlanes::values}) {
-      for (const DType keys : {DType::f32, DType::f16, DType::bf16}) {
-        const bool areKeys = planes == KVQuantizedPlanes::keys;
-        cases.push_back({.name = fmt::format("{} codes, {} tokens, {} {}", areKeys ? "key" : "value", name(keys),
-                                             name(cache), areKeys ? "values" : "keys"),
-                         .cache = mixed(quantized(KVCodec::Name::turbo, 4, 3, 64), planes, cache),
-                         .rotary = partial(areKeys ? 48 : 22, RotaryEmbedding::Pairing::halfOfRopeDim),
-                         .queries = keys,
-                         .keys = keys,
-                         .tokens = keys == cache ? 5u : 1u});
-      }
-    }
-  }
-  for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
-    for (const DType keys : {DType::f32, DType::f16, DType::bf16}) {
-      for (const DType queries : {keys, keys == DType::f32 ? DType::bf16 : DType::f32}) {
-        cases.push_back({.name = fmt::format("{} queries, {} keys, {} cache", name(queries), name(keys), name(cache)),
-                         .cache = dense(cache, 64),
-                         .rotary = partial(48, RotaryEmbedding::Pairing::halfOfRopeDim),
-                         .queries = queries,
-                         .keys = keys,
-                         .tokens = queries == keys ? 5u : 1u});
-      }
-    }
-  }
-  for (uint32_t bits = 2; bits <= 8; ++bits) {
-    cases.push_back({.name = fmt::format("turbo of {} bits", bits),
-                     .cache = quantized(KVCodec::Name::turbo, bits, 10 - bits, bits % 2 == 0 ? 128 : 64),
-                     .keys = bits % 3 == 0   ? DType::f32
-                             : bits % 3 == 1 ? DType::f16
-                                             : DType::bf16,
-                     .tokens = bits % 2 == 0 ? 1u : 5u});
-  }
-  for (const uint32_t headDim : {80, 96, 112, 192}) {
-    for (const uint32_t tokens : {1, 5, 40}) {
-      if (tokens == 40 && headDim > 96) continue;  // GPUs have no kernel for this many rows
-      AttentionCacheDescriptor cache = quantized(KVCodec::Name::turbo, 3 + headDim / 16 % 3, 4, headDim);
-      if (headDim == 192) cache.valueHeadDim = 128;
-      cases.push_back({.name = fmt::format("turbo, {} tokens, heads of {}", tokens, headDim),
-                       .cache = cache,
-                       .keys = tokens == 5 ? DType::f32 : DType::f16,
-                       .before = tokens == 40 ? 0u : 6u,
-                       .tokens = tokens,
-                       .dispatches = tokens == 40 ? 6u : 2u,
-                       .isPrefill = tokens == 40});
-    }
-  }
-  for (const uint32_t bits : {4, 5, 6, 8}) {
-    cases.push_back({.name = fmt::format("mlx1 of {} bits", bits),
-                     .cache = quantized(KVCodec::Name::mlx1, bits, bits, bits == 4 ? 128 : 256),
-                     .rotary = {.layout = RotaryEmbedding::Layout::interleavedPairs},
-                     .queries = DType::bf16,
-                     .keys = DType::bf16,
-                     .tokens = bits == 8 ? 5u : 1u});
-  }
-  return cases;
-}
-
-std::vector<Case> rotaryCases() {
-  const std::pair<std::string, RotaryEmbedding> rotaries[] = {
+struct Rotation {
+  std::string name;
+  RotaryEmbedding embedding;
+  uint32_t axes = 1;
+};
+const std::vector<Rotation>& rotations() {
+  using enum RotaryEmbedding::Pairing;
+  using enum RotaryEmbedding::Layout;
+  static const std::vector<Rotation> all = {
       {"half-split", {.base = 5e5}},
-      {"interleaved", {.layout = RotaryEmbedding::Layout::interleavedPairs}},
-      {"half of the rope dim", partial(48, RotaryEmbedding::Pairing::halfOfRopeDim)},
-      {"half of the head dim", partial(48, RotaryEmbedding::Pairing::halfOfHeadDim)},
-      {"neighbors", partial(48, RotaryEmbedding::Pairing::neighbors)},
-      {"pairs not in fours", partial(22, RotaryEmbedding::Pairing::halfOfRopeDim)},
-      {"pairs not in fours, of the head", partial(22, RotaryEmbedding::Pairing::halfOfHeadDim)},
-      {"neighbors not in fours", partial(22, RotaryEmbedding::Pairing::neighbors)},
+      {"interleaved", {.layout = interleavedPairs}},
+      {"half of the rope dim", partial(48, halfOfRopeDim)},
+      {"half of the head dim", partial(48, halfOfHeadDim)},
+      {"neighbors", partial(48, neighbors)},
+      {"pairs not in fours", partial(22, halfOfRopeDim)},
+      {"pairs not in fours, of the head", partial(22, halfOfHeadDim)},
+      {"neighbors not in fours", partial(22, neighbors)},
       {"inverse, stretched", {.scale = 0.25, .yarn = RotaryEmbedding::YaRN{.originalContext = 64}, .isInverse = true}},
+      {"mrope", {.layout = mrope, .sections = {8, 12, 12, 0}}, 3},
+      {"imrope", {.layout = imrope, .sections = {12, 10, 10, 0}}, 4},
+      {"vision", {.layout = vision, .sections = {16, 16, 0, 0}}, 2},
   };
-  std::vector<Case> cases;
-  for (const uint32_t headDim : {64, 128, 256}) {
-    for (const auto& [storage, cache] : storages(DType::f16, 4, 3, headDim)) {
-      for (const auto& [called, rotary] : rotaries) {
-        cases.push_back({.name = fmt::format("{}, {} heads of {}", called, storage, headDim),
-                         .cache = cache,
-                         .rotary = rotary,
-                         .isFused = headDim == 128,
-                         .tokens = headDim == 64 ? 5u : 2u});
-      }
-    }
-  }
-  const RotaryEmbedding mrope{.layout = RotaryEmbedding::Layout::mrope, .sections = {8, 12, 12, 0}};
-  const RotaryEmbedding imrope{.layout = RotaryEmbedding::Layout::imrope, .sections = {12, 10, 10, 0}};
-  const RotaryEmbedding vision{.layout = RotaryEmbedding::Layout::vision, .sections = {16, 16, 0, 0}};
-  for (const auto& [storage, cache] : storages(DType::bf16, 5, 4, 64)) {
-    const auto add = [&, &storage = storage, &cache = cache](std::string called, const RotaryEmbedding& rotary,
-                                                             Numbers positions, uint32_t axes,
-                                                             Numbers offsets = Numbers::none) {
-      cases.push_back({.name = fmt::format("{}, {}", called, storage),
-                       .cache = cache,
-                       .rotary = rotary,
-                       .isFused = axes == 3,
-                       .positions = positions,
-                       .axes = axes,
-                       .offsets = offsets,
-                       .tokens = 5});
-    };
-    add("mrope by a list", mrope, Numbers::list, 3);
-    add("mrope by a tensor", mrope, Numbers::i32, 3, Numbers::i32);
-    add("imrope by a tensor", imrope, Numbers::u32, 4, Numbers::list);
-    add("vision by a list", vision, Numbers::list, 2);
-    add("mrope of text", mrope, Numbers::none, 1, Numbers::list);
-    add("text from a position on", {}, Numbers::first, 1, Numbers::u32);
-    add("text by a tensor", {}, Numbers::i32, 1);
-  }
-  return cases;
+  return all;
 }
 
-std::vector<Case> memoryCases() {
-  const AttentionOptions split{.splits = 3, .merge = AttentionOptions::Merge::separate};
-  const AttentionOptions window{.window = 6};
-  const RotaryEmbedding mrope{.layout = RotaryEmbedding::Layout::mrope, .sections = {8, 12, 12, 0}};
-  std::vector<Case> cases;
-  for (const auto& [storage, cache] : storages(DType::f16, 4, 4, 64)) {
-    const auto called = [&, &storage = storage](std::string_view what) { return fmt::format("{}, {}", what, storage); };
-    cases.push_back({.name = called("a fused projection"), .cache = cache, .isFused = true, .tokens = 5});
-    cases.push_back(
-        {.name = called("a fused projection, not aligned"), .cache = cache, .isFused = true, .gap = 3, .tokens = 5});
-    cases.push_back({.name = called("a separate merge"),
-                     .cache = cache,
-                     .before = 30,
-                     .tokens = 2,
-                     .options = split,
-                     .dispatches = 3});
-    cases.push_back({.name = called("a fused projection, not aligned, in splits"),
-                     .cache = cache,
-                     .rotary = partial(30, RotaryEmbedding::Pairing::halfOfRopeDim),
-                     .isFused = true,
-                     .gap = 1,
-                     .before = 30,
-                     .tokens = 2,
-                     .options = split,
-                     .dispatches = 3});
-    cases.push_back({.name = called("many query heads"), .cache = cache, .queryHeads = 18, .tokens = 3});
-    cases.push_back(
-        {.name = called("many tokens"), .cache = cache, .before = 0, .tokens = 36, .dispatches = 6, .isPrefill = true});
-    // Four tokens at first, then one at a time.
-    cases.push_back({.name = called("a ring that wraps"),
-                     .cache = ring(cache, 8, 1),
-                     .rotary = mrope,
-                     .isFused = true,
-                     .positions = Numbers::i32,
-                     .axes = 3,
-                     .before = 4,
-                     .tokens = 7,
-                     .dispatches = 8});
-    cases.push_back({.name = called("a ring that wraps, with listed positions"),
-                     .cache = ring(cache, 8),
-                     .rotary = mrope,
-                     .positions = Numbers::list,
-                     .axes = 3,
-                     .offsets = Numbers::list,
-                     .before = 6,
-                     .tokens = 5,
-                     .dispatches = 8});
-    cases.push_back({.name = called("a ring and a window"),
-                     .cache = ring(cache, 9),
-                     .before = 11,
-                     .tokens = 9,
-                     .options = window,
-                     .dispatches = 6});
-    cases.push_back({.name = called("a first position in a ring"),
-                     .cache = ring(cache, 8),
-                     .positions = Numbers::first,
-                     .before = 7,
-                     .tokens = 3,
-                     .dispatches = 6});
+void drawRotation(RotaryCase& c, Seeded& random) {
+  const auto& [name, embedding, axes] = rotations()[random.below(c.cache.headDim == 64 ? rotations().size() : 9)];
+  c.rotation = name, c.embedding = embedding;
+  c.positions = static_cast<Numbers>(random.below(5));
+  // Without positions for every axis, those of the cache hold for all.
+  if (c.positions != Numbers::none && c.positions != Numbers::first) c.axes = axes;
+  if (c.positions == Numbers::first && axes != 1) c.positions = Numbers::none;
+  if (name == "vision" && c.positions == Numbers::none) c.positions = Numbers::list, c.axes = axes;
+  if (c.rows.areEven()) c.offsets = oneOf(random, {Numbers::none, Numbers::list, Numbers::i32, Numbers::u32});
+}
+
+void drawOperands(RotaryCase& c, Seeded& random) {
+  c.queries = anyFloat(random);
+  c.keys = coin(random, 1, 2) ? c.queries : anyFloat(random);
+  c.isFused = c.keys == c.queries && !c.hasAxis && coin(random, 1, 2);
+  if (c.isFused) c.gap = oneOf<uint64_t>(random, {0, 0, 1, 3});
+  if (coin(random, 1, 8)) c.queryHeads = oneOf<uint64_t>(random, {10, 18});
+}
+
+// Rows of one sequence or of a list, before which a ring may have wrapped.
+void drawRows(RotaryCase& c, Seeded& random) {
+  c.rows = {{static_cast<uint32_t>(random.below(3))}, {static_cast<uint32_t>(1 + random.below(5))}};
+  if (coin(random, 1, 16)) c.rows.counts[0] = 36;
+  const bool isEven = coin(random, 1, 2);
+  while (c.rows.counts[0] < 36 && coin(random, 1, 2)) {
+    c.rows.sequences.push_back(static_cast<uint32_t>(random.below(3)));
+    c.rows.counts.push_back(isEven ? c.rows.counts[0] : static_cast<uint32_t>(random.below(5)));
   }
-  cases.push_back({.name = "values shorter than keys", .cache = dense(DType::f16, 64, 32), .tokens = 2});
-  cases.push_back({.name = "values longer than keys", .cache = dense(DType::f32, 64, 128), .tokens = 2});
-  cases.push_back({.name = "many heads and tokens",
-                   .cache = dense(DType::bf16, 64),
-                   .queryHeads = 10,
-                   .before = 0,
-                   .tokens = 40,
-                   .dispatches = 6,
-                   .isPrefill = true});
-  return cases;
+  c.hasAxis = c.rows.sequences.size() > 1 && c.rows.areEven() && coin(random, 1, 2);
+  c.before = random.below(5);
+  const bool isLong = c.rows.total() > 30;
+  if (isLong || coin(random, 1, 2)) return;
+  c.cache.whenFull = KVWrap::ring;
+  c.cache.pinned = static_cast<uint32_t>(random.below(2));
+  c.cache.capacity = static_cast<uint32_t>(8 + random.below(3));
+  c.before = random.below(12);
+}
+
+void drawOptions(RotaryCase& c, Seeded& random) {
+  if (coin(random, 1, 3)) c.options.window = 6;
+  if (coin(random, 1, 3)) c.options.splits = 3, c.options.merge = AttentionOptions::Merge::separate;
 }
 
 class RotaryCall {
  public:
-  RotaryCall(std::shared_ptr<Device> device, const Case& c) : device_(std::move(device)), case_(c) {}
+  RotaryCall(std::shared_ptr<Device> device, const RotaryCase& c, Seeded& random)
+      : device_(std::move(device)), case_(c), random_(random) {}
 
   void run() {
     AttentionCache fused = makeCache(device_, case_.cache), apart = makeCache(device_, case_.cache);
-    const uint64_t heads = case_.cache.kvHeads, keyDim = case_.cache.headDim;
-    const uint64_t valueDim = fused.descriptor().valueHeadDim;
-    if (case_.before != 0) {
-      const Tensor keys = numbersOf(DType::f32, {case_.before, heads, keyDim});
-      const Tensor values = numbersOf(DType::f32, {case_.before, heads, valueDim});
-      for (AttentionCache* cache : {&fused, &apart}) {
-        REQUIRE(CommandEncoder::run(device_, [&](CommandEncoder& e) { return cache->append(e, keys, values, 1); }));
-      }
+    const uint64_t heads = case_.cache.kvHeads, valueDim = fused.descriptor().valueHeadDim;
+    for (uint32_t sequence = 0; case_.before != 0 && sequence < 3; ++sequence) {
+      const Tensor keys = someTokens(device_, random_, case_.before, heads, case_.cache.headDim);
+      const Tensor values = someTokens(device_, random_, case_.before, heads, valueDim);
+      REQUIRE(CommandEncoder::run(device_, [&](CommandEncoder& encoder) -> Result<void> {
+        REQUIRE(fused.append(encoder, keys, values, sequence));
+        return apart.append(encoder, keys, values, sequence);
+      }));
     }
     CacheStep step = inputs(valueDim);
-    step.rotary = RotaryStep{.embedding = case_.rotary, .positions = positions(), .offsets = offsets()};
+    step.results = results(valueDim);
+    step.rotary = RotaryStep{.embedding = case_.embedding};
+    const std::vector<int32_t> positions = setPositions(*step.rotary);
+    CacheStep rotated = step;
+    rotated.rotary.reset();
+    rotated.rowCounts = case_.rows.counts;
+    rotated.results = results(valueDim);
     const auto before = sources(step);
-    step.results.output = results(valueDim);
     const Summary summary = REQUIRE(
         CommandEncoder::run(device_, [&](CommandEncoder& encoder) { return fused.appendAndAttend(encoder, step); }));
-    const bool isPrefill = case_.isPrefill && device_->profile().family != "host";
-    EXPECT_EQ(summary.total.dispatches, isPrefill ? 2 : case_.dispatches);
     EXPECT(sources(step) == before);
-    EXPECT_EQ(*fused.nextPosition(1), case_.before + case_.tokens);
-
-    const Tensor expected = results(valueDim);
-    separately(apart, step, expected);
-    EXPECT(slotBytesOf(fused) == slotBytesOf(apart));
-    EXPECT(bytesOf(*step.results.output) == bytesOf(expected));
+    const Summary separate = REQUIRE(CommandEncoder::run(device_, [&](CommandEncoder& encoder) -> Result<void> {
+      const MultiRoPE rotation{.queries = flat(step.queries),
+                               .keys = flat(step.keys),
+                               .rotatedQueries = zerosLike(step.queries),
+                               .rotatedKeys = zerosLike(step.keys),
+                               .positions = RotaryPositions(tensorOf(positions, Numbers::i32, case_.axes)),
+                               .rotary = case_.embedding};
+      if (auto done = encoder.encode(rotation); !done) return done;
+      rotated.queries = *rotation.rotatedQueries;
+      rotated.keys = *rotation.rotatedKeys;
+      rotated.values = flat(step.values);
+      return apart.appendAndAttend(encoder, rotated);
+    }));
+    // Keys are rotated in the dispatch that stores them.
+    const uint64_t unrotated = separate.total.dispatches - separate.kinds.at("MultiRoPE").dispatches;
+    EXPECT_EQ(summary.total.dispatches, case_.dispatches != 0 ? case_.dispatches : unrotated);
+    for (uint32_t sequence = 0; sequence < 3; ++sequence) {
+      EXPECT_EQ(*fused.nextPosition(sequence), *apart.nextPosition(sequence));
+    }
+    EXPECT(CacheBytes(fused).planes == CacheBytes(apart).planes);
+    EXPECT(bytesOf(*step.results.output) == bytesOf(*rotated.results.output));
+    EXPECT(bytesOf(*step.results.logSumExp) == bytesOf(*rotated.results.logSumExp));
   }
 
  private:
   Tensor zeros(DType dtype, std::vector<uint64_t> shape) const {
     return REQUIRE(Tensor::zeros(device_, dtype, REQUIRE(Shape::make(shape))));
   }
-  Tensor results(uint64_t valueDim) const { return zeros(case_.queries, {case_.tokens, case_.queryHeads, valueDim}); }
-  Tensor numbersOf(DType dtype, std::vector<uint64_t> shape) {
+  AttentionResults results(uint64_t valueDim) const {
+    const uint64_t rows = case_.rows.total();
+    return {.output = zeros(case_.queries, {rows, case_.queryHeads, valueDim}),
+            .logSumExp = zeros(DType::f32, {rows, case_.queryHeads})};
+  }
+  HeadsView zerosLike(const HeadsView& view) const {
+    const HeadsView::Strides s = view.resolved();
+    return HeadsView(zeros(view.tensor.dtype(), {s.totalTokens(), s.heads, s.headDim}));
+  }
+  Tensor someNumbers(DType dtype, std::vector<uint64_t> shape) {
     const Tensor tensor = zeros(dtype, std::move(shape));
     std::vector<float> elements(tensor.shape().elementCount());
-    for (float& element : elements)
+    for (float& element : elements) {
       element = static_cast<float>(static_cast<int64_t>(random_.below(8001)) - 4000) / 999;
+    }
     REQUIRE(writeFloats(tensor, elements));
     return tensor;
   }
 
   CacheStep inputs(uint64_t valueDim) {
-    const uint64_t heads = case_.cache.kvHeads, keyDim = case_.cache.headDim;
-    CacheStep step{.options = case_.options, .sequences = {1}};
-    if (!case_.isFused) {
-      step.queries = numbersOf(case_.queries, {case_.tokens, case_.queryHeads, keyDim});
-      step.keys = numbersOf(case_.keys, {case_.tokens, heads, keyDim});
-      step.values = numbersOf(case_.keys, {case_.tokens, heads, valueDim});
+    const uint64_t heads = case_.cache.kvHeads, keyDim = case_.cache.headDim, rows = case_.rows.total();
+    CacheStep step{.options = case_.options, .sequences = case_.rows.sequences};
+    if (case_.rows.sequences.size() > 1 && !case_.hasAxis) step.rowCounts = case_.rows.counts;
+    if (case_.isFused) {
+      const uint64_t first = case_.gap, keys = first + case_.queryHeads * keyDim, values = keys + heads * keyDim;
+      const Tensor all = someNumbers(case_.queries, {rows, values + heads * valueDim});
+      step.queries = REQUIRE(HeadsView::columns(all, first, case_.queryHeads, keyDim));
+      step.keys = REQUIRE(HeadsView::columns(all, keys, heads, keyDim));
+      step.values = REQUIRE(HeadsView::columns(all, values, heads, valueDim));
       return step;
     }
-    const uint64_t first = case_.gap, keys = first + case_.queryHeads * keyDim, values = keys + heads * keyDim;
-    const Tensor all = numbersOf(case_.queries, {case_.tokens, values + heads * valueDim});
-    step.queries = REQUIRE(HeadsView::columns(all, first, case_.queryHeads, keyDim));
-    step.keys = REQUIRE(HeadsView::columns(all, keys, heads, keyDim));
-    step.values = REQUIRE(HeadsView::columns(all, values, heads, valueDim));
+    const auto vectors = [&](DType dtype, uint64_t of, uint64_t dim) -> HeadsView {
+      if (!case_.hasAxis) return someNumbers(dtype, {rows, of, dim});
+      return someNumbers(dtype, {case_.rows.sequences.size(), case_.rows.counts[0], of, dim});
+    };
+    step.queries = vectors(case_.queries, case_.queryHeads, keyDim);
+    step.keys = vectors(case_.keys, heads, keyDim);
+    step.values = vectors(case_.keys, heads, valueDim);
     return step;
+  }
+  HeadsView flat(const HeadsView& view) const {
+    if (!case_.hasAxis) return view;
+    const HeadsView::Strides s = view.resolved();
+    return REQUIRE(view.tensor.reshaped(REQUIRE(Shape::make({s.totalTokens(), s.heads, s.headDim}))));
   }
   static std::vector<std::vector<std::byte>> sources(const CacheStep& step) {
     return {bytesOf(step.queries.tensor), bytesOf(step.keys.tensor), bytesOf(step.values.tensor)};
   }
 
-  std::vector<int32_t> someNumbers(uint64_t count) {
-    std::vector<int32_t> numbers(count);
-    for (int32_t& number : numbers) number = static_cast<int32_t>(random_.below(100'000));
-    return numbers;
-  }
-  Tensor tensorOf(const std::vector<int32_t>& numbers, Numbers kind, std::vector<uint64_t> shape) const {
-    const Tensor tensor = zeros(kind == Numbers::i32 ? DType::i32 : DType::u32, std::move(shape));
+  Tensor tensorOf(const std::vector<int32_t>& numbers, Numbers kind, uint64_t axes) const {
+    std::vector<uint64_t> shape{numbers.size() / axes};
+    if (axes != 1) shape.insert(shape.begin(), axes);
+    const Tensor tensor = zeros(kind == Numbers::u32 ? DType::u32 : DType::i32, std::move(shape));
     REQUIRE(tensor.write(rawBytes(numbers)));
     return tensor;
   }
-  std::optional<RotaryPositions> positions() {
-    const std::vector<int32_t> numbers = someNumbers(case_.axes * case_.tokens);
-    switch (case_.positions) {
-      case Numbers::none:
-        return std::nullopt;
-      case Numbers::first:
-        return RotaryPositions(70'000);
-      case Numbers::list:
-        return RotaryPositions(numbers, case_.axes);
-      default:
-        return RotaryPositions(case_.axes == 1 ? tensorOf(numbers, case_.positions, {case_.tokens})
-                                               : tensorOf(numbers, case_.positions, {case_.axes, case_.tokens}));
+  // Sets positions and offsets, and returns their sum for each axis and token.
+  std::vector<int32_t> setPositions(RotaryStep& rotary) {
+    constexpr int32_t kFirst = 70'000;
+    std::vector<int32_t> positions, offsets, ofTokens;
+    std::map<uint32_t, uint64_t> next;
+    for (size_t i = 0; i < case_.rows.sequences.size(); ++i) {
+      uint64_t& position = next.try_emplace(case_.rows.sequences[i], case_.before).first->second;
+      offsets.push_back(static_cast<int32_t>(random_.below(90)) - (case_.offsets == Numbers::u32 ? 0 : 40));
+      for (uint64_t row = 0; row < case_.rows.counts[i]; ++row) {
+        positions.push_back(case_.positions == Numbers::first ? kFirst + static_cast<int32_t>(row)
+                                                              : static_cast<int32_t>(position));
+        ++position;
+        ofTokens.push_back(case_.offsets == Numbers::none ? 0 : offsets.back());
+      }
     }
-  }
-  std::optional<RotaryOffsets> offsets() const {
-    if (case_.offsets == Numbers::none) return std::nullopt;
-    if (case_.offsets == Numbers::list) return std::vector<int32_t>{-17};
-    return tensorOf({23}, case_.offsets, {1});
-  }
-
-  // Rotates into tensors of the same dtypes, then appends and attends.
-  void separately(AttentionCache& cache, const CacheStep& step, const Tensor& into) const {
-    const auto like = [&](const HeadsView& view) {
-      const HeadsView::Strides s = view.resolved();
-      return HeadsView(zeros(view.tensor.dtype(), {s.tokens, s.heads, s.headDim}));
-    };
-    MultiRoPE rotation{.queries = step.queries,
-                       .keys = step.keys,
-                       .rotatedQueries = like(step.queries),
-                       .rotatedKeys = like(step.keys),
-                       .positions = step.rotary->positions.value_or(RotaryPositions(case_.before)),
-                       .offsets = step.rotary->offsets,
-                       .rotary = step.rotary->embedding};
-    CacheStep rotated = step;
-    rotated.rotary.reset();
-    rotated.queries = *rotation.rotatedQueries;
-    rotated.keys = *rotation.rotatedKeys;
-    rotated.results.output = into;
-    REQUIRE(CommandEncoder::run(device_, [&](CommandEncoder& encoder) -> Result<void> {
-      if (auto done = encoder.encode(rotation); !done) return done;
-      return cache.appendAndAttend(encoder, rotated);
-    }));
+    const bool areGiven = case_.positions != Numbers::none && case_.positions != Numbers::first;
+    if (areGiven) {
+      positions.resize(case_.axes * case_.rows.total());
+      for (int32_t& position : positions) position = static_cast<int32_t>(100 + random_.below(100'000));
+    }
+    if (case_.positions == Numbers::first) rotary.positions = RotaryPositions(kFirst);
+    if (case_.positions == Numbers::list) rotary.positions = RotaryPositions(positions, case_.axes);
+    if (areGiven && case_.positions != Numbers::list) {
+      rotary.positions = RotaryPositions(tensorOf(positions, case_.positions, case_.axes));
+    }
+    if (case_.offsets == Numbers::list) rotary.offsets = RotaryOffsets(offsets);
+    if (case_.offsets == Numbers::i32 || case_.offsets == Numbers::u32) {
+      rotary.offsets = RotaryOffsets(tensorOf(offsets, case_.offsets, 1));
+    }
+    for (size_t i = 0; i < positions.size(); ++i) positions[i] += ofTokens[i % ofTokens.size()];
+    return positions;
   }
 
   std::shared_ptr<Device> device_;
-  const Case& case_;
-  Seeded random_{7};
+  const RotaryCase& case_;
+  Seeded& random_;
 };
 
-void runAll(const std::vector<Case>& cases) {
+// Runs cases on every device. `draw` returns what a case reaches.
+template <typename Draw>
+std::set<std::string> runDrawn(uint64_t stream, uint64_t count, Draw draw) {
+  std::set<std::string> reached;
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    for (const Case& c : cases) {
-      const Context context(c.name);
-      RotaryCall(device, c).run();
+    for (uint64_t i = 0; i < count; ++i) {
+      Seeded random(stream++);
+      RotaryCase c;
+      reached.insert(draw(c, device, random));
+      const Context context(c.text());
+      RotaryCall(device, c, random).run();
     }
   });
+  return reached;
 }
 
 }  // namespace
 
 TEST(AttentionCacheRotary, EveryStorageMatchesSeparateCalls) {
-  runAll(storageCases());
+  const auto reached = runDrawn(1000, 100, [](RotaryCase& c, const std::shared_ptr<Device>& device, Seeded& random) {
+    c.cache.headDim = oneOf(random, {64u, 80u, 96u, 112u, 128u, 192u, 256u});
+    drawStorage(c, device, random);
+    drawOperands(c, random);
+    c.rows.counts = {oneOf(random, {1u, 5u})};
+    if (c.cache.headDim <= 96 && coin(random, 1, 8)) c.rows.counts = {36};
+    c.embedding = partial(coin(random, 1, 2) ? 48 : 22, RotaryEmbedding::Pairing::halfOfRopeDim);
+    const auto codec = c.cache.quantized ? c.cache.quantized->codec : KVCodec::Name::turbo;
+    return fmt::format("{} {}", c.storage, codec == KVCodec::Name::turbo ? name(c.cache.dtype) : "of mlx");
+  });
+  EXPECT_EQ(reached.size(), 4 * 3u + 3);
 }
 
 TEST(AttentionCacheRotary, EveryRotationMatchesMultiRoPE) {
-  runAll(rotaryCases());
+  const auto reached = runDrawn(2000, 120, [](RotaryCase& c, const std::shared_ptr<Device>& device, Seeded& random) {
+    c.cache.headDim = oneOf(random, {64u, 64u, 128u, 256u});
+    drawStorage(c, device, random);
+    c.rows.counts = {oneOf(random, {2u, 5u})};
+    drawRotation(c, random);
+    const bool isQuantized = c.storage.starts_with("quantized") && !c.storage.starts_with("quantized values");
+    return fmt::format("{}, {}", c.rotation, isQuantized ? "codes" : "elements");
+  });
+  EXPECT_EQ(reached.size(), 2 * rotations().size());
 }
 
-TEST(AttentionCacheRotary, ViewsRingsAndSplitsMatchSeparateCalls) {
-  runAll(memoryCases());
+TEST(AttentionCacheRotary, ViewsRingsAndListsMatchSeparateCalls) {
+  const auto reached = runDrawn(3000, 120, [](RotaryCase& c, const std::shared_ptr<Device>& device, Seeded& random) {
+    drawStorage(c, device, random);
+    drawRows(c, random);
+    drawOperands(c, random);
+    drawRotation(c, random);
+    drawOptions(c, random);
+    const bool isRing = c.cache.whenFull == KVWrap::ring;
+    return fmt::format("{}, {} in {}",
+                       c.rows.sequences.size() == 1 ? "a sequence"
+                       : c.hasAxis                  ? "an axis"
+                                                    : "a list",
+                       c.isFused ? "columns" : "tensors", isRing ? "a ring" : "linear slots");
+  });
+  EXPECT_EQ(reached.size(), (3 * 2 - 1) * 2u);  // an axis has no columns
+}
+
+// A list with more rows than one dispatch holds takes two dispatches, or one for each sequence.
+TEST(AttentionCacheRotary, ListsWithManyRowsAreSplit) {
+  const auto device = devicesUnderTest().front().device;
+  for (const auto& [positions, dispatches] : {std::pair(Numbers::i32, 2 + 65), std::pair(Numbers::none, 2 * 66)}) {
+    for (const bool isQuantized : {false, true}) {
+      RotaryCase c{.queries = DType::f32, .keys = DType::f32, .positions = positions};
+      c.cache = attendedDescriptor(600);
+      if (isQuantized) c.cache.quantized = KVQuantizedStorage{.keyBits = 6, .valueBits = 6};
+      c.rows = {{2, 0}, {515, 515}};
+      c.hasAxis = true;
+      c.options.window = 2;
+      c.dispatches = static_cast<uint64_t>(dispatches);
+      Seeded random;
+      const Context context(c.text());
+      RotaryCall(device, c, random).run();
+    }
+  }
+}
+
+TEST(AttentionCacheRotary, RefusesMismatchesBeforeEncoding) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 64, .capacity = 40, .dtype = DType::f32});
+  const auto tensor = [&](DType dtype, std::vector<uint64_t> shape) {
+    return REQUIRE(Tensor::zeros(device, dtype, REQUIRE(Shape::make(shape))));
+  };
+  const CacheStep sound{.queries = tensor(DType::f32, {2, 4, 64}),
+                        .keys = tensor(DType::f32, {2, 2, 64}),
+                        .values = tensor(DType::f32, {2, 2, 64}),
+                        .rotary = RotaryStep{},
+                        .results = {.output = tensor(DType::f32, {2, 4, 64})},
+                        .sequences = {0}};
+  CommandEncoder encoder(device);
+  const auto refused = [&](auto change, ExpectedError expected) {
+    CacheStep step = sound;
+    change(step);
+    expected.op = "AttentionCache.appendAndAttend";
+    expectError(__FILE__, __LINE__, "a step", errorOf(cache.appendAndAttend(encoder, step)), expected);
+  };
+  const auto numbersOver = [&](const Tensor& memory) {
+    return REQUIRE(Tensor::over(memory.buffer(), DType::i32, REQUIRE(Shape::make({2})), memory.byteOffset()));
+  };
+  refused([](auto& step) { step.rotary->embedding.ropeDim = 3; }, {.what = "the rope dim is odd or zero", .got = "3"});
+  refused(
+      [](auto& step) {
+        step.rotary->positions = RotaryPositions(std::vector<int32_t>{1, 2, 3});
+      },
+      {.what = "positions do not match the tokens"});
+  refused(
+      [](auto& step) {
+        step.rotary->offsets = std::vector<int32_t>{1, 2};
+      },
+      {.what = "offsets do not match the sequences"});
+  refused([&](auto& step) { step.rotary->positions = RotaryPositions(numbersOver(*step.results.output)); },
+          {.what = "operands share memory", .got = "positions overlapping"});
+  refused([&](auto& step) { step.rotary->positions = RotaryPositions(numbersOver(cache.view().keys)); },
+          {.what = "operands share memory", .got = "positions overlapping the cache"});
+  refused(
+      [&](auto& step) {
+        step.queries = HeadsView(*cache.view().values,
+                                 {.tokens = 2, .heads = 4, .headDim = 64, .tokenStride = 256, .headStride = 64});
+      },
+      {.what = "operands share memory", .got = "queries overlapping the cache"});
+  refused([&](auto& step) { step.keys = tensor(DType::f32, {2, 2, 32}); }, {.what = "keys do not match queries"});
+  refused(
+      [&](auto& step) {
+        step.values = tensor(DType::f32, {2, 2, 32});
+      },
+      {.what = "values do not have the cache's heads and headDim"});
+  refused(
+      [&](auto& step) {
+        step.results.output = tensor(DType::f32, {2, 4, 32});
+      },
+      {.what = "a result does not match the queries"});
+  refused([&](auto& step) { step.queries = tensor(DType::f32, {2, 3, 64}); }, {});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  EXPECT_EQ(*cache.nextPosition(0), 0u);
+  REQUIRE(cache.appendAndAttend(encoder, sound));
+  EXPECT_EQ(encoder.summary().total.dispatches, 2u);
+  EXPECT_EQ(encoder.summary().kinds.at("RotaryAppend").dispatches, 1u);
 }
 
 }  // namespace mnk::test

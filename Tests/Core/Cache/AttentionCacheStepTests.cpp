@@ -5,130 +5,100 @@
 
 namespace mnk::test {
 
-namespace {
-
-constexpr uint64_t kRow = kQueryHeads * kAttendedDim;
-constexpr uint64_t kToken = kAttendedHeads * kAttendedDim;
-
-std::vector<float> part(const std::vector<float>& all, uint64_t begin, uint64_t count) {
-  return {all.begin() + begin, all.begin() + begin + count};
-}
-
-}  // namespace
-
-// The rows of a list are the tokens that the same list appends.
-TEST(AttentionCacheStep, ListsAgreeInCacheStep) {
-  struct List {
-    std::vector<uint32_t> sequences;
-    std::optional<std::vector<uint32_t>> rowCounts;
-  };
-  const List lists[] = {{{0, 0}, {}},
-                        {{0, 0, 1}, {}},
-                        {{2, 0, 2, 2}, {}},
-                        {{0, 1, 2}, {{3, 1, 2}}},
-                        {{1, 0, 2, 0}, {{1, 4, 0, 4}}},
-                        {{2, 2, 0}, {{2, 3, 0}}},
-                        {{0, 1}, {{0, 0}}}};
-  onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    for (const List& list : lists) {
-      AttentionFixture fixture(device, attendedDescriptor(16));
-      fixture.appendNow(3, 0);
-      fixture.appendNow(5, 2);
-      std::vector<uint32_t> rowSequences;
-      for (size_t i = 0; i < list.sequences.size(); ++i) {
-        rowSequences.insert(rowSequences.end(), list.rowCounts ? (*list.rowCounts)[i] : 1, list.sequences[i]);
-      }
-      const uint64_t rows = rowSequences.size();
-      const std::vector<float> keys = smallNumbers(fixture.random, rows * kToken);
-      const std::vector<float> values = smallNumbers(fixture.random, rows * kToken);
-      const std::vector<float> queries = smallNumbers(fixture.random, rows * kRow);
-      const Tensor out = fixture.zeros({rows, kQueryHeads, kAttendedDim}), logs = fixture.zeros({rows, kQueryHeads});
-      CommandEncoder encoder(device);
-      REQUIRE(fixture.cache.append(encoder, {.keys = fixture.tensor(keys, {rows, kAttendedHeads, kAttendedDim}),
-                                             .values = fixture.tensor(values, {rows, kAttendedHeads, kAttendedDim}),
-                                             .sequences = list.sequences,
-                                             .rowCounts = list.rowCounts}));
-      REQUIRE(fixture.cache.attend(encoder, {.queries = fixture.tensor(queries, {rows, kQueryHeads, kAttendedDim}),
-                                             .results = {.output = out, .logSumExp = logs},
-                                             .sequences = list.sequences,
-                                             .rowCounts = list.rowCounts}));
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-      const std::vector<float> got = floatsOf(out);
-      std::vector<uint64_t> own(rows);
-      for (uint64_t row = 0; row < rows; ++row) {
-        own[row] = fixture.history.size(rowSequences[row]);
-        fixture.history.append(part(keys, row * kToken, kToken), part(values, row * kToken, kToken), rowSequences[row]);
-      }
-      for (uint64_t row = 0; row < rows; ++row) {
-        const Context context(fmt::format("row {} of sequence {}", row, rowSequences[row]));
-        const auto expected =
-            fixture.history.attended(part(queries, row * kRow, kRow), {positions(0, own[row] + 1)}, rowSequences[row]);
-        EXPECT(largestDifference(part(got, row * kRow, kRow), expected) < kF32Sums);
-      }
-      for (uint32_t sequence = 0; sequence < 3; ++sequence) {
-        EXPECT_EQ(*fixture.cache.nextPosition(sequence), fixture.history.size(sequence));
-      }
-    }
-  });
-}
-
 TEST(AttentionCacheStep, RefusesMismatchedLists) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(16));
   fixture.appendNow(3, 0);
-  const Tensor keys = fixture.zeros({3, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(3);
-  const Tensor out = fixture.zeros({3, kQueryHeads, kAttendedDim});
-  const std::vector<uint32_t> two{0, 1}, twice{0, 0}, oneAndTwo{1, 2}, twoAndTwo{2, 2}, one{3}, fourTimes{0, 0, 0, 0};
-  CommandEncoder encoder(device);
-  constexpr std::string_view kRows = "the rows do not match the listed sequences";
-  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = keys, .values = keys, .sequences = two}),
-               {.op = "AttentionCache.append",
-                .what = kRows,
-                .got = "3 rows",
-                .expected = "2 rows, or the same number for each of 2 sequences",
-                .fix = "row counts"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries, .results = {.output = out}, .sequences = two}),
-               {.op = "AttentionCache.attend", .what = kRows, .got = "3 rows"});
-  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = keys, .values = keys, .sequences = two, .rowCounts = twoAndTwo}),
-               {.op = "AttentionCache.append",
-                .what = kRows,
-                .got = "3 rows",
-                .expected = "4 rows in one sequence, the sum of the row counts",
-                .fix = "one after another"});
-  EXPECT_ERROR(fixture.cache.append(encoder, {.keys = keys, .values = keys, .sequences = two, .rowCounts = one}),
-               {.what = "the row counts do not match the listed sequences",
-                .got = "1 row count",
-                .expected = "2, one for each sequence",
-                .fix = "Pass a row count for each listed sequence"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries,
-                                              .results = {.output = out},
-                                              .options = {.isCausal = false},
-                                              .sequences = twice,
-                                              .rowCounts = oneAndTwo}),
-               {.op = "AttentionCache.attend",
-                .what = "a sequence is listed again in attention that is not causal",
-                .got = "sequence 0",
-                .expected = "each sequence once",
-                .fix = "with a row count for all of its rows"});
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = fixture.someQueries(4),
-                                              .results = {.output = fixture.zeros({4, kQueryHeads, kAttendedDim})},
-                                              .sequences = fourTimes}),
-               {.op = "AttentionCache.attend",
-                .what = "a sequence has fewer positions than queries",
-                .got = "4 rows of sequence 0, which has 3 positions",
-                .expected = "rows of tokens that were appended",
-                .fix = "Append keys and values"});
   fixture.appendNow(2, 1);
-  EXPECT_ERROR(fixture.cache.attend(encoder, {.queries = queries,
-                                              .results = {.output = out},
-                                              .options = {.mask = fixture.zeros({1, 16})},
-                                              .sequences = two,
-                                              .rowCounts = oneAndTwo}),
-               {.op = "AttentionCache.attend",
-                .what = "masks are not supported with unequal row counts",
-                .got = "a mask, and row counts that differ",
-                .expected = "the same number of rows of each sequence",
-                .fix = "Remove the mask, or pass sequences with equal row counts."});
+  const CacheStep sound{.queries = fixture.zeros({3, kQueryHeads, kAttendedDim}),
+                        .keys = fixture.zeros({3, kAttendedHeads, kAttendedDim}),
+                        .values = fixture.zeros({3, kAttendedHeads, kAttendedDim}),
+                        .rotary = RotaryStep{},
+                        .results = {.output = fixture.zeros({3, kQueryHeads, kAttendedDim})},
+                        .sequences = {0, 1},
+                        .rowCounts = {{2, 1}}};
+  CommandEncoder encoder(device);
+  const auto refused = [&](std::initializer_list<std::string_view> calls, auto change, ExpectedError expected) {
+    for (const std::string_view call : calls) {
+      CacheStep step = sound;
+      change(step);
+      const std::string op = fmt::format("AttentionCache.{}", call);
+      expected.op = op;
+      const auto done = call == "append"   ? fixture.cache.append(encoder, {.keys = step.keys,
+                                                                            .values = step.values,
+                                                                            .sequences = step.sequences,
+                                                                            .rowCounts = step.rowCounts})
+                        : call == "attend" ? fixture.cache.attend(encoder, {.queries = step.queries,
+                                                                            .results = step.results,
+                                                                            .options = step.options,
+                                                                            .sequences = step.sequences,
+                                                                            .rowCounts = step.rowCounts})
+                                           : fixture.cache.appendAndAttend(encoder, step);
+      expectError(__FILE__, __LINE__, "a list", errorOf(done), expected);
+    }
+  };
+  using Counts = std::vector<uint32_t>;
+  refused({"append", "attend", "appendAndAttend"}, [](auto& step) { step.rowCounts.reset(); },
+          {.what = "the rows do not match the listed sequences",
+           .got = "3 rows",
+           .expected = "2 rows, or the same number for each of 2 sequences",
+           .fix = "row counts"});
+  refused({"append", "attend", "appendAndAttend"},
+          [](auto& step) {
+            step.rowCounts = Counts{2, 2};
+          },
+          {.what = "the rows do not match the listed sequences",
+           .got = "3 rows",
+           .expected = "4 rows in one sequence, the sum of the row counts",
+           .fix = "one after another"});
+  refused({"append", "attend", "appendAndAttend"}, [](auto& step) { step.rowCounts = Counts{3}; },
+          {.what = "the row counts do not match the listed sequences",
+           .got = "1 row count",
+           .expected = "2, one for each sequence",
+           .fix = "Pass a row count for each listed sequence"});
+  refused({"append", "attend", "appendAndAttend"}, [](auto& step) { step.sequences = {0, 3}; }, {.got = "sequence 3"});
+  refused({"attend", "appendAndAttend"},
+          [](auto& step) {
+            step.sequences = {0, 0}, step.options.isCausal = false;
+          },
+          {.what = "a sequence is listed again in attention that is not causal",
+           .got = "sequence 0",
+           .expected = "each sequence once",
+           .fix = "with a row count for all of its rows"});
+  refused({"attend", "appendAndAttend"},
+          [&](auto& step) {
+            step.options.mask = fixture.zeros({1, 16});
+          },
+          {.what = "masks are not supported with unequal row counts",
+           .got = "a mask, and row counts that differ",
+           .expected = "the same number of rows of each sequence",
+           .fix = "Remove the mask, or pass sequences with equal row counts."});
+  refused({"attend"},
+          [](auto& step) {
+            step.sequences = {1, 1, 1}, step.rowCounts.reset();
+          },
+          {.what = "a sequence has fewer positions than queries",
+           .got = "3 rows of sequence 1, which has 2 positions",
+           .expected = "rows of tokens that were appended",
+           .fix = "Append keys and values"});
+  refused({"appendAndAttend"},
+          [](auto& step) {
+            step.rotary->offsets = std::vector<int32_t>{1, 2};
+          },
+          {.what = "offsets are given for sequences that differ in their rows",
+           .got = "offsets, and other row counts for some of 2 sequences",
+           .expected = "the same number of rows for each sequence, or no offsets",
+           .fix = "Add the offsets to positions"});
+  refused({"appendAndAttend"},
+          [&](auto& step) {
+            step.queries = fixture.zeros({2, kQueryHeads, kAttendedDim});
+          },
+          {.what = "queries, keys and values are not of the same tokens"});
+  refused({"appendAndAttend"},
+          [](auto& step) {
+            step.rotary->positions = RotaryPositions(std::vector<int32_t>{1, 2});
+          },
+          {.what = "positions do not match the tokens"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT_EQ(*fixture.cache.nextPosition(1), 2u);
 }
@@ -203,44 +173,6 @@ TEST(AttentionCacheStep, HeadMajorTensorsNeedTheirLayout) {
   EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.output = out}, {}, 0),
                {.op = "AttentionCache.attend", .fix = "head-major"});
   REQUIRE(fixture.cache.attend(encoder, {queries, KVLayout::headMajor}, {.output = out}, {}, 0));
-}
-
-TEST(AttentionCacheStep, ChunkedStepsMatchSingleTokens) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const uint32_t pinned : {0, 3}) {
-      for (const uint32_t capacity : {20, 27}) {
-        for (const uint32_t window : {0, 7, 17}) {
-          const Context context(fmt::format("{} slots, {} pinned, window {}", capacity, pinned, window));
-          AttentionFixture fixture(device, attendedDescriptor(capacity, pinned));
-          for (const uint64_t tokens : {5, 30, 1, 22}) {
-            const std::vector<float> queries = smallNumbers(fixture.random, tokens * kRow);
-            const std::vector<float> keys = smallNumbers(fixture.random, tokens * kToken);
-            const std::vector<float> values = smallNumbers(fixture.random, tokens * kToken);
-            const Tensor out = fixture.zeros({tokens, kQueryHeads, kAttendedDim});
-            CommandEncoder encoder(device);
-            REQUIRE(fixture.cache.appendAndAttend(
-                encoder, {.queries = fixture.tensor(queries, {tokens, kQueryHeads, kAttendedDim}),
-                          .keys = fixture.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
-                          .values = fixture.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
-                          .results = {.output = out},
-                          .options = {.window = window},
-                          .sequences = {0}}));
-            REQUIRE(REQUIRE(encoder.commit()).wait());
-            std::vector<std::vector<uint64_t>> seen;
-            for (uint64_t token = 0; token < tokens; ++token) {
-              const uint64_t end = fixture.history.size() + token + 1, ring = capacity - pinned;
-              const uint64_t oldest = end > capacity ? end - ring : std::min<uint64_t>(pinned, end);
-              seen.push_back(window == 0 ? positions(0, std::min<uint64_t>(pinned, end)) + positions(oldest, end)
-                                         : positions(end - std::min<uint64_t>(end, window), end));
-            }
-            fixture.history.append(keys, values);
-            EXPECT(largestDifference(floatsOf(out), fixture.history.attended(queries, seen)) < kF32Sums);
-            EXPECT_EQ(*fixture.cache.nextPosition(0), fixture.history.size());
-          }
-        }
-      }
-    }
-  });
 }
 
 TEST(AttentionCacheStep, CacheStepIsRecordedEntirelyOrNotAtAll) {

@@ -1,6 +1,6 @@
-// When a cache's positions advance, which calls it refuses, and what it holds after a truncation.
+// The shape of a cache, when its positions advance, and which calls it refuses. AttentionCacheProperty checks what a
+// cache holds.
 #include "AttentionCacheFixture.hpp"
-#include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 
@@ -18,19 +18,21 @@ TEST(AttentionCache, NeedsADeviceWithEnoughMemory) {
 
 TEST(AttentionCache, ComputesItsCapacity) {
   const auto device = FakeDevice::make();
-  AttentionCacheDescriptor descriptor{.kvHeads = 1,
-                                      .headDim = 8,
-                                      .pinned = 4,
-                                      .slidingWindow = SlidingWindow{.window = 32, .maxRows = 16, .maxDraft = 4}};
-  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 16 - 1);
-  EXPECT(makeCache(device, descriptor).descriptor().whenFull == KVWrap::ring);
-  descriptor.slidingWindow = SlidingWindow{.window = 32, .maxRows = 1, .maxDraft = 4};
-  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 4 - 1);
-  descriptor.slidingWindow = SlidingWindow{.window = 32};
-  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 64 - 1);
-  descriptor.slidingWindow->maxRows = 0;
-  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 64 - 1);
-  EXPECT_EQ(makeCache(device, descriptor).descriptor().slidingWindow->maxRows, 64u);
+  AttentionCacheDescriptor descriptor{.kvHeads = 1, .headDim = 8, .pinned = 4};
+  struct Expected {
+    SlidingWindow sliding;
+    uint32_t slots, maxRows;
+  };
+  for (const auto& [sliding, slots, maxRows] : {Expected{{.window = 32, .maxRows = 16, .maxDraft = 4}, 32 + 16 - 1, 16},
+                                                {{.window = 32, .maxRows = 1, .maxDraft = 4}, 32 + 4 - 1, 1},
+                                                {{.window = 32}, 32 + 64 - 1, 64},
+                                                {{.window = 32, .maxRows = 0}, 32 + 64 - 1, 64}}) {
+    descriptor.slidingWindow = sliding;
+    const AttentionCache cache = makeCache(device, descriptor);
+    EXPECT_EQ(cache.descriptor().capacity, 4 + slots);
+    EXPECT_EQ(cache.descriptor().slidingWindow->maxRows, maxRows);
+    EXPECT(cache.descriptor().whenFull == KVWrap::ring);
+  }
   descriptor.capacity = 100;
   EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 100u);
   descriptor.capacity = 0;
@@ -38,47 +40,18 @@ TEST(AttentionCache, ComputesItsCapacity) {
   EXPECT_ERROR(AttentionCache::make(device, descriptor), {.what = "an extent is too large for the kernels"});
 }
 
-TEST(AttentionCache, RefusesToOverwriteByDefault) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 4, .capacity = 64, .isStorageOnly = true});
-  CommandEncoder encoder(device);
-  EXPECT_ERROR(append(cache, encoder, 100), {.op = "AttentionCache.append", .got = "position 0 + 100 tokens"});
-}
-
-TEST(AttentionCache, StartsEmpty) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    const AttentionCache cache = makeCache(
-        device, {.kvHeads = 2, .headDim = 8, .valueHeadDim = 16, .capacity = 5, .sequences = 3, .dtype = DType::bf16});
-    EXPECT_EQ(cache.view().keys.shape(), REQUIRE(Shape::make({3, 2, 5, 8})));
-    EXPECT_EQ(cache.view().values->shape(), REQUIRE(Shape::make({3, 2, 5, 16})));
-    EXPECT_EQ(cache.view().keys.dtype(), DType::bf16);
-    EXPECT_EQ(cache.byteCount(), 3u * 2 * 5 * (8 + 16) * 2);
-    for (uint32_t sequence = 0; sequence < 3; ++sequence) {
-      EXPECT_EQ(*cache.nextPosition(sequence), 0u);
-      EXPECT_EQ(*cache.count(sequence), 0u);
-      EXPECT(!cache.isSuspect(sequence));
-    }
-  });
-}
-
-TEST(AttentionCache, ValuesDefaultToTheHeadDimOfKeys) {
-  const AttentionCache cache = makeCache(FakeDevice::make());
-  EXPECT_EQ(cache.descriptor().valueHeadDim, 4u);
-  EXPECT_EQ(cache.view().values->shape(), cache.view().keys.shape());
-  EXPECT(cache.view().wrap == KVWrap::ring);
-}
-
-TEST(AttentionCache, AppendAdvancesWhenTheEncoderIsCommitted) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  CommandEncoder encoder(device);
-  REQUIRE(append(cache, encoder, 3));
-  EXPECT_EQ(*cache.nextPosition(0), 0u);
-  EXPECT_EQ(*cache.count(0), 0u);
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(*cache.nextPosition(0), 3u);
-  EXPECT_EQ(*cache.count(0), 3u);
-  EXPECT_EQ(*cache.nextPosition(1), 0u);
+TEST(AttentionCache, ReportsItsShapesAndSizes) {
+  AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 8, .capacity = 5, .sequences = 3, .dtype = DType::bf16};
+  const AttentionCache alike = makeCache(FakeDevice::make(), descriptor);
+  EXPECT_EQ(alike.descriptor().valueHeadDim, 8u);
+  EXPECT_EQ(alike.view().values->shape(), alike.view().keys.shape());
+  descriptor.valueHeadDim = 16;
+  const AttentionCache cache = makeCache(FakeDevice::make(), descriptor);
+  EXPECT_EQ(cache.view().keys.shape(), REQUIRE(Shape::make({3, 2, 5, 8})));
+  EXPECT_EQ(cache.view().values->shape(), REQUIRE(Shape::make({3, 2, 5, 16})));
+  EXPECT_EQ(cache.view().keys.dtype(), DType::bf16);
+  EXPECT(cache.view().wrap == KVWrap::linear && makeCache(FakeDevice::make()).view().wrap == KVWrap::ring);
+  EXPECT_EQ(cache.byteCount(), 3u * 2 * 5 * (8 + 16) * 2);
 }
 
 TEST(AttentionCache, AdvancesBeforeTheWorkIsDone) {
@@ -93,19 +66,6 @@ TEST(AttentionCache, AdvancesBeforeTheWorkIsDone) {
   EXPECT(device->finishNext({}));
   EXPECT_EQ(*cache.nextPosition(0), 2u);
   EXPECT(!cache.isSuspect());
-}
-
-TEST(AttentionCache, AnAbandonedEncoderAdvancesNothing) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  {
-    CommandEncoder encoder(device);
-    REQUIRE(append(cache, encoder, 3));
-  }
-  EXPECT_EQ(*cache.nextPosition(0), 0u);
-  EXPECT(device->committed().empty());
-  appendNow(cache, device, 1);
-  EXPECT_EQ(*cache.nextPosition(0), 1u);
 }
 
 TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
@@ -150,20 +110,19 @@ TEST(AttentionCache, ACommittedEncoderRefusesAppends) {
   EXPECT_EQ(*cache.nextPosition(0), 1u);
 }
 
-TEST(AttentionCache, AppendsOfOneEncoderAreConsecutive) {
+TEST(AttentionCache, AppendsToDifferentSlotsNeedNoBarrier) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
+  const std::vector<uint32_t> second{1};
   REQUIRE(append(cache, encoder, 2));
   REQUIRE(append(cache, encoder, 1));
-  REQUIRE(append(cache, encoder, 1, 2));
-  EXPECT_EQ(encoder.summary().barriers, 0u);  // they fill different slots
-  REQUIRE(append(cache, encoder, 2));         // slots 3 and 0: the ring wraps
+  for (int row = 0; row < 2; ++row) {
+    REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = second}));
+  }
+  EXPECT_EQ(encoder.summary().barriers, 0u);
+  REQUIRE(append(cache, encoder, 2));  // slots 3 and 0: the ring wraps
   EXPECT_EQ(encoder.summary().barriers, 1u);
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(*cache.nextPosition(0), 5u);
-  EXPECT_EQ(*cache.count(0), 4u);
-  EXPECT_EQ(*cache.nextPosition(2), 1u);
 }
 
 TEST(AttentionCache, AnEmptyAppendChangesNothing) {
@@ -184,44 +143,6 @@ TEST(AttentionCache, AnEmptyAppendChangesNothing) {
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   REQUIRE(encoder.commit());
   EXPECT_EQ(*cache.nextPosition(0), 0u);
-}
-
-TEST(AttentionCache, OneTokenMayHaveRank2) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  CommandEncoder encoder(device);
-  const Tensor token = REQUIRE(tokens(device, 1).reshaped(REQUIRE(Shape::make({2, 4}))));
-  REQUIRE(cache.append(encoder, token, token, 0));
-  REQUIRE(cache.append(encoder, {.keys = token, .values = token, .sequences = {1}, .rowCounts = {{1}}}));
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(*cache.nextPosition(0), 1u);
-  EXPECT_EQ(*cache.nextPosition(1), 1u);
-}
-
-TEST(AttentionCache, ABatchAppendsOneTokenToEachListedSequence) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  appendNow(cache, device, 2, 1);
-  CommandEncoder encoder(device);
-  const std::vector<uint32_t> sequences{2, 1, 2};
-  REQUIRE(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}));
-  EXPECT_EQ(encoder.summary().total.dispatches, 1u);
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(*cache.nextPosition(0), 0u);
-  EXPECT_EQ(*cache.nextPosition(1), 3u);
-  EXPECT_EQ(*cache.nextPosition(2), 2u);
-}
-
-TEST(AttentionCache, ABatchNeedsOneTokenPerSequence) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  CommandEncoder encoder(device);
-  const std::vector<uint32_t> sequences{0, 1};
-  EXPECT_ERROR(cache.append(encoder, {.keys = tokens(device, 3), .values = tokens(device, 3), .sequences = sequences}),
-               {.op = "AttentionCache.append", .what = "the rows do not match the listed sequences"});
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(*cache.nextPosition(0), 0u);
-  EXPECT_EQ(*cache.nextPosition(1), 0u);
 }
 
 TEST(AttentionCache, RefusesUnknownSequences) {
@@ -245,9 +166,8 @@ TEST(AttentionCache, RefusesUnknownSequences) {
 
 TEST(AttentionCache, AFullLinearCacheRefusesAppends) {
   const auto device = FakeDevice::make();
-  AttentionCacheDescriptor linear = kDescriptor;
-  linear.whenFull = KVWrap::linear;
-  AttentionCache cache = makeCache(device, linear);
+  AttentionCache cache =
+      makeCache(device, {.kvHeads = 2, .headDim = 4, .capacity = 4, .sequences = 3, .isStorageOnly = true});
   appendNow(cache, device, 3);
   CommandEncoder encoder(device);
   EXPECT_ERROR(
@@ -261,79 +181,31 @@ TEST(AttentionCache, AFullLinearCacheRefusesAppends) {
                 .expected = "less than capacity 4",
                 .fix = "Grow the cache or let it overwrite the oldest, or truncate the sequence."});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-  REQUIRE(append(cache, encoder, 1));
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(*cache.nextPosition(0), 4u);
-  EXPECT_EQ(*cache.nextPosition(1), 0u);
-}
-
-TEST(AttentionCache, TruncateDropsLaterTokens) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  appendNow(cache, device, 3);
-  REQUIRE(cache.truncate(1, 0));
-  EXPECT_EQ(*cache.nextPosition(0), 1u);
-  EXPECT_EQ(*cache.count(0), 1u);
-  REQUIRE(cache.truncate(1, 0));
-  EXPECT_ERROR(
-      cache.truncate(2, 0),
-      {.op = "AttentionCache", .what = "the sequence cannot be cut there", .got = "position 2", .expected = "0 to 1"});
 }
 
 TEST(AttentionCache, OverwrittenPositionsStayLost) {
   const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  appendNow(cache, device, 10);  // a ring of 4 holds 6 to 9
-  EXPECT_EQ(*cache.count(0), 4u);
-  REQUIRE(cache.truncate(8, 0));
-  EXPECT_EQ(*cache.count(0), 2u);  // 6 and 7; 4 and 5 were overwritten
-  EXPECT_ERROR(cache.truncate(5, 0), {.op = "AttentionCache",
-                                      .what = "the sequence cannot be cut there",
-                                      .got = "position 5",
-                                      .expected = "6 to 8",
-                                      .fix = "Cut at a position whose predecessors the cache still holds, or reset"});
-  EXPECT_EQ(*cache.nextPosition(0), 8u);
-  appendNow(cache, device, 1);
-  EXPECT_EQ(*cache.count(0), 3u);
-  REQUIRE(cache.truncate(6, 0));
-  EXPECT_EQ(*cache.count(0), 0u);
-  appendNow(cache, device, 4);
-  EXPECT_EQ(*cache.count(0), 4u);
-  REQUIRE(cache.truncate(0, 0));
-  EXPECT_EQ(*cache.nextPosition(0), 0u);
-}
-
-TEST(AttentionCache, PinnedPositionsSurviveInARing) {
-  const auto device = FakeDevice::make();
   AttentionCacheDescriptor pinned = kDescriptor;
   pinned.pinned = 2;
-  AttentionCache cache = makeCache(device, pinned);
-  appendNow(cache, device, 10);  // holds 0, 1, 8, 9
-  EXPECT_EQ(*cache.count(0), 4u);
-  REQUIRE(cache.truncate(9, 0));
-  EXPECT_EQ(*cache.count(0), 3u);
-  EXPECT_ERROR(cache.truncate(7, 0), {.what = "cannot be cut there", .expected = "0 to 2, or 8 to 9"});
-  EXPECT_ERROR(cache.truncate(3, 0), {.what = "cannot be cut there"});
-  REQUIRE(cache.truncate(2, 0));
-  EXPECT_EQ(*cache.count(0), 2u);
-  appendNow(cache, device, 2);  // the ring wrapped
-  EXPECT_EQ(*cache.count(0), 4u);
-  REQUIRE(cache.truncate(1, 0));
-  EXPECT_EQ(*cache.count(0), 1u);
-}
-
-TEST(AttentionCache, ResetsOneSequenceOrAll) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  for (uint32_t sequence = 0; sequence < 3; ++sequence) appendNow(cache, device, 6, sequence);
-  REQUIRE(cache.reset(1));
-  EXPECT_EQ(*cache.nextPosition(0), 6u);
-  EXPECT_EQ(*cache.nextPosition(1), 0u);
-  cache.reset();
-  EXPECT_EQ(*cache.nextPosition(0), 0u);
-  EXPECT_EQ(*cache.nextPosition(2), 0u);
-  appendNow(cache, device, 2);
-  EXPECT_EQ(*cache.count(0), 2u);
+  AttentionCache ring = makeCache(device), pinning = makeCache(device, pinned);
+  for (AttentionCache* cache : {&ring, &pinning}) appendNow(*cache, device, 10);  // 6 to 9; 0, 1, 8 and 9
+  struct Refused {
+    AttentionCache& cache;
+    uint64_t position;
+    std::string_view expected;
+  };
+  for (const auto& [cache, position, expected] : {Refused{ring, 5, "6 to 10"},
+                                                  {ring, 11, "6 to 10"},
+                                                  {pinning, 7, "0 to 2, or 8 to 10"},
+                                                  {pinning, 3, "0 to 2, or 8 to 10"}}) {
+    EXPECT_ERROR(cache.truncate(position, 0),
+                 {.op = "AttentionCache",
+                  .what = "the sequence cannot be cut there",
+                  .got = fmt::format("position {}", position),
+                  .expected = expected,
+                  .fix = "Cut at a position whose predecessors the cache still holds, or reset"});
+  }
+  EXPECT_EQ(*ring.nextPosition(0), 10u);
 }
 
 TEST(AttentionCache, CopiesAndMovesReferToTheSameCache) {
@@ -349,18 +221,6 @@ TEST(AttentionCache, CopiesAndMovesReferToTheSameCache) {
   EXPECT_EQ(*cache.nextPosition(0), 4u);
   EXPECT_EQ(*copy.nextPosition(0), 4u);
   EXPECT_EQ(*moved.nextPosition(0), 4u);
-}
-
-TEST(AttentionCache, RowsOfDifferentSequencesNeedNoBarrier) {
-  const auto device = FakeDevice::make();
-  AttentionCache cache = makeCache(device);
-  CommandEncoder encoder(device);
-  const std::vector<uint32_t> first{0}, second{1};
-  REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = first}));
-  REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = second}));
-  EXPECT_EQ(encoder.summary().barriers, 0u);
-  REQUIRE(cache.append(encoder, {.keys = tokens(device, 1), .values = tokens(device, 1), .sequences = second}));
-  EXPECT_EQ(encoder.summary().barriers, 0u);  // the next slot
 }
 
 TEST(AttentionCache, ServesMoreSequencesThanOneWriteHolds) {

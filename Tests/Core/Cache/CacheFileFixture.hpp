@@ -63,24 +63,12 @@ inline std::vector<uint64_t> heldSlots(const AttentionCache& cache, uint32_t seq
 
 // The contents of a cache: keys and values of all readable positions, with their scales.
 inline std::vector<std::byte> contents(const AttentionCache& cache) {
-  std::vector<Tensor> planes{cache.view().keys, *cache.view().values};
-  if (const auto view = cache.quantizedView()) {
-    for (const QuantizedKVPlane& plane : {view->keys, *view->values}) {
-      if (!plane.isDense()) planes.push_back(plane.scales);
-    }
-  }
-  const AttentionCacheDescriptor& d = cache.descriptor();
+  const CacheBytes bytes(cache);
   std::vector<std::byte> all;
-  for (const Tensor& plane : planes) {
-    const std::vector<std::byte> bytes = bytesOf(plane);
-    const uint64_t slotBytes = bytes.size() / d.sequences / d.kvHeads / d.capacity;
-    for (uint32_t sequence = 0; sequence < d.sequences; ++sequence) {
-      for (const uint64_t slot : heldSlots(cache, sequence)) {
-        for (uint64_t head = 0; head < d.kvHeads; ++head) {
-          const auto at = bytes.begin() + ((uint64_t{sequence} * d.kvHeads + head) * d.capacity + slot) * slotBytes;
-          all.insert(all.end(), at, at + slotBytes);
-        }
-      }
+  for (uint32_t sequence = 0; sequence < cache.descriptor().sequences; ++sequence) {
+    for (const uint64_t slot : heldSlots(cache, sequence)) {
+      const std::vector<std::byte> held = bytes.ofSlot(sequence, slot);
+      all.insert(all.end(), held.begin(), held.end());
     }
   }
   return all;
@@ -97,6 +85,8 @@ inline void expectSame(const AttentionCache& got, const AttentionCache& expected
   EXPECT(a.kvHeads == b.kvHeads && a.headDim == b.headDim && a.valueHeadDim == b.valueHeadDim);
   EXPECT(a.capacity == b.capacity && a.sequences == b.sequences && a.dtype == b.dtype);
   EXPECT(a.whenFull == b.whenFull && a.pinned == b.pinned && a.latentDim == b.latentDim);
+  EXPECT_EQ(a.slidingWindow.has_value(), b.slidingWindow.has_value());
+  if (a.slidingWindow && b.slidingWindow) EXPECT_EQ(a.slidingWindow->window, b.slidingWindow->window);
   EXPECT_EQ(a.quantized.has_value(), b.quantized.has_value());
   if (a.quantized && b.quantized) {
     EXPECT(a.quantized->keyCodec() == b.quantized->keyCodec() &&

@@ -1,4 +1,5 @@
-// Saving and loading caches: nothing is lost, and later calls on both caches agree.
+// The format of saved caches, and saves that fail or run beside other work. AttentionCacheProperty saves and loads
+// caches of all storages.
 #include <thread>
 
 #include "CacheFileFixture.hpp"
@@ -9,140 +10,23 @@
 
 namespace mnk::test {
 
-namespace {
-
-struct Stored {
-  std::string name;
-  AttentionCacheDescriptor descriptor;
-};
-
-// Dense and quantized caches, ring and linear, with every field of the descriptor.
-std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
-  const AttentionCacheDescriptor dense{.kvHeads = 2,
-                                       .headDim = 3,
-                                       .valueHeadDim = 5,
-                                       .capacity = 6,
-                                       .sequences = 3,
-                                       .dtype = DType::f32,
-                                       .whenFull = KVWrap::ring,
-                                       .isStorageOnly = true};
-  std::vector<Stored> all;
-  const auto add = [&](std::string name, AttentionCacheDescriptor descriptor, auto change) {
-    change(descriptor);
-    all.push_back({std::move(name), descriptor});
-  };
-  add("f32", dense, [](auto&) {});
-  add("f16, linear", dense, [](auto& d) { d.dtype = DType::f16, d.whenFull = KVWrap::linear; });
-  add("bf16, pinned", dense, [](auto& d) { d.dtype = DType::bf16, d.pinned = 2; });
-  const AttentionCacheDescriptor turbo = turboDescriptor();
-  add("turbo", turbo, [](auto&) {});
-  add("turbo with means", turbo, [&](auto& d) {
-    d.quantized->keyMeans = constants(device, 0.5f, 2, 32);
-    d.quantized->valueMeans = constants(device, -0.5f, 2, 64);
-    d.quantized->keyChannelScales = constants(device, 2, 2, 32);
-    d.quantized->options = {.candidates = 17,
-                            .keyScale = KVScaleRule::leastSquares,
-                            .valueScale = KVScaleRule::unbiased,
-                            .nonFinite = KVNonFinite::propagate};
-    d.pinned = 1;
-  });
-  add("turbo with means of values, linear", turbo, [&](auto& d) {
-    d.quantized->valueMeans = constants(device, -0.5f, 2, 64);
-    d.whenFull = KVWrap::linear;
-  });
-  add("turbo of blocks", turbo, [&](auto& d) {
-    d.headDim = 192, d.valueHeadDim = 80, d.isStorageOnly = false;
-    d.quantized->keyMeans = constants(device, 0.5f, 2, 192);
-  });
-  add("mlx1 of two scales", turbo, [](auto& d) {
-    d.kvHeads = 1, d.headDim = d.valueHeadDim = 512;
-    d.quantized = KVQuantizedStorage{.codec = KVCodec::Name::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f};
-  });
-  add("mlx1Unrotated beside f16 keys", turbo, [](auto& d) {
-    d.headDim = d.valueHeadDim = 512, d.dtype = DType::f16;
-    d.quantized = KVQuantizedStorage{
-        .codec = KVCodec::Name::mlx1Unrotated, .valueBits = 8, .scaleFactor = 2, .planes = KVQuantizedPlanes::values};
-  });
-  add("mlx1Affine4", turbo, [](auto& d) {
-    d.headDim = d.valueHeadDim = 256;
-    d.quantized = KVQuantizedStorage{.codec = KVCodec::Name::mlx1Affine4, .keyBits = 4, .valueBits = 4};
-  });
-  const auto makeLatent = [](auto& d) {
-    d.kvHeads = 1, d.headDim = 64, d.valueHeadDim = 0, d.latentDim = 512, d.isStorageOnly = false;
-  };
-  add("latent", dense, makeLatent);
-  add("latent, turbo", turbo, makeLatent);
-  add("latent, turbo beside dense keys", turbo, [&](auto& d) {
-    makeLatent(d);
-    d.quantized->planes = KVQuantizedPlanes::values;
-  });
-  return all;
-}
-
-}  // namespace
-
-// Readers of version 4 would treat a latent cache as an ordinary one.
-TEST(CacheFile, LatentCachesHaveTheirOwnVersion) {
-  const auto device = REQUIRE(Device::makeDefault());
+// Readers of an older version report the number when they refuse the file.
+TEST(CacheFile, StoragesHaveTheirOwnVersions) {
   const CacheFolder folder;
-  AttentionCache cache =
-      makeCache(device, {.kvHeads = 1, .headDim = 64, .capacity = 4, .dtype = DType::f32, .latentDim = 512});
-  REQUIRE(cache.save(folder.path()));
-  EXPECT(readFile(folder.path())[8] == std::byte{6});
-  EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).text(), cache.text());
-}
-
-TEST(CacheFile, SavedCachesContinueWhereTheyWere) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const Stored& stored : storages(device)) {
-      const Context context(stored.name);
-      const CacheFolder folder;
-      Seeded random(7);
-      AttentionCache cache = makeCache(device, stored.descriptor);
-      const bool isRing = stored.descriptor.whenFull == KVWrap::ring;
-      appendAlike(device, random, {cache}, isRing ? 9 : 3, 0);
-      appendAlike(device, random, {cache}, 2, 2);  // sequence 1 stays empty
-      REQUIRE(cache.truncate(isRing ? 8 : 2, 0));
-      REQUIRE(cache.save(folder.path()));
-      AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.byteCount()));
-      expectSame(loaded, cache);
-      for (uint32_t sequence = 0; sequence < 3; ++sequence) appendAlike(device, random, {cache, loaded}, 2, sequence);
-      expectSame(loaded, cache);
-      // A loaded ring knows its overwritten positions, which stay lost.
-      for (const uint64_t position : {9, 4, 3, 1}) {
-        EXPECT_EQ(bool(loaded.truncate(position, 0)), bool(cache.truncate(position, 0)));
-      }
-      expectSame(loaded, cache);
-    }
-  });
-}
-
-TEST(CacheFile, RingsContinueAtEveryPhase) {
-  const auto device = REQUIRE(Device::makeDefault());
-  const CacheFolder folder;
-  for (uint32_t pinned = 0; pinned < 3; ++pinned) {
-    for (uint64_t appended = 0; appended < 12; ++appended) {
-      for (uint64_t cut = 0; cut < 2; ++cut) {
-        const Context context(fmt::format("{} pinned, {} tokens, {} cut", pinned, appended, cut));
-        Seeded random(appended);
-        AttentionCache cache = makeCache(device, {.kvHeads = 2,
-                                                  .headDim = 2,
-                                                  .capacity = 4,
-                                                  .sequences = 2,
-                                                  .dtype = DType::f32,
-                                                  .whenFull = KVWrap::ring,
-                                                  .pinned = pinned,
-                                                  .isStorageOnly = true});
-        appendAlike(device, random, {cache}, appended, 1);
-        if (appended > cut) REQUIRE(cache.truncate(appended - cut, 1));
-        REQUIRE(cache.save(folder.path()));
-        AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), kPlenty));
-        expectSame(loaded, cache);
-        appendAlike(device, random, {cache, loaded}, 3, 1);
-        expectSame(loaded, cache);
-      }
-    }
-  }
+  const auto device = FakeDevice::make();
+  const auto expectVersion = [&](uint32_t version, const AttentionCacheDescriptor& descriptor) {
+    const AttentionCache cache = makeCache(device, descriptor);
+    REQUIRE(cache.save(folder.path()));
+    const auto file = readFile(folder.path());
+    EXPECT(file[11] == std::byte{MNK_VERSION_MAJOR} && file[10] == std::byte{MNK_VERSION_MINOR});
+    EXPECT(file[9] == std::byte{0} && file[8] == static_cast<std::byte>(version));
+    EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).text(), cache.text());
+  };
+  expectVersion(4, kDescriptor);
+  expectVersion(4, turboDescriptor());
+  expectVersion(5, mixed(turboDescriptor(), KVQuantizedPlanes::keys));
+  expectVersion(5, mixed(turboDescriptor(), KVQuantizedPlanes::values));
+  expectVersion(6, {.kvHeads = 1, .headDim = 64, .capacity = 4, .dtype = DType::f32, .latentDim = 512});
 }
 
 TEST(CacheFile, StoresOnlyUsedSlots) {
@@ -155,24 +39,6 @@ TEST(CacheFile, StoresOnlyUsedSlots) {
   REQUIRE(cache.save(folder.path()));
   EXPECT_EQ(readFile(folder.path()).size(), 88u + 2 * 16 + 3 * cache.bytesPerToken() + 4);
   expectSame(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)), cache);
-}
-
-// Rows that attend without a window use the cache's.
-TEST(CacheFile, KeepsTheWindowOfASlidingWindowCache) {
-  const auto device = REQUIRE(Device::makeDefault());
-  const CacheFolder folder;
-  for (const bool isQuantized : {false, true}) {
-    AttentionCacheDescriptor descriptor{
-        .kvHeads = 2, .headDim = 32, .pinned = 1, .slidingWindow = SlidingWindow{.window = 5, .maxRows = 3}};
-    if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
-    const AttentionCache cache = makeCache(device, descriptor);
-    REQUIRE(cache.save(folder.path()));
-    const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), kPlenty));
-    EXPECT_EQ(loaded.descriptor().capacity, 8u);
-    const SlidingWindow expected{.window = 5, .maxRows = 3, .maxDraft = 3};
-    EXPECT(loaded.descriptor().slidingWindow == expected);
-    EXPECT(!loaded.descriptor().isStorageOnly);
-  }
 }
 
 // Larger than the buffer for reading and writing.
@@ -232,6 +98,7 @@ TEST(CacheFile, FieldsOfQuantizedStorageAreStable) {
   const std::vector<std::byte> file = readFile(folder.path());
   const uint32_t words[] = {3, 1, 0, 1, 1, 8, 4, 0x3f000000, 17, 0, 1, 1, 0, 0};  // offsets 32 to 88
   EXPECT(std::memcmp(&file[32], words, sizeof words) == 0);
+  expectSame(REQUIRE(AttentionCache::load(device, folder.path(), UINT32_MAX)), makeCache(device, descriptor));
 
   descriptor = turboDescriptor();
   descriptor.quantized->keyMeans = constants(device, 1, 2, 32);
@@ -358,6 +225,60 @@ TEST(CacheFile, RefusesToSaveAChangingCache) {
     EXPECT(readFile(folder.path()) == before);
     EXPECT_EQ(folder.fileCount(), 1u);
   }
+}
+
+TEST(CacheFileCapacity, KeepsOtherRules) {
+  const auto device = FakeDevice::make();
+  const CacheFolder folder;
+  AttentionCache linear = makeCache(device, {.kvHeads = 2, .headDim = 8, .capacity = 4});
+  REQUIRE(linear.save(folder.path()));
+  const uint64_t bytes = linear.byteCount();
+  EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), 2 * bytes, 8)).byteCount(), 2 * bytes);
+  // The limit is that of the cache that is made.
+  const auto made = device->tried(FakeDevice::Call::makeBuffer);
+  EXPECT_ERROR(AttentionCache::load(device, folder.path(), bytes, 8), {.what = "larger than allowed"});
+  EXPECT_ERROR(AttentionCache::load(device, folder.path(), UINT64_MAX, 1u << 31), {.what = "too large"});
+  EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), made);
+  REQUIRE(AttentionCache::load(device, folder.path(), bytes / 4, 1));
+  AttentionCache ring = makeCache(device);
+  appendNow(ring, device, 9);
+  REQUIRE(ring.save(folder.path()));
+  EXPECT_ERROR(AttentionCache::load(device, folder.path(), kPlenty, 3),
+               {.op = "AttentionCache",
+                .what = "the capacity is too small for the file",
+                .got = "3",
+                .expected = "at least 4, for ",
+                .fix = "Load with a larger capacity"});
+  // A larger ring serves more rows and drafts.
+  AttentionCacheDescriptor sliding{
+      .kvHeads = 2, .headDim = 8, .pinned = 1, .slidingWindow = SlidingWindow{.window = 5, .maxRows = 3}};
+  REQUIRE(makeCache(device, sliding).save(folder.path()));
+  const AttentionCache same = REQUIRE(AttentionCache::load(device, folder.path(), kPlenty));
+  EXPECT((same.descriptor().slidingWindow == SlidingWindow{.window = 5, .maxRows = 3, .maxDraft = 3}));
+  EXPECT(same.descriptor().capacity == 8 && !same.descriptor().isStorageOnly);
+  const AttentionCache larger = REQUIRE(AttentionCache::load(device, folder.path(), kPlenty, 10));
+  EXPECT((larger.descriptor().slidingWindow == SlidingWindow{.window = 5, .maxRows = 5, .maxDraft = 5}));
+  EXPECT_ERROR(AttentionCache::load(device, folder.path(), kPlenty, 5),
+               {.what = "the capacity is too small for the sliding window"});
+}
+
+// A file holds zeros for slots without a readable position, and never what memory held before.
+TEST(CacheFileCapacity, FilesHoldNothingThatWasNotWritten) {
+  const auto device = hostDevice({.workers = 1, .checking = HostOptions::Checking::guarded});
+  const CacheFolder folder;
+  AttentionCache cache =
+      makeCache(device, {.kvHeads = 2, .headDim = 8, .capacity = 6, .sequences = 2, .dtype = DType::f32});
+  const Tensor ones = constants(device, 1, 4, 16);
+  const Tensor tokens = REQUIRE(ones.reshaped(REQUIRE(Shape::make({4, 2, 8}))));
+  CommandEncoder encoder(device);
+  REQUIRE(cache.append(encoder, tokens, tokens, 1));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  REQUIRE(cache.truncate(3, 1));
+  REQUIRE(cache.save(folder.path()));
+  std::vector<std::byte> file = readFile(folder.path());
+  file.resize(file.size() - 4);  // the checksum
+  EXPECT_EQ(std::ranges::count(file, std::byte{0xff}), 0);
+  EXPECT_EQ(std::ranges::count(bytesOf(cache.view().keys), std::byte{0xff}), 2 * 8 * 4 * 8);  // of 8 slots, poison
 }
 
 // Each turn writes its number everywhere, so a file that mixes two turns is visible.

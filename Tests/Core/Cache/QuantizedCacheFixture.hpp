@@ -73,23 +73,31 @@ inline std::vector<float> floatsOf(const Tensor& tensor) {
   return floats;
 }
 
-// Bytes of codes and scales, keys before values.
-inline std::vector<std::byte> contents(const QuantizedKVCacheView& view) {
-  std::vector<std::byte> all;
-  for (const Tensor& tensor : {view.keys.codes, view.keys.scales, view.values->codes, view.values->scales}) {
-    if (!tensor) continue;  // a dense plane has no scales
-    const auto bytes = bytesOf(tensor);
-    all.insert(all.end(), bytes.begin(), bytes.end());
+// The bytes of a cache of any storage: elements or codes of keys and of values, and the scales of codes.
+struct CacheBytes {
+  explicit CacheBytes(const AttentionCache& cache)
+      : descriptor(cache.descriptor()), planes{bytesOf(cache.view().keys), bytesOf(*cache.view().values)} {
+    const auto view = cache.quantizedView();
+    if (view && !view->keys.isDense()) planes.push_back(bytesOf(view->keys.scales));
+    if (view && !view->values->isDense()) planes.push_back(bytesOf(view->values->scales));
   }
-  return all;
-}
-// Bytes of all slots of a cache of any storage.
-inline std::vector<std::byte> slotBytesOf(const AttentionCache& cache) {
-  if (const auto quantized = cache.quantizedView()) return contents(*quantized);
-  std::vector<std::byte> all = bytesOf(cache.view().keys);
-  const auto values = bytesOf(*cache.view().values);
-  all.insert(all.end(), values.begin(), values.end());
-  return all;
-}
+  // Of all planes and heads.
+  std::vector<std::byte> ofSlot(uint32_t sequence, uint64_t slot) const {
+    const AttentionCacheDescriptor& d = descriptor;
+    std::vector<std::byte> all;
+    for (const std::vector<std::byte>& plane : planes) {
+      const uint64_t slotBytes = plane.size() / d.sequences / d.kvHeads / d.capacity;
+      for (uint64_t head = 0; head < d.kvHeads; ++head) {
+        const auto at = plane.begin() +
+                        static_cast<int64_t>(((uint64_t{sequence} * d.kvHeads + head) * d.capacity + slot) * slotBytes);
+        all.insert(all.end(), at, at + static_cast<int64_t>(slotBytes));
+      }
+    }
+    return all;
+  }
+
+  AttentionCacheDescriptor descriptor;
+  std::vector<std::vector<std::byte>> planes;
+};
 
 }  // namespace mnk::test
