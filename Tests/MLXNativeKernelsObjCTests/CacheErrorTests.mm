@@ -3,339 +3,167 @@
 
 using namespace mnk::objc_test;
 
-// Arguments that steps over caches can receive despite their headers. Each is an error, and records nothing.
+// Arguments that calls over caches can receive despite their headers. Each is an error, and records nothing.
 @interface CacheErrorTests : DeviceTestCase
 @end
 
 @implementation CacheErrorTests {
-  MNKCommandEncoder *_step;
+  MNKCommandEncoder *_encoder;
   MNKAttentionCache *_cache;
   MNKTensor *_token;
-  MNKHeadsView *_view;
-  MNKAttentionResults *_results;
 }
 
 - (void)setUp {
   [super setUp];
-  _step = [self.device commandEncoder];
+  _encoder = [self.device commandEncoder];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  descriptor.sequences = 2;
   _cache = [self cacheWith:descriptor];
   _token = [self zeros:@[ @1, @32 ]];
-  _view = [[MNKHeadsView alloc] initWithTensor:(MNKTensor *_Nonnull)_token];
-  _results = [MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @32 ]]];
 }
 
 - (void)tearDown {
-  XCTAssertEqual([_step commitWithError:nil].summary.total.dispatches, 0u);
-  XCTAssertEqual(_cache.nextPosition, 0u);
+  XCTAssertEqual([_encoder commitWithError:nil].summary.total.dispatches, 0u);
+  XCTAssertEqual([_cache nextPositionOfSequence:0], 0u);
   [super tearDown];
 }
 
-- (void)testTensors {
-  NSError *error = nil;
-  XCTAssertFalse([_step appendKeys:_token values:_token toCache:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for the cache"));
-  XCTAssertFalse([_step appendKeys:absentObject() values:_token toCache:_cache error:&error]);
-  XCTAssertFalse([_step appendKeys:_token values:absentObject() toCache:_cache error:&error]);
-  XCTAssertFalse([_step
-       append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ @(NSUInteger{1} << 32) ] })
-      toCache:_cache
-        error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"for a sequence"));
-  MNKCacheStep *unlisted = [MNKCacheStep stepWithKeys:_token values:_token];
-  unlisted.sequences = absentObject();
-  XCTAssertFalse([_step append:unlisted toCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for a sequence"));
-  XCTAssertFalse([_step attendQueries:_token overCache:_cache intoTensor:absentObject() options:nil error:&error]);
-  XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = absentObject(), .sequences = @[ @0 ] })
-                     overCache:_cache
-                         error:&error]);
-  XCTAssertNil(
-      wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"attention needs exactly one target"));
-  XCTAssertFalse([_step attend:absentObject() overCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"nil was passed for the step"));
-  XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @0 ] })
-                     overCache:absentObject()
-                         error:nil]);
-  XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @9 ] })
-                     overCache:_cache
-                         error:nil]);
+- (MNKCacheStep *)step {
+  MNKCacheStep *step = [MNKCacheStep stepWithKeys:_token values:_token];
+  step.queries = _token.headsView;
+  step.rotary = [[MNKRotaryStep alloc] initWithEmbedding:[[MNKRotaryEmbedding alloc] init]];
+  step.results = [MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @32 ]]];
+  step.sequences = @[ @0 ];
+  return step;
 }
 
-- (void)testViews {
+- (void)testPropertiesOfSteps {
+  const auto prefix = [](id cache) { return @[ [[MNKCachePrefix alloc] initWithCache:cache sequence:1] ]; };
+  const std::vector<std::tuple<NSString *, id, NSString *>> changes{
+      {@"queries", nil, @"queries have no memory"},
+      {@"keys", nil, @"a source has no memory"},
+      {@"values", nil, @"a source has no memory"},
+      {@"keys.layout", @3, @"the number for layout is unknown"},
+      {@"rotary.embedding", nil, @"nil was passed for embedding"},
+      {@"rotary.embedding.ropeDim", @3, @"the rope dim is odd or zero"},
+      {@"results", nil, @"attention needs exactly one target"},
+      {@"results", @"results", @"another class was passed for results"},
+      {@"sequences", nil, @"nil was passed for a sequence"},
+      {@"sequences", @[], @"the step has no sequence"},
+      {@"sequences", @[ @-1 ], @"the number for a sequence is out of range"},
+      {@"sequences", @[ @4294967296 ], @"the number for a sequence is out of range"},
+      {@"sequences", @[ @1.5 ], @"the number for a sequence is out of range"},
+      {@"sequences", @[ @"0" ], @"another class was passed for a sequence"},
+      {@"sequences", @[ @4294967295 ], @"the sequence is not in the cache"},
+      {@"sequences", @[ @(MNKOnlySequence) ], @"the call does not say which sequence of the cache it is for"},
+      {@"rowCounts", @[ @-1 ], @"the number for a row count is out of range"},
+      {@"rowCounts", @[ [NSNull null] ], @"another class was passed for a row count"},
+      {@"rowCounts", @[], @"the row counts do not match the listed sequences"},
+      {@"prefixes", @[ @1 ], @"another class was passed for a prefix"},
+      {@"prefixes", prefix(absentObject()), @"nil was passed for the cache"},
+      {@"prefixes", prefix(@"cache"), @"another class was passed for the cache"},
+  };
+  MNKCommandEncoder *encoder = _encoder;
+  MNKAttentionCache *cache = _cache;
+  for (const auto &[path, value, what] : changes) {
+    MNKCacheStep *step = self.step;
+    [step setValue:value forKeyPath:path];
+    XCTAssertNil(wrongIn({{@"AttentionCache.appendAndAttend", what,
+                           [=](NSError **e) { return [encoder appendAndAttend:step overCache:cache error:e]; }}}),
+                 @"%@ = %@", path, value);
+  }
+  MNKCacheStep *counted = self.step;
+  counted.rowCounts = @[ @1, @1 ];
   NSError *error = nil;
-  XCTAssertFalse([_step append:cacheStep({ .keys = absentObject(), .values = _view, .sequences = @[ @0 ] })
-                       toCache:_cache
-                         error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"a source has no memory"));
-  XCTAssertFalse([_step append:cacheStep({ .keys = _view, .values = absentObject(), .sequences = @[ @0 ] })
-                       toCache:_cache
-                         error:nil]);
-  MNKHeadsView *unknown = [MNKHeadsView viewWithTensor:_token layout:static_cast<MNKKVLayout>(3)];
-  XCTAssertFalse([_step append:cacheStep({ .keys = _view, .values = unknown, .sequences = @[ @0 ] })
-                       toCache:_cache
-                         error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the number for layout is unknown"));
-  XCTAssertFalse([_step attend:cacheStep({ .queries = unknown, .results = _results, .sequences = @[ @0 ] })
-                     overCache:_cache
-                         error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"the number for layout is unknown"));
-  // A tensor is token-major, even if its extents would also fit as head-major.
-  MNKTensor *swapped = [self zeros:@[ @1, @3, @32 ]];
-  XCTAssertFalse([_step appendKeys:swapped values:swapped toCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @""));
-  XCTAssertTrue([error.userInfo[MNKErrorFixKey] rangeOfString:@"head-major"].length > 0, @"%@", error);
+  XCTAssertFalse([encoder appendAndAttend:counted overCache:cache error:&error]);
+  XCTAssertNil(wrongIn(error, mnk::Error{.op = "AttentionCache.appendAndAttend",
+                                         .what = "the row counts do not match the listed sequences",
+                                         .got = "2 row counts",
+                                         .expected = "1, one for each sequence",
+                                         .fix = "Pass a row count for each listed sequence; 0 leaves one out."}));
 }
 
-- (void)testLists {
-  NSError *error = nil;
-  for (id number in @[ @-1, @4294967296, @1.5, @"0", [NSNull null] ]) {
-    for (const BOOL isCount : {NO, YES}) {
-      NSArray *sequences = isCount ? @[ @0 ] : @[ number ], *counts = isCount ? @[ number ] : nil;
-      NSString *what = isCount ? @"for a row count" : @"for a sequence";
-      XCTAssertFalse([_step
-           append:cacheStep({.keys = _view, .values = _view, .sequences = sequences, .rowCounts = counts})
-          toCache:_cache
-            error:&error]);
-      XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", what));
-      XCTAssertFalse([_step
-             attend:cacheStep({.queries = _view, .results = _results, .sequences = sequences, .rowCounts = counts})
-          overCache:_cache
-              error:&error]);
-      XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", what));
-    }
-    XCTAssertFalse(
-        ([_step append:cacheStep({ .keys = viewOf(_token), .values = viewOf(_token), .sequences = @[ number ] })
-               toCache:_cache
-                 error:nil]));
-    XCTAssertFalse(
-        ([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ number ] })
-             overCache:_cache
-                 error:nil]));
-  }
-  // An empty list of counts differs from nil.
-  for (NSArray *counts in @[ @[], @[ @1, @1 ] ]) {
-    XCTAssertFalse(
-        ([_step append:cacheStep({ .keys = _view, .values = _view, .sequences = @[ @0 ], .rowCounts = counts })
-               toCache:_cache
-                 error:&error]));
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append",
-                         @"the row counts do not match the listed sequences"));
-    XCTAssertEqualObjects(error.userInfo[MNKErrorExpectedKey], @"1, one for each sequence");
-  }
-  XCTAssertFalse(
-      ([_step append:cacheStep({ .keys = _view, .values = _view, .sequences = @[ @0 ], .rowCounts = @[ @2 ] })
-             toCache:_cache
-               error:&error]));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the rows do not match"));
-}
-
-- (void)testCacheStep {
-  NSError *error = nil;
-  NSArray<NSString *> *wrong = @[
-    @"queries have no memory", @"a source has no memory", @"a source has no memory", @"nil was passed for the cache",
-    @"attention needs exactly one target"
-  ];
-  for (const int absent : {0, 1, 2, 3, 4}) {
-    XCTAssertFalse([_step appendAndAttend:cacheStep({
-                            .queries = absent == 0 ? absentObject() : _view,
-                            .keys = absent == 1 ? absentObject() : _view,
-                            .values = absent == 2 ? absentObject() : _view,
-                            .results = absent == 4 ? absentObject() : _results, .sequences = @[ @0 ]
-                          })
-                                overCache:absent == 3 ? absentObject() : _cache
-                                    error:&error]);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", wrong[absent]));
-  }
-  for (const NSUInteger sequence : {NSUInteger{1}, NSUInteger{1} << 32}) {
-    XCTAssertFalse([_step appendAndAttend:cacheStep({
-                            .queries = _view, .keys = _view, .values = _view, .results = _results,
-                            .sequences = @[ @(sequence) ]
-                          })
-                                overCache:_cache
-                                    error:&error]);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"sequence"));
-  }
-}
-
-- (void)testCacheStepThatRotates {
-  MNKRotaryEmbedding *embedding = [[MNKRotaryEmbedding alloc] init];
-  embedding.ropeDim = 3;
-  const std::pair<MNKRotaryStep *, NSString *> steps[] = {
-      {[[MNKRotaryStep alloc] initWithEmbedding:embedding], @"the rope dim is odd or zero"},
-      {[[MNKRotaryStep alloc] initWithEmbedding:absentObject()], @"nil was passed for embedding"}};
-  for (const auto &[rotary, what] : steps) {
-    NSError *error = nil;
-    XCTAssertFalse([_step appendAndAttend:cacheStep({
-                            .queries = _view, .keys = _view, .values = _view, .rotary = rotary, .results = _results,
-                            .sequences = @[ @0 ]
-                          })
-                                overCache:_cache
-                                    error:&error]);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", what));
-  }
-  NSError *error = nil;
-  XCTAssertFalse([_step appendAndAttend:cacheStep({
-                          .queries = _view, .keys = _view, .values = _view, .results = _results, .sequences = @[]
-                        })
-                              overCache:_cache
-                                  error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"the step has no sequence"));
-}
-
-- (void)testQuantizedCopies {
-  NSError *error = nil;
+- (void)testArgumentsOfCalls {
+  MNKCommandEncoder *encoder = _encoder;
+  MNKAttentionCache *cache = _cache;
+  MNKTensor *token = _token;
+  MNKCacheStep *step = self.step;
   MNKKVQuantizedStorage *storage = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo
                                                                         keyBits:4
                                                                       valueBits:4];
-  XCTAssertNil([_step quantizeCache:absentObject() asStorage:storage error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.quantized", @"nil was passed for the cache"));
-  XCTAssertNil([_step quantizeCache:_cache asStorage:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.quantized", @"nil was passed for the storage"));
-  storage.keyBits = 9;
-  XCTAssertNil([_step quantizeCache:_cache asStorage:storage error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.quantized", @""));
-}
-
-- (void)testCopies {
-  NSError *error = nil;
-  XCTAssertFalse([_step copySequence:0 toSequence:0 inCache:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"nil was passed for the cache"));
-  XCTAssertFalse([_step copySequence:NSUInteger{1} << 32 toSequence:0 inCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"the source is out of range"));
-  XCTAssertFalse([_step copySequence:0 toSequence:NSUIntegerMax inCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"the target is out of range"));
-  XCTAssertFalse([_step copySequence:0 toSequence:1 inCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @""));
-  XCTAssertFalse([_step copySequence:1 toSequence:0 inCache:_cache error:nil]);
-  XCTAssertFalse([_step copySequence:0 ofCache:absentObject() toSequence:0 ofCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"nil was passed for the cache"));
-  XCTAssertFalse([_step copySequence:0 ofCache:_cache toSequence:0 ofCache:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"nil was passed for the cache"));
-  XCTAssertFalse([_step copySequence:NSUIntegerMax ofCache:_cache toSequence:0 ofCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"the source is out of range"));
-  XCTAssertFalse([_step copySequence:0 ofCache:_cache toSequence:1 ofCache:_cache error:nil]);
-}
-
-- (void)testGrowth {
-  NSError *error = nil;
-  XCTAssertNil([_step growCache:absentObject() toCapacity:8 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"nil was passed for the cache"));
-  XCTAssertNil([_step growCache:_cache toCapacity:NSUInteger{1} << 32 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"capacity is out of range"));
-  XCTAssertNil([_step growCache:_cache toCapacity:0 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.grown", @"a cache cannot shrink"));
-  XCTAssertNil([_step growCache:_cache toCapacity:0 error:nil]);
-}
-
-- (void)testSeveralSequencesMustBeNamed {
-  MNKAttentionCacheDescriptor *descriptor = _cache.descriptor;
-  descriptor.sequences = 2;
-  MNKAttentionCache *cache = [self cacheWith:descriptor];
-  MNKCommandEncoder *encoder = _step;
-  MNKTensor *token = _token;
-  MNKHeadsView *view = _view;
-  MNKAttentionResults *results = _results;
-  NSArray<NSNumber *> *only = @[ @(MNKOnlySequence) ];
-  MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:view
-                                                        keys:nil
-                                                   positions:[MNKRotaryPositions nextPositionsOfCache:cache]
-                                                      rotary:[[MNKRotaryEmbedding alloc] init]];
-  const std::vector<std::function<BOOL(NSError * __autoreleasing *)>> calls{
-      [=](NSError **e) { return [encoder appendKeys:token values:token toCache:cache error:e]; },
-      [=](NSError **e) {
-        return [encoder append:cacheStep({ .keys = view, .values = view, .sequences = only, .rowCounts = @[ @1 ] })
-                       toCache:cache
-                         error:e];
-      },
-      [=](NSError **e) { return [encoder attendQueries:token overCache:cache intoTensor:token options:nil error:e]; },
-      [=](NSError **e) {
-        return [encoder appendAndAttend:cacheStep({
-                          .queries = view, .keys = view, .values = view, .results = results,
-                          .sequences = @[ @(MNKOnlySequence) ]
-                        })
-                              overCache:cache
-                                  error:e];
-      },
-      [=](NSError **e) {
-        return [encoder dequantizeCache:cache
-                               intoKeys:token
-                                 values:nil
-                               position:0
-                               sequence:MNKOnlySequence
-                                 domain:MNKKVDomainOriginal
-                                  error:e];
-      },
-      [=](NSError **e) { return [encoder encodeOperation:rope error:e]; },
-      [=](NSError **e) { return [cache truncateToPosition:0 error:e]; },
+  constexpr NSUInteger kTooLarge = NSUInteger{1} << 32;
+  NSString *append = @"AttentionCache.append", *attend = @"AttentionCache.attend";
+  NSString *both = @"AttentionCache.appendAndAttend", *copy = @"AttentionCache.copy", *grown = @"AttentionCache.grown";
+  NSString *quantized = @"AttentionCache.quantized", *dequantize = @"AttentionCache.dequantize";
+  NSString *noCache = @"nil was passed for the cache", *noStep = @"nil was passed for the step";
+  NSString *source = @"the number for the source is out of range",
+           *target = @"the number for the target is out of range";
+  const auto copies = [=](NSUInteger from, MNKAttentionCache *one, NSUInteger to, MNKAttentionCache *other) {
+    return [=](NSError **e) { return [encoder copySequence:from ofCache:one toSequence:to ofCache:other error:e]; };
   };
-  for (const auto &call : calls) {
-    NSError *error = nil;
-    XCTAssertFalse(call(&error));
-    XCTAssertNotNil(error);
-    XCTAssertEqualObjects(error.userInfo[MNKErrorWhatKey],
-                          @"the call does not say which sequence of the cache it is for");
-  }
+  const auto dequantizes = [=](MNKAttentionCache *one, uint32_t domain) {
+    return [=](NSError **e) {
+      return [encoder dequantizeCache:one
+                             intoKeys:token
+                               values:nil
+                             position:0
+                             sequence:0
+                               domain:static_cast<MNKKVDomain>(domain)
+                                error:e];
+    };
+  };
+  XCTAssertNil(wrongIn({
+      {append, noCache, [=](NSError **e) { return [encoder append:step toCache:absentObject() error:e]; }},
+      {append, noStep, [=](NSError **e) { return [encoder append:absentObject() toCache:cache error:e]; }},
+      {attend, noCache, [=](NSError **e) { return [encoder attend:step overCache:absentObject() error:e]; }},
+      {attend, noStep, [=](NSError **e) { return [encoder attend:absentObject() overCache:cache error:e]; }},
+      {both, noCache, [=](NSError **e) { return [encoder appendAndAttend:step overCache:absentObject() error:e]; }},
+      {both, noStep, [=](NSError **e) { return [encoder appendAndAttend:absentObject() overCache:cache error:e]; }},
+      {copy, noCache,
+       [=](NSError **e) { return [encoder copySequence:0 toSequence:0 inCache:absentObject() error:e]; }},
+      {copy, source, [=](NSError **e) { return [encoder copySequence:kTooLarge toSequence:0 inCache:cache error:e]; }},
+      {copy, target,
+       [=](NSError **e) { return [encoder copySequence:0 toSequence:NSUIntegerMax inCache:cache error:e]; }},
+      {copy, noCache, copies(0, absentObject(), 0, cache)},
+      {copy, noCache, copies(0, cache, 0, absentObject())},
+      {copy, source, copies(NSUIntegerMax, cache, 0, cache)},
+      {copy, target, copies(0, cache, kTooLarge, cache)},
+      {grown, noCache, [=](NSError **e) { return [encoder growCache:absentObject() toCapacity:8 error:e] != nil; }},
+      {grown, @"the number for capacity is out of range",
+       [=](NSError **e) { return [encoder growCache:cache toCapacity:kTooLarge error:e] != nil; }},
+      {grown, @"a cache cannot shrink",
+       [=](NSError **e) { return [encoder growCache:cache toCapacity:0 error:e] != nil; }},
+      {quantized, noCache,
+       [=](NSError **e) { return [encoder quantizeCache:absentObject() asStorage:storage error:e] != nil; }},
+      {quantized, @"nil was passed for the storage",
+       [=](NSError **e) { return [encoder quantizeCache:cache asStorage:absentObject() error:e] != nil; }},
+      {dequantize, noCache, dequantizes(absentObject(), 0)},
+      {dequantize, @"the number for domain is unknown", dequantizes(cache, 2)},
+      {@"MultiRoPE", @"nil was passed for positions",
+       [=](NSError **e) {
+         return [encoder rotateQueries:token keys:nil positions:absentObject() rotary:absentObject() error:e];
+       }},
+      {@"AttentionCache", @"the call does not say which sequence of the cache it is for",
+       [=](NSError **e) { return [cache truncateToPosition:0 error:e]; }},
+      {@"AttentionCache", @"the sequence is not in the cache",
+       [=](NSError **e) { return [cache resetSequence:kTooLarge error:e]; }},
+  }));
 }
 
-- (void)testNextPositions {
-  const std::tuple<NSArray *, NSArray *, NSString *> lists[] = {
-      {@[ @1 ], nil, @"the sequence is not in the cache"},
-      {@[ @0 ], @[ @9 ], @"the rows do not match the listed sequences"}};
-  for (const auto &[sequences, counts, what] : lists) {
-    MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:_view
-                                                          keys:nil
-                                                     positions:[MNKRotaryPositions nextPositionsOfCache:_cache
-                                                                                              sequences:sequences
-                                                                                              rowCounts:counts]
-                                                        rotary:[[MNKRotaryEmbedding alloc] init]];
-    NSError *error = nil;
-    XCTAssertFalse([_step encodeOperation:rope error:&error]);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.nextPositions", what));
-    XCTAssertNil([rope planForDevice:nil error:&error]);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MultiRoPE", @"a plan cannot follow a cache"));
-  }
-}
-
-- (void)testAttentionBeforeItsTokens {
+// A plan has no encoder to ask for them.
+- (void)testNextPositionsNeedAnEncoder {
+  MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:_token.headsView
+                                                        keys:nil
+                                                   positions:[MNKRotaryPositions nextPositionsOfCache:_cache
+                                                                                            sequences:@[ @0 ]
+                                                                                            rowCounts:@[ @9 ]]
+                                                      rotary:[[MNKRotaryEmbedding alloc] init]];
   NSError *error = nil;
-  XCTAssertFalse([_step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @0 ] })
-                     overCache:_cache
-                         error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend",
-                       @"a sequence has fewer positions than queries"));
-  [self step:^BOOL(MNKCommandEncoder *step, NSError **failure) {
-    return [step appendKeys:self->_token values:self->_token toCache:self->_cache error:failure];
-  }];
-  MNKCommandEncoder *step = [self.device commandEncoder];
-  XCTAssertTrue([step attend:cacheStep({ .queries = viewOf(_token), .results = _results, .sequences = @[ @0 ] })
-                   overCache:_cache
-                       error:&error]);
-  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"has already read the sequence"));
-  [_cache reset];
-}
-
-- (void)testDequantize {
-  NSError *error = nil;
-  for (const int domain : {0, 2}) {
-    XCTAssertFalse([_step dequantizeCache:_cache
-                                 intoKeys:_token
-                                   values:nil
-                                 position:0
-                                 sequence:0
-                                   domain:static_cast<MNKKVDomain>(domain)
-                                    error:&error]);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.dequantize",
-                         domain == 0 ? @"" : @"the number for domain is unknown"));
-  }
-  XCTAssertFalse([_step dequantizeCache:absentObject()
-                               intoKeys:nil
-                                 values:nil
-                               position:0
-                               sequence:0
-                                 domain:MNKKVDomainOriginal
-                                  error:nil]);
+  XCTAssertFalse([_encoder encodeOperation:rope error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.nextPositions",
+                       @"the rows do not match the listed sequences"));
+  XCTAssertNil([rope planForDevice:nil error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MultiRoPE", @"a plan cannot follow a cache"));
 }
 
 @end

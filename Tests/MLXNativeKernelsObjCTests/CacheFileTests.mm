@@ -6,155 +6,86 @@ using namespace mnk::objc_test;
 @interface CacheFileTests : DeviceTestCase
 @end
 
-@implementation CacheFileTests {
-  NSURL *_url;
-}
+@implementation CacheFileTests
 
-- (void)setUp {
-  [super setUp];
-  NSString *name = [[[NSUUID UUID] UUIDString] stringByAppendingString:@".cache"];
-  _url = [NSURL fileURLWithPath:[NSTemporaryDirectory() stringByAppendingPathComponent:name]];
-}
-
-- (void)tearDown {
-  [[NSFileManager defaultManager] removeItemAtPath:(NSString *_Nonnull)_url.path error:nil];
-  [super tearDown];
-}
-
-- (MNKAttentionCache *)filledCache:(BOOL)isQuantized {
+- (void)testALoadedCacheIsTheSavedOne {
+  NSURL *url = self.temporaryFile;
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
-  descriptor.sequences = 2;
-  descriptor.whenFull = MNKKVWrapRing;
-  descriptor.pinned = 1;
-  if (isQuantized) {
-    descriptor.quantized = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:5 valueBits:3];
-    descriptor.quantized.keyMeans = [self numbers:@[ @1, @32 ] seed:9];
-  }
-  NSError *error = nil;
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error];
-  XCTAssertNotNil(cache, @"%@", error);
-  MNKTensor *keys = [self numbers:@[ @3, @1, @32 ] seed:1], *values = [self numbers:@[ @3, @1, @32 ] seed:2];
+  descriptor.quantized = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:5 valueBits:3];
+  MNKTensor *means = [self floats:std::vector<float>(32, 0.5f) shape:@[ @1, @32 ]];
+  MNKTensor *tokens = [self floats:std::vector<float>(96, 2) shape:@[ @3, @1, @32 ]];
+  descriptor.quantized.keyMeans = means;
+  MNKAttentionCache *saved = [self cacheWith:descriptor];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **failure) {
-    return [step append:cacheStep({ .keys = viewOf(keys), .values = viewOf(values), .sequences = @[ @1 ] })
-                toCache:cache
-                  error:failure];
+    return [step appendKeys:tokens values:tokens toCache:saved error:failure];
   }];
-  return cache;
-}
-
-- (void)testALoadedCacheContinuesWhereItWasSaved {
-  for (const BOOL isQuantized : {NO, YES}) {
-    MNKAttentionCache *saved = [self filledCache:isQuantized];
-    NSError *error = nil;
-    XCTAssertTrue([saved saveToURL:_url error:&error], @"%@", error);
-    MNKAttentionCache *loaded = [[MNKAttentionCache alloc] initWithDevice:self.device
-                                                            contentsOfURL:_url
-                                                                 maxBytes:1 << 20
-                                                                    error:&error];
-    XCTAssertNotNil(loaded, @"%@", error);
-    XCTAssertEqual([loaded nextPositionOfSequence:1], 3u);
-    XCTAssertEqual([loaded nextPositionOfSequence:0], 0u);
-    XCTAssertEqualObjects([loaded.view.keys dataWithError:nil], [saved.view.keys dataWithError:nil]);
-    XCTAssertEqualObjects([loaded.view.values dataWithError:nil], [saved.view.values dataWithError:nil]);
-    MNKAttentionCacheDescriptor *a = loaded.descriptor, *b = saved.descriptor;
-    XCTAssertEqualObjects([a.quantized.keyMeans dataWithError:nil], [b.quantized.keyMeans dataWithError:nil]);
-    a.quantized.keyMeans = b.quantized.keyMeans = nil;
-    XCTAssertEqualObjects(a, b);
-  }
-}
-
-- (void)testACacheIsLoadedIntoMoreSlots {
-  MNKAttentionCache *saved = [self filledCache:YES];
   NSError *error = nil;
-  XCTAssertTrue([saved saveToURL:_url error:&error], @"%@", error);
-  const auto load = [&](NSUInteger capacity) {
-    return [[MNKAttentionCache alloc] initWithDevice:self.device
-                                       contentsOfURL:self->_url
-                                            maxBytes:1 << 20
-                                            capacity:capacity
-                                               error:&error];
+  XCTAssertTrue([saved saveToURL:url error:&error], @"%@", error);
+  MNKAttentionCache *loaded = [[MNKAttentionCache alloc] initWithDevice:self.device
+                                                          contentsOfURL:url
+                                                               maxBytes:1 << 20
+                                                                  error:&error];
+  XCTAssertEqualObjects(loaded.description, saved.description, @"%@", error);
+  XCTAssertEqualObjects([loaded.view.keys dataWithError:nil], [saved.view.keys dataWithError:nil]);
+  XCTAssertEqualObjects([loaded.descriptor.quantized.keyMeans dataWithError:nil], [means dataWithError:nil]);
+  const auto load = [&](MNKDevice *device, NSURL *from, NSUInteger maxBytes, NSUInteger capacity) {
+    return [=](NSError **e) {
+      return [[MNKAttentionCache alloc] initWithDevice:device
+                                         contentsOfURL:from
+                                              maxBytes:maxBytes
+                                              capacity:capacity
+                                                 error:e];
+    };
   };
-  XCTAssertEqual(load(9).descriptor.capacity, 9u);
-  XCTAssertEqual([load(9) nextPositionOfSequence:1], 3u);
-  XCTAssertEqual(load(0).descriptor.capacity, saved.descriptor.capacity);
-  XCTAssertNil(load(2));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the capacity is too small for the file"));
-  XCTAssertNil(load(NSUIntegerMax));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"capacity is out of range"));
+  XCTAssertEqual(load(self.device, url, 1 << 20, 9)(nil).descriptor.capacity, 9u);
+  XCTAssertNil(wrongIn({
+      {@"AttentionCache", @"the capacity is too small for the file", load(self.device, url, 1 << 20, 2)},
+      {@"AttentionCache", @"the number for capacity is out of range", load(self.device, url, 1 << 20, NSUIntegerMax)},
+      {@"AttentionCache", @"", load(self.device, url, 16, 0)},
+      {@"AttentionCache", @"the URL names no file", load(self.device, absentObject(), 1, 0)},
+      {@"MNKDevice", @"nil was passed for the device", load(absentObject(), url, 1 << 20, 0)},
+  }));
 }
 
-- (void)testInvalidFilesAndPathsAreRefused {
-  MNKAttentionCache *cache = [self filledCache:NO];
+- (void)testURLsMustNameFiles {
+  MNKAttentionCache *cache = [self cacheWith:[MNKAttentionCacheDescriptor descriptorWithKVHeads:1
+                                                                                        headDim:32
+                                                                                       capacity:4]];
   NSError *error = nil;
+  mnk::Error expected{.op = "AttentionCache",
+                      .what = "the URL names no file",
+                      .got = "nil",
+                      .expected = "a file URL",
+                      .fix = "Make it with +[NSURL fileURLWithPath:]."};
+  XCTAssertFalse([cache saveToURL:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, expected));
+  expected.got = "https://example.com/cache";
   NSURL *web = [NSURL URLWithString:@"https://example.com/cache"];
   XCTAssertFalse([cache saveToURL:web error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the URL names no file"));
-  XCTAssertFalse([cache saveToURL:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the URL names no file"));
-  XCTAssertEqualObjects(error.userInfo[MNKErrorGotKey], @"nil");
+  XCTAssertNil(wrongIn(error, expected));
   XCTAssertFalse([cache saveToURL:[NSURL fileURLWithPath:@"/no/such/folder/cache"] error:&error]);
   XCTAssertEqualObjects(error.domain, MNKErrorDomain);
-  XCTAssertFalse([cache saveToURL:web error:nil]);
-
-  XCTAssertTrue([cache saveToURL:_url error:&error]);
-  NSURL *missing = [NSURL fileURLWithPath:@"/no/such/cache"];
-  XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device
-                                           contentsOfURL:missing
-                                                maxBytes:1 << 20
-                                                   error:&error]);
-  XCTAssertEqualObjects(error.domain, MNKErrorDomain);
-  XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device contentsOfURL:_url maxBytes:16 error:&error]);
-  XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:absentObject()
-                                           contentsOfURL:_url
-                                                maxBytes:1 << 20
-                                                   error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"nil was passed for the device"));
-  XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device
-                                           contentsOfURL:absentObject()
-                                                maxBytes:1
-                                                   error:nil]);
-  XCTAssertTrue([[@"garbage" dataUsingEncoding:NSUTF8StringEncoding] writeToURL:_url atomically:YES]);
-  XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device contentsOfURL:_url maxBytes:1 << 20 error:&error]);
 }
 
 - (void)testInvalidDescriptorsAreRefused {
-  const std::vector<std::pair<NSString *, NSNumber *>> changes{
-      {@"kvHeads", @0},
-      {@"kvHeads", @(1ull << 32)},
-      {@"headDim", @(NSUIntegerMax)},
-      {@"valueHeadDim", @(NSUIntegerMax)},
-      {@"capacity", @(1ull << 40)},
-      {@"sequences", @(1ull << 33)},
-      {@"pinned", @(1ull << 34)},
-      {@"elementType", @77},
-      {@"elementType", @6},
-      {@"whenFull", @2},
-      {@"quantized.codec", @2},
-      {@"quantized.keyBits", @(1ull << 32)},
-      {@"quantized.valueBits", @9},
-      {@"quantized.options.candidates", @2},
-      {@"quantized.options.keyScale", @3},
-      {@"quantized.options.valueScale", @3},
-      {@"quantized.options.nonFinite", @2},
+  MNKDevice *device = self.device;
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  const std::vector<std::tuple<NSString *, NSNumber *, NSString *>> changes{
+      {@"kvHeads", @0, @""},
+      {@"kvHeads", @(1ull << 32), @"the number for kvHeads is out of range"},
+      {@"elementType", @77, @"the number for elementType is unknown"},
+      {@"whenFull", @2, @"the number for whenFull is unknown"},
   };
-  for (const auto &[path, value] : changes) {
-    MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1
-                                                                                         headDim:32
-                                                                                        capacity:4];
-    if ([path hasPrefix:@"quantized"]) {
-      descriptor.quantized = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:4 valueBits:4];
-    }
-    [descriptor setValue:value forKeyPath:path];
-    NSError *error = nil;
-    XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error], @"%@",
-                 descriptor);
-    XCTAssertEqualObjects(error.domain, MNKErrorDomain);
-    XCTAssertEqual(error.code, MNKErrorInvalidArgument);
-    XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil]);
+  const auto make = [=](MNKAttentionCacheDescriptor *with) {
+    return
+        [=](NSError **e) { return [[MNKAttentionCache alloc] initWithDevice:device descriptor:with error:e] != nil; };
+  };
+  for (const auto &[key, value, what] : changes) {
+    MNKAttentionCacheDescriptor *changed = [descriptor copy];
+    [changed setValue:value forKey:key];
+    XCTAssertNil(wrongIn({{@"AttentionCache", what, make(changed)}}), @"%@", changed);
   }
-  NSError *error = nil;
-  XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device descriptor:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"nil was passed for the descriptor"));
+  XCTAssertNil(wrongIn({{@"AttentionCache", @"nil was passed for the descriptor", make(absentObject())}}));
 }
 
 @end

@@ -26,7 +26,7 @@ static constexpr NSUInteger kSteps = 10000;
   MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
   options.kernel = MNKAttentionOptionsKernelVector;
   options.splits = 1;
-  NSUInteger failures = 0;
+  NSUInteger failures = 0, finished = 0;
   for (NSUInteger i = 0; i < kSteps; ++i) {
     @autoreleasepool {
       const std::vector<float> numbers(32, static_cast<float>(i));
@@ -35,42 +35,21 @@ static constexpr NSUInteger kSteps = 10000;
       if (i % 8 == 0) {
         failures += ![step appendKeys:wrong values:wrong toCache:cache error:&error];
         failures += ![step attendQueries:wrong overCache:cache intoTensor:absentObject() options:options error:nil];
-        failures += [MNKTensor zerosWithShape:@[ @-1 ]
-                                  elementType:MNKElementTypeUInt8
-                                       device:self.device
-                                        error:&error] == nil;
         failures += ![cache truncateToPosition:i + 1 sequence:0 error:&error];
         @autoreleasepool {  // dropped with its recorded work, before the values change
           XCTAssertTrue([[self.device commandEncoder] appendKeys:keys values:values toCache:cache error:nil]);
         }
       }
-      if (![values writeFloats:numbers.data() count:32 error:nil] ||
-          ![step appendKeys:keys values:values toCache:cache error:&error] ||
-          ![step attendQueries:keys overCache:cache intoTensor:out options:options error:&error] ||
-          ![[step commitWithError:&error] waitWithError:&error]) {
-        XCTFail(@"step %lu: %@", (unsigned long)i, error);
-        break;
-      }
+      finished += [values writeFloats:numbers.data() count:32 error:nil] &&
+                  [step appendKeys:keys values:values toCache:cache error:&error] &&
+                  [step attendQueries:keys overCache:cache intoTensor:out options:options error:&error] &&
+                  [[step commitWithError:&error] waitWithError:&error];
     }
   }
-  XCTAssertEqual(failures, kSteps / 8 * 4);
+  XCTAssertEqual(finished, kSteps);
+  XCTAssertEqual(failures, kSteps / 8 * 3);
   XCTAssertEqual(cache.nextPosition, kSteps);
   XCTAssertEqualWithAccuracy([self floatOf:out at:0], kSteps - 2.5, 0.01);
-}
-
-- (void)testHandlersOfManySteps {
-  XCTestExpectation *all = [self expectationWithDescription:@"all"];
-  all.expectedFulfillmentCount = 500;
-  for (int i = 0; i < 500; ++i) {
-    @autoreleasepool {
-      MNKCommandEncoder *step = [self.device commandEncoderWithLabel:@"one of many"];
-      if (i % 2 == 0) XCTAssertNotNil([step commitWithError:nil]);  // then the handler receives the outcome
-      [step commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
-        if ((failure != nil) == (i % 2 == 0)) [all fulfill];
-      }];
-    }
-  }
-  [self waitForExpectations:@[ all ] timeout:60];
 }
 
 @end

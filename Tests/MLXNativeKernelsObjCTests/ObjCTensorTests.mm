@@ -29,10 +29,10 @@ using namespace mnk::objc_test;
 }
 
 - (void)testElementTypesHaveTheirSizes {
-  const NSUInteger sizes[] = {4, 2, 2, 1, 2, 4, 4};
-  for (uint32_t type = 0; type < 7; ++type)
+  const NSUInteger sizes[] = {4, 2, 2, 1, 2, 4, 4, 0};
+  for (uint32_t type = 0; type < 8; ++type) {
     XCTAssertEqual(MNKElementTypeSize(static_cast<MNKElementType>(type)), sizes[type]);
-  XCTAssertEqual(MNKElementTypeSize(static_cast<MNKElementType>(7)), 0u);
+  }
   XCTAssertEqual(MNKElementTypeSize(static_cast<MNKElementType>(UINT32_MAX)), 0u);
 }
 
@@ -47,10 +47,7 @@ using namespace mnk::objc_test;
                                               error:&error];
     XCTAssertNotNil(tensor, @"%@", error);
     const auto got = [self floatsOf:tensor];
-    for (size_t i = 0; i < 6; ++i) {
-      XCTAssertEqual(got[i], numbers[i]);
-      XCTAssertEqual(std::signbit(got[i]), std::signbit(numbers[i]));
-    }
+    XCTAssertEqual(memcmp(got.data(), numbers, sizeof numbers), 0);
     NSData *bytes = [tensor dataWithError:nil];
     MNKTensor *same = [MNKTensor tensorWithData:bytes shape:@[ @6 ] elementType:type device:self.device error:&error];
     XCTAssertEqualObjects([same dataWithError:nil], bytes);
@@ -58,13 +55,6 @@ using namespace mnk::objc_test;
     XCTAssertEqual([self floatOf:same at:0], 0);
     XCTAssertEqual([self floatOf:tensor at:0], 1);
   }
-  const int32_t whole[] = {-1, 7};
-  MNKTensor *integers = [MNKTensor tensorWithData:[NSData dataWithBytes:whole length:sizeof whole]
-                                            shape:@[ @2 ]
-                                      elementType:MNKElementTypeInt32
-                                           device:self.device
-                                            error:nil];
-  XCTAssertEqual(memcmp([integers dataWithError:nil].bytes, whole, sizeof whole), 0);
 }
 
 // Every 16-bit pattern is read, and every number is rounded, like the reference.
@@ -110,26 +100,20 @@ using namespace mnk::objc_test;
 }
 
 - (void)testSlicesAndReshapedTensorsShareMemory {
-  MNKTensor *tensor = [self zeros:@[ @4, @3 ]];
-  MNKTensor *slice = [tensor sliceWithRange:NSMakeRange(1, 2) error:nil];
-  XCTAssertEqualObjects(slice.shape, (@[ @2, @3 ]));
-  XCTAssertEqual(slice.byteOffset, 12u);
-  const float numbers[] = {1, 2, 3, 4, 5, 6};
-  XCTAssertTrue([slice writeFloats:numbers count:6 error:nil]);
-  MNKTensor *flat = [tensor reshapedTo:@[ @12 ] error:nil];
-  XCTAssertTrue([self floatsOf:flat] == (std::vector<float>{0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0}));
-  MNKTensor *inner = [slice sliceWithRange:NSMakeRange(1, 1) error:nil];
-  XCTAssertEqual(inner.byteOffset, 24u);
-  XCTAssertEqual([tensor sliceWithRange:NSMakeRange(4, 0) error:nil].count, 0u);
-}
-
-- (void)testASliceKeepsTheMemoryAlive {
-  MNKTensor *slice = nil;
+  MNKTensor *flat = nil, *inner = nil;
   @autoreleasepool {
-    MNKTensor *tensor = [self floats:{1, 2, 3, 4} shape:@[ @4 ]];
-    slice = [tensor sliceWithRange:NSMakeRange(2, 2) error:nil];
+    MNKTensor *tensor = [self zeros:@[ @4, @3 ]];
+    MNKTensor *slice = [tensor sliceWithRange:NSMakeRange(1, 2) error:nil];
+    XCTAssertEqualObjects(slice.shape, (@[ @2, @3 ]));
+    XCTAssertEqual(slice.byteOffset, 12u);
+    const float numbers[] = {1, 2, 3, 4, 5, 6};
+    XCTAssertTrue([slice writeFloats:numbers count:6 error:nil]);
+    XCTAssertEqual([tensor sliceWithRange:NSMakeRange(4, 0) error:nil].count, 0u);
+    flat = [tensor reshapedTo:@[ @12 ] error:nil];
+    inner = [slice sliceWithRange:NSMakeRange(1, 1) error:nil];
   }
-  XCTAssertTrue([self floatsOf:slice] == (std::vector<float>{3, 4}));
+  XCTAssertTrue([self floatsOf:flat] == (std::vector<float>{0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0}));
+  XCTAssertTrue([self floatsOf:inner] == (std::vector<float>{4, 5, 6}));
 }
 
 - (void)testEqualityComparesMemoryTypeAndShape {
@@ -150,92 +134,84 @@ using namespace mnk::objc_test;
   XCTAssertEqual(different.count, 2u);
 }
 
-static MNKTensor *makeTensor(ObjCTensorTests *self, NSArray *shape, MNKElementType type, NSError **error) {
-  *error = nil;
-  return [MNKTensor zerosWithShape:shape elementType:type device:self.device error:error];
-}
-
 - (void)testInvalidTensorsAreRefused {
-  NSError *error = nil;
-  const float number = 1;
-  XCTAssertNil((makeTensor(self, @[ @2 ], static_cast<MNKElementType>(9), &error)));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"the number for element type is unknown"));
-  XCTAssertNil((makeTensor(self, @[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], MNKElementTypeFloat32, &error)));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"too many extents"));
-  XCTAssertNil((makeTensor(self, absentObject(), MNKElementTypeFloat32, &error)));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"nil was passed for the shape"));
-  XCTAssertNil((makeTensor(self, @[ @(UINT64_MAX), @2 ], MNKElementTypeFloat32, &error)));
-  XCTAssertEqual(error.code, MNKErrorInvalidArgument);
-  error = nil;
-  XCTAssertNil([MNKTensor zerosWithShape:@[ @2 ] elementType:MNKElementTypeFloat32 device:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"nil was passed for the device"));
-  XCTAssertNil([MNKTensor tensorWithFloats:absentMemory<float>()
-                                     shape:@[ @2 ]
-                               elementType:MNKElementTypeFloat32
-                                    device:self.device
-                                     error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"floats are missing"));
-  XCTAssertNil([MNKTensor tensorWithFloats:&number
-                                     shape:@[ @1 ]
-                               elementType:MNKElementTypeUInt8
-                                    device:self.device
-                                     error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"not of a float type"));
-  XCTAssertNil([MNKTensor tensorWithData:[NSData data]
-                                   shape:@[ @1 ]
-                             elementType:MNKElementTypeUInt8
-                                  device:self.device
-                                   error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"number of bytes"));
-  XCTAssertNil([MNKTensor tensorWithData:absentObject()
-                                   shape:@[ @0 ]
-                             elementType:MNKElementTypeUInt8
-                                  device:self.device
-                                   error:&error]);
-  XCTAssertNil([MNKTensor zerosWithShape:@[ @-1 ] elementType:MNKElementTypeFloat32 device:self.device error:nil]);
+  MNKDevice *device = self.device;
+  const auto zeros = [=](NSArray *shape, uint32_t type, MNKDevice *on) {
+    return [=](NSError **e) {
+      return [MNKTensor zerosWithShape:shape elementType:static_cast<MNKElementType>(type) device:on error:e] != nil;
+    };
+  };
+  const auto withFloats = [=](const float *floats, MNKElementType type) {
+    return [=](NSError **e) {
+      return [MNKTensor tensorWithFloats:floats shape:@[ @1 ] elementType:type device:device error:e] != nil;
+    };
+  };
+  const auto withData = [=](NSData *data, NSArray *shape) {
+    return [=](NSError **e) {
+      return [MNKTensor tensorWithData:data shape:shape elementType:MNKElementTypeUInt8 device:device error:e] != nil;
+    };
+  };
+  static constexpr float kNumber = 1;
+  XCTAssertNil(wrongIn({
+      {@"Tensor", @"the number for element type is unknown", zeros(@[ @2 ], 9, device)},
+      {@"Tensor", @"too many extents", zeros(@[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], 0, device)},
+      {@"Tensor", @"nil was passed for the shape", zeros(absentObject(), 0, device)},
+      {@"Shape", @"", zeros(@[ @(UINT64_MAX), @2 ], 0, device)},
+      {@"MNKDevice", @"nil was passed for the device", zeros(@[ @2 ], 0, absentObject())},
+      {@"Tensor", @"floats are missing", withFloats(absentMemory<float>(), MNKElementTypeFloat32)},
+      {@"Tensor", @"not of a float type", withFloats(&kNumber, MNKElementTypeUInt8)},
+      {@"Tensor", @"the number of bytes is not the tensor's", withData([NSData data], @[ @1 ])},
+      {@"Tensor", @"the number of bytes is not the tensor's", withData(absentObject(), @[ @0 ])},
+  }));
+  XCTAssertTrue(zeros(@[ @2.0, @YES ], 0, device)(nil));
 }
 
-// Objects a shape may contain at run time, despite its type.
+// Objects that a shape may contain at run time, despite its type.
 - (void)testExtentsMustBeWholeNumbers {
-  NSArray *extents = @[
-    @-1, @2.5, @(-0.5), @1e30, @-1e30, @(INFINITY), @(NAN), @"2", [NSNull null], @[ @2 ], @(1.8446744073709552e19),
-    @(INT64_MIN)
-  ];
-  for (id extent in extents) {
-    NSError *error = nil;
-    XCTAssertNil((makeTensor(self, @[ @2, extent ], MNKElementTypeUInt8, &error)), @"%@", extent);
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"an extent of the shape"), @"%@", extent);
-    MNKTensor *ready = [self zeros:@[ @2 ]];
-    XCTAssertNil([ready reshapedTo:@[ extent ] error:&error]);
-    XCTAssertNil([ready reshapedTo:@[ extent ] error:nil]);
+  MNKTensor *tensor = [self zeros:@[ @2 ]];
+  NSString *range = @"the number for an extent of the shape is out of range";
+  for (id extent in
+       @[ @-1, @2.5, @(-0.5), @1e30, @-1e30, @(INFINITY), @(NAN), @(1.8446744073709552e19), @(INT64_MIN) ]) {
+    XCTAssertNil(
+        wrongIn({{@"Tensor", range, [=](NSError **e) { return [tensor reshapedTo:@[ extent ] error:e] != nil; }}}),
+        @"%@", extent);
   }
-  NSError *error = nil;
-  XCTAssertNotNil((makeTensor(self, @[ @2.0, @YES ], MNKElementTypeUInt8, &error)));
+  for (id extent in @[ @"2", [NSNull null], @[ @2 ] ]) {
+    XCTAssertNil(wrongIn({{@"Tensor", @"another class was passed for an extent of the shape",
+                           [=](NSError **e) { return [tensor reshapedTo:@[ extent ] error:e] != nil; }}}));
+  }
 }
 
 - (void)testMismatchedReadsWritesAndViewsAreRefused {
   MNKTensor *tensor = [self floats:{1, 2, 3, 4} shape:@[ @2, @2 ]];
-  float numbers[5] = {9, 9, 9, 9, 9};
-  NSError *error = nil;
-  XCTAssertFalse([tensor readFloats:numbers count:5 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"number of floats"));
+  MNKTensor *integers = [self zeros:@[ @4 ] type:MNKElementTypeInt32];
+  NSData *shortData = [NSMutableData dataWithLength:15];
+  std::vector<float> numbers(5, 9);
+  float *into = numbers.data();
+  const auto slice = [=](NSUInteger location, NSUInteger length) {
+    return [=](NSError **e) { return [tensor sliceWithRange:NSRange{location, length} error:e] != nil; };
+  };
+  NSString *count = @"the number of floats is not the tensor's", *bytes = @"the number of bytes is not the tensor's";
+  XCTAssertNil(wrongIn({
+      {@"Tensor", count, [=](NSError **e) { return [tensor readFloats:into count:5 error:e]; }},
+      {@"Tensor", count, [=](NSError **e) { return [tensor writeFloats:into count:3 error:e]; }},
+      {@"Tensor", @"floats are missing",
+       [=](NSError **e) { return [tensor readFloats:absentMemory<float>() count:4 error:e]; }},
+      {@"Tensor", @"floats are missing",
+       [=](NSError **e) { return [tensor writeFloats:absentMemory<float>() count:4 error:e]; }},
+      {@"Tensor", @"not of a float type", [=](NSError **e) { return [integers readFloats:into count:4 error:e]; }},
+      {@"Tensor", bytes, [=](NSError **e) { return [tensor writeData:shortData error:e]; }},
+      {@"Tensor", bytes, [=](NSError **e) { return [tensor writeData:absentObject() error:e]; }},
+      {@"Tensor", @"", slice(1, 2)},
+      {@"Tensor", @"", slice(3, 0)},
+      {@"Tensor", @"", slice(NSNotFound, 1)},
+      {@"Tensor", @"", slice(1, NSUIntegerMax)},
+      {@"Tensor", @"", slice(NSUIntegerMax, NSUIntegerMax)},
+      {@"Tensor", @"", [=](NSError **e) { return [tensor reshapedTo:@[ @5 ] error:e] != nil; }},
+      {@"Tensor", @"nil was passed for the shape",
+       [=](NSError **e) { return [tensor reshapedTo:absentObject() error:e] != nil; }},
+  }));
   XCTAssertEqual(numbers[0], 9);
-  XCTAssertFalse([tensor writeFloats:numbers count:3 error:&error]);
-  XCTAssertFalse([tensor readFloats:absentMemory<float>() count:4 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"floats are missing"));
-  XCTAssertFalse([tensor writeFloats:absentMemory<float>() count:4 error:nil]);
-  XCTAssertFalse([tensor writeData:(NSMutableData *_Nonnull)[NSMutableData dataWithLength:15] error:&error]);
-  XCTAssertFalse([tensor writeData:absentObject() error:&error]);
-  XCTAssertFalse([[self zeros:@[ @4 ] type:MNKElementTypeInt32] readFloats:numbers count:4 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"not of a float type"));
-  for (const NSRange range : {NSRange{1, 2}, NSRange{3, 0}, NSRange{NSNotFound, 1}, NSRange{1, NSUIntegerMax},
-                              NSRange{NSUIntegerMax, NSUIntegerMax}}) {
-    error = nil;
-    XCTAssertNil([tensor sliceWithRange:range error:&error]);
-    XCTAssertEqual(error.code, MNKErrorInvalidArgument);
-  }
-  XCTAssertNil([tensor reshapedTo:@[ @5 ] error:&error]);
-  XCTAssertNil([tensor reshapedTo:absentObject() error:&error]);
   XCTAssertTrue([self floatsOf:tensor] == (std::vector<float>{1, 2, 3, 4}));
 }
 

@@ -30,6 +30,7 @@ NSArray<NSNumber*>* numbersFrom(const Numbers& numbers) {
 MNKIntegers* objectFor(const RowIndices& numbers);
 MNKIntegers* objectFor(const RotaryOffsets& numbers);
 MNKRotaryPositions* objectFor(const RotaryPositions& positions);
+MNKCacheStep* objectFor(const CacheStep& step);
 NSArray<MNKAttendedSequence*>* objectsFor(const std::vector<AttendedSequence>& sequences);
 
 std::shared_ptr<Device> coreOf(MNKDevice* device);

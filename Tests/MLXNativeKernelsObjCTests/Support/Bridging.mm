@@ -67,6 +67,29 @@ NSArray<MNKAttendedSequence *> *objectsFor(const std::vector<AttendedSequence> &
   return objects;
 }
 
+// A part without memory is not set.
+MNKCacheStep *objectFor(const CacheStep &step) {
+  MNKCacheStep *object = [[MNKCacheStep alloc] init];
+  if (step.queries.tensor) {
+    object.queries = objectFor(step.queries);
+    object.results = objectFor(step.results);
+    object.options = objectFor(step.options);
+  }
+  if (step.keys.tensor) object.keys = objectFor(step.keys);
+  if (step.values.tensor) object.values = objectFor(step.values);
+  if (step.rotary) object.rotary = objectFor(*step.rotary);
+  NSMutableArray<NSNumber *> *sequences = [NSMutableArray array];
+  for (const uint32_t sequence : step.sequences) [sequences addObject:@(sequenceFrom(sequence))];
+  object.sequences = sequences;
+  if (step.rowCounts) object.rowCounts = numbersFrom(*step.rowCounts);
+  NSMutableArray<MNKCachePrefix *> *prefixes = [NSMutableArray array];
+  for (const auto &[cache, sequence] : step.after) {
+    [prefixes addObject:[[MNKCachePrefix alloc] initWithCache:objectOver(cache) sequence:sequenceFrom(sequence)]];
+  }
+  object.prefixes = prefixes;
+  return object;
+}
+
 NSString *stringFrom(const std::string &text) {
   return @(text.c_str());
 }

@@ -3,6 +3,7 @@
 #import <MLXNativeKernels/MLXNativeKernels.h>
 
 #include <functional>
+#include <vector>
 
 #include "MLXNativeKernels/Result.hpp"
 
@@ -17,25 +18,21 @@ NS_ASSUME_NONNULL_BEGIN
 
 namespace mnk::objc_test {
 
+// The core's error with the parts of this one.
+Error partsOf(NSError* _Nullable error);
+// Checks that an error is the core's, in all its parts.
+NSString* _Nullable wrongIn(NSError* _Nullable error, const Error& expected);
 // Checks that an error has this code and op, contains these words in `what`, and has all its parts.
 NSString* _Nullable wrongIn(NSError* _Nullable error, MNKErrorCode code, NSString* op, NSString* what);
-// The same for the core's error.
-NSString* _Nullable wrongIn(NSError* _Nullable error, const Error& expected);
 
-// A step with these properties; nil leaves the default.
-struct StepProperties {
-  MNKHeadsView* _Nullable queries = nil;
-  MNKHeadsView* _Nullable keys = nil;
-  MNKHeadsView* _Nullable values = nil;
-  MNKRotaryStep* _Nullable rotary = nil;
-  MNKAttentionResults* _Nullable results = nil;
-  MNKAttentionOptions* _Nullable options = nil;
-  NSArray<NSNumber*>* _Nullable sequences = nil;
-  NSArray<NSNumber*>* _Nullable rowCounts = nil;
-  NSArray<MNKCachePrefix*>* _Nullable prefixes = nil;
+// A call with an invalid argument, the op that its error names, and words of what is wrong.
+struct Refusal {
+  NSString* op;
+  NSString* what;
+  std::function<bool(NSError* _Nullable __autoreleasing* _Nullable)> call;
 };
-MNKCacheStep* cacheStep(const StepProperties& properties);
-MNKHeadsView* viewOf(MNKTensor* tensor);
+// Checks that each call fails, with its error and also if none is asked for.
+NSString* _Nullable wrongIn(const std::vector<Refusal>& refusals);
 
 // The failures that checks of the C++ test support report while the body runs.
 NSString* _Nullable failuresWithin(const std::function<void()>& body);

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
+#import "Bridging.hpp"
 #include "CoreTests.h"
 #include "Harness/Check.hpp"
-#include "MLXNativeKernels/Result.hpp"
 
 id absentObject() {
   return nil;
@@ -12,53 +12,53 @@ id absentObject() {
 
 namespace mnk::objc_test {
 
-NSString *wrongIn(NSError *error, MNKErrorCode code, NSString *op, NSString *what) {
-  if (!error) return @"there is no error";
-  NSDictionary *info = error.userInfo;
-  NSString *all = [NSString stringWithFormat:@"%@ %ld %@", error.domain, (long)error.code, info];
-  if (![error.domain isEqual:MNKErrorDomain] || error.code != code)
-    return [@"another code: " stringByAppendingString:all];
-  for (NSString *key in @[ MNKErrorOpKey, MNKErrorWhatKey, MNKErrorGotKey, MNKErrorExpectedKey, MNKErrorFixKey ]) {
-    if (![info[key] isKindOfClass:[NSString class]]) return [NSString stringWithFormat:@"no %@: %@", key, all];
-  }
-  if (![info[MNKErrorIsRetryableKey] isKindOfClass:[NSNumber class]])
-    return [@"not retryable or not: " stringByAppendingString:all];
-  if (![info[MNKErrorOpKey] isEqual:op]) return [@"another op: " stringByAppendingString:all];
-  if (what.length > 0 && [info[MNKErrorWhatKey] rangeOfString:what].length == 0)
-    return [@"something else is wrong: " stringByAppendingString:all];
-  if (![error.localizedFailureReason isEqual:info[MNKErrorWhatKey]] ||
-      ![error.localizedRecoverySuggestion isEqual:info[MNKErrorFixKey]] ||
-      ![info[NSDebugDescriptionErrorKey] hasPrefix:@"MLXNativeKernels " MNK_VERSION ": "]) {
-    return [@"reason and suggestion are not those of the keys: " stringByAppendingString:all];
-  }
-  for (NSString *key in @[ MNKErrorOpKey, MNKErrorWhatKey, MNKErrorGotKey, MNKErrorExpectedKey, MNKErrorFixKey ]) {
-    NSString *part = info[key];
-    if (part.length > 0 && [error.localizedDescription rangeOfString:part].length == 0) {
-      return [NSString stringWithFormat:@"the description lacks %@: %@", key, all];
-    }
-  }
-  return nil;
+Error partsOf(NSError *error) {
+  const auto part = [&](NSString *key) {
+    NSString *text = error.userInfo[key];
+    return std::string([text isKindOfClass:[NSString class]] ? text.UTF8String : "");
+  };
+  return {.code = static_cast<ErrorCode>(error.code),
+          .op = part(MNKErrorOpKey),
+          .what = part(MNKErrorWhatKey),
+          .got = part(MNKErrorGotKey),
+          .expected = part(MNKErrorExpectedKey),
+          .fix = part(MNKErrorFixKey),
+          .retryable = static_cast<bool>([error.userInfo[MNKErrorIsRetryableKey] boolValue])};
 }
 
 NSString *wrongIn(NSError *error, const Error &expected) {
-  const auto string = [](const std::string &text) {
-    NSString *converted = [NSString stringWithUTF8String:text.c_str()];
-    return converted;
-  };
-  NSString *wrong =
-      wrongIn(error, static_cast<MNKErrorCode>(expected.code), string(expected.op), string(expected.what));
-  if (wrong) return wrong;
   NSDictionary *parts = @{
-    NSLocalizedDescriptionKey : string(expected.message()),
-    MNKErrorGotKey : string(expected.got),
-    MNKErrorExpectedKey : string(expected.expected),
-    MNKErrorFixKey : string(expected.fix),
+    NSLocalizedDescriptionKey : stringFrom(expected.message()),
+    NSLocalizedFailureReasonErrorKey : stringFrom(expected.what),
+    NSLocalizedRecoverySuggestionErrorKey : stringFrom(expected.fix),
+    NSDebugDescriptionErrorKey : stringFrom("MLXNativeKernels " MNK_VERSION ": " + expected.message()),
+    MNKErrorOpKey : stringFrom(expected.op),
+    MNKErrorWhatKey : stringFrom(expected.what),
+    MNKErrorGotKey : stringFrom(expected.got),
+    MNKErrorExpectedKey : stringFrom(expected.expected),
+    MNKErrorFixKey : stringFrom(expected.fix),
     MNKErrorIsRetryableKey : @(expected.retryable),
   };
-  for (NSString *key in parts) {
-    if (![error.userInfo[key] isEqual:parts[key]]) {
-      return [NSString stringWithFormat:@"%@ is %@, expected %@", key, error.userInfo[key], parts[key]];
-    }
+  const auto code = static_cast<NSInteger>(expected.code);
+  if ([error.domain isEqual:MNKErrorDomain] && error.code == code && [error.userInfo isEqual:parts]) return nil;
+  return [NSString stringWithFormat:@"got %@ %ld %@, expected code %ld and %@", error.domain, (long)error.code,
+                                    error.userInfo, (long)code, parts];
+}
+
+NSString *wrongIn(NSError *error, MNKErrorCode code, NSString *op, NSString *what) {
+  const Error parts = partsOf(error);
+  if (NSString *wrong = wrongIn(error, parts)) return wrong;
+  const bool isMeant = error.code == code && [stringFrom(parts.op) isEqual:op] &&
+                       (what.length == 0 || [stringFrom(parts.what) rangeOfString:what].length > 0);
+  return isMeant ? nil : [NSString stringWithFormat:@"got code %ld and %@", (long)error.code, error];
+}
+
+NSString *wrongIn(const std::vector<Refusal> &refusals) {
+  for (const auto &[op, what, call] : refusals) {
+    NSError *error = nil;
+    NSString *wrong = call(&error) ? @"the call succeeds" : wrongIn(error, MNKErrorInvalidArgument, op, what);
+    if (!wrong && call(nil)) wrong = @"the call succeeds without an error";
+    if (wrong) return [NSString stringWithFormat:@"%@, %@: %@", op, what, wrong];
   }
   return nil;
 }
@@ -82,24 +82,6 @@ NSString *failuresWithin(const std::function<void()> &body) {
   const char *failures = core_test_run(indexOfBody());
   runningBody = nullptr;
   return failures ? [NSString stringWithUTF8String:failures] : nil;
-}
-
-MNKCacheStep *cacheStep(const StepProperties &properties) {
-  MNKCacheStep *step = [[MNKCacheStep alloc] init];
-  step.queries = properties.queries;
-  step.keys = properties.keys;
-  step.values = properties.values;
-  step.rotary = properties.rotary;
-  step.results = properties.results;
-  step.options = properties.options;
-  if (properties.sequences) step.sequences = (NSArray<NSNumber *> *_Nonnull)properties.sequences;
-  step.rowCounts = properties.rowCounts;
-  if (properties.prefixes) step.prefixes = (NSArray<MNKCachePrefix *> *_Nonnull)properties.prefixes;
-  return step;
-}
-
-MNKHeadsView *viewOf(MNKTensor *tensor) {
-  return [[MNKHeadsView alloc] initWithTensor:tensor];
 }
 
 }  // namespace mnk::objc_test

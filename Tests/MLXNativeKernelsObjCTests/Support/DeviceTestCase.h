@@ -11,27 +11,18 @@ NS_ASSUME_NONNULL_BEGIN
 
 @property(nonatomic, readonly) MNKDevice *device;
 @property(nonatomic, readonly) BOOL isHost;
+// A file that is removed after the test.
+@property(nonatomic, readonly) NSURL *temporaryFile;
 
 - (MNKTensor *)zeros:(NSArray<NSNumber *> *)shape;
 - (MNKTensor *)zeros:(NSArray<NSNumber *> *)shape type:(MNKElementType)type;
 - (MNKTensor *)floats:(const std::vector<float> &)floats shape:(NSArray<NSNumber *> *)shape;
-// Distinct numbers from -1 to 1 that depend on the seed.
-- (MNKTensor *)numbers:(NSArray<NSNumber *> *)shape seed:(unsigned)seed;
 - (std::vector<float>)floatsOf:(MNKTensor *)tensor;
 - (float)floatOf:(MNKTensor *)tensor at:(NSUInteger)index;
 
-// Tokens of one head, each filled with one number. Zero keys give all positions the same weight, so attention is a
-// mean.
-- (MNKHeadsView *)tokens:(const std::vector<float> &)numbers;
-- (MNKHeadsView *)zeroTokens:(NSUInteger)count;
-
 - (MNKAttentionCache *)cacheWith:(MNKAttentionCacheDescriptor *)descriptor;
-// Appends tokens with zero keys and these values.
-- (void)append:(const std::vector<float> &)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence;
-
 // Records a separate step, commits and waits.
 - (void)step:(BOOL (^)(MNKCommandEncoder *step, NSError *_Nullable *_Nullable error))body;
-- (void)encode:(MNKOperation *)operation;
 
 @end
 

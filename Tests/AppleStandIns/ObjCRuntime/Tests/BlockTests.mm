@@ -38,19 +38,6 @@
   }
 }
 
-- (void)testVariablesOfBlocks {
-  __block int sum = 0;
-  __block SampleSquare *last = nil;
-  void (^add)(int) = ^(int value) {
-    sum += value;
-    last = [SampleSquare squareWithTitle:@"last"];
-  };
-  add(1);
-  add(2);
-  XCTAssertEqual(sum, 3);
-  XCTAssertEqualObjects(last.title, @"last");
-}
-
 - (void)testBlocksInCollections {
   NSMutableArray<int (^)(void)> *const blocks = [NSMutableArray array];
   const int base = 40;
@@ -85,19 +72,6 @@
     XCTAssertEqual(node.work(1), 4);
   }
   XCTAssertEqual(SampleSquare.liveCount, before);
-}
-
-- (void)testFoundationCallsBlocks {
-  NSArray<NSNumber *> *const sorted = [@[ @3, @1, @2 ] sortedArrayUsingComparator:^(id left, id right) {
-    return [left compare:right];
-  }];
-  XCTAssertEqualObjects(sorted, (@[ @1, @2, @3 ]));
-  __block int sum = 0;
-  [sorted enumerateObjectsUsingBlock:^(NSNumber *number, NSUInteger index, BOOL *stop) {
-    sum += number.intValue;
-    *stop = index == 1;
-  }];
-  XCTAssertEqual(sum, 3);
 }
 
 - (void)testBlockOnAnotherThread {

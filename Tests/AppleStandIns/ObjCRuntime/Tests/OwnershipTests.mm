@@ -1,7 +1,9 @@
-// ARC: strong and weak references, autorelease pools, properties, and all of it on several threads.
+// ARC: strong and weak references, autorelease pools, properties, exceptions, and all of it on several threads.
 #import <XCTest/XCTest.h>
 
 #include <atomic>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,15 +31,6 @@
     for (int i = 0; i < 10; ++i) XCTAssertNotNil([SampleSquare squareWithTitle:@"many"]);
   }
   XCTAssertEqual(SampleSquare.liveCount, before);
-}
-
-- (void)testErrorByReference {
-  NSError *error = nil;
-  @autoreleasepool {
-    NSData *const noJSON = [NSData dataWithBytes:"{" length:1];
-    XCTAssertNil([NSJSONSerialization JSONObjectWithData:noJSON options:0 error:&error]);
-  }
-  XCTAssertNotNil(error.domain);
 }
 
 - (void)testWeakReferenceIsZeroed {
@@ -121,6 +114,29 @@
     }
   }
   XCTAssertEqual(SampleSquare.liveCount, before);
+}
+
+// A C++ exception passes through messages, and releases what their frames hold.
+- (void)throwWith:(SampleSquare *)square {
+  SampleSquare *const held = square;
+  XCTAssertNotNil(held);
+  throw std::runtime_error("thrown through a message");
+}
+
+- (void)testCxxExceptionReleasesLocals {
+  __weak SampleSquare *weak = nil;
+  std::string text;
+  @autoreleasepool {
+    try {
+      SampleSquare *const local = [[SampleSquare alloc] initWithTitle:@"local"];
+      weak = local;
+      [self throwWith:local];
+    } catch (const std::exception &exception) {
+      text = exception.what();
+    }
+  }
+  XCTAssertEqual(text, "thrown through a message");
+  XCTAssertNil(weak);
 }
 
 - (void)testSynchronized {

@@ -40,8 +40,4 @@ NS_SWIFT_NAME(Sample.Square)
 - (void)adopt:(SampleNode *)child;
 @end
 
-@interface NSString (Sample)
-@property(nonatomic, readonly) NSString *sampleTwice;
-@end
-
 NS_ASSUME_NONNULL_END

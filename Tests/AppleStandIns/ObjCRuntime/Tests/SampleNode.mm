@@ -36,11 +36,3 @@
 }
 
 @end
-
-@implementation NSString (Sample)
-
-- (NSString *)sampleTwice {
-  return [self stringByAppendingString:self];
-}
-
-@end

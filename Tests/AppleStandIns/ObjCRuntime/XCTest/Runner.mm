@@ -10,37 +10,6 @@
 
 namespace {
 
-struct Totals {
-  NSUInteger tests = 0, skipped = 0, failures = 0;
-  NSTimeInterval seconds = 0;
-
-  void add(const Totals &other) {
-    tests += other.tests;
-    skipped += other.skipped;
-    failures += other.failures;
-    seconds += other.seconds;
-  }
-};
-
-const char *plural(NSUInteger count) {
-  return count == 1 ? "" : "s";
-}
-
-void print(const Totals &totals) {
-  std::printf("\t Executed %lu test%s, with ", (unsigned long)totals.tests, plural(totals.tests));
-  if (totals.skipped > 0) {
-    std::printf("%lu test%s skipped and ", (unsigned long)totals.skipped, plural(totals.skipped));
-  }
-  std::printf("%lu failure%s in %.3f seconds\n", (unsigned long)totals.failures, plural(totals.failures),
-              totals.seconds);
-  std::fflush(stdout);
-}
-
-void printSuite(const char *name, const char *verdict) {
-  NSString *const time = [NSDate date].description;
-  std::printf("Test Suite '%s' %s at %s.\n", name, verdict, time.UTF8String);
-}
-
 // Classes live forever, and some classes of the runtime cannot be retained.
 using AnyClass = __unsafe_unretained Class;
 
@@ -60,29 +29,26 @@ std::vector<AnyClass> testClasses() {
   return classes;
 }
 
-// The tests of a class, including inherited ones.
+// The tests that the class itself has.
 std::vector<SEL> testsOf(Class inspected, NSString *filter) {
   std::vector<SEL> tests;
-  for (Class each = inspected; each != [XCTestCase class]; each = class_getSuperclass(each)) {
-    unsigned count = 0;
-    Method *const methods = class_copyMethodList(each, &count);
-    for (unsigned i = 0; i < count; ++i) {
-      const SEL selector = method_getName(methods[i]);
-      NSString *const path = [NSString stringWithFormat:@"%s/%s", class_getName(inspected), sel_getName(selector)];
-      const bool isTest = std::strncmp(sel_getName(selector), "test", 4) == 0 &&
-                          method_getNumberOfArguments(methods[i]) == 2;  // self and _cmd
-      if (isTest && (filter.length == 0 || [path rangeOfString:filter].length > 0)) tests.push_back(selector);
-    }
-    std::free(methods);
+  unsigned count = 0;
+  Method *const methods = class_copyMethodList(inspected, &count);
+  for (unsigned i = 0; i < count; ++i) {
+    const SEL selector = method_getName(methods[i]);
+    NSString *const path = [NSString stringWithFormat:@"%s/%s", class_getName(inspected), sel_getName(selector)];
+    const bool isTest = std::strncmp(sel_getName(selector), "test", 4) == 0 &&
+                        method_getNumberOfArguments(methods[i]) == 2;  // self and _cmd
+    if (isTest && (filter.length == 0 || [path rangeOfString:filter].length > 0)) tests.push_back(selector);
   }
+  std::free(methods);
   std::sort(tests.begin(), tests.end(),
             [](SEL left, SEL right) { return std::strcmp(sel_getName(left), sel_getName(right)) < 0; });
-  tests.erase(std::unique(tests.begin(), tests.end(), [](SEL left, SEL right) { return sel_isEqual(left, right); }),
-              tests.end());
   return tests;
 }
 
-Totals run(Class testClass, SEL selector) {
+// Returns the number of failures.
+NSUInteger run(Class testClass, SEL selector) {
   @autoreleasepool {
     XCTestCase *const test = [[testClass alloc] initWithTest:selector];
     NSString *const name = test.name;
@@ -92,44 +58,31 @@ Totals run(Class testClass, SEL selector) {
     @autoreleasepool {
       [test runTest];
     }
-    const NSTimeInterval seconds = -begin.timeIntervalSinceNow;
-    const char *const verdict = test.failureCount > 0 ? "failed" : test.isSkipped ? "skipped" : "passed";
-    std::printf("Test Case '%s' %s (%.3f seconds).\n", name.UTF8String, verdict, seconds);
-    std::fflush(stdout);
-    return {.tests = 1,
-            .skipped = test.isSkipped ? NSUInteger(1) : NSUInteger(0),
-            .failures = test.failureCount,
-            .seconds = seconds};
+    std::printf("Test Case '%s' %s (%.3f seconds).\n", name.UTF8String, test.failureCount > 0 ? "failed" : "passed",
+                -begin.timeIntervalSinceNow);
+    return test.failureCount;
   }
-}
-
-Totals runSuite(Class testClass, const std::vector<SEL> &tests) {
-  printSuite(class_getName(testClass), "started");
-  Totals totals;
-  @autoreleasepool {
-    [testClass setUp];
-    for (const SEL test : tests) totals.add(run(testClass, test));
-    [testClass tearDown];
-  }
-  printSuite(class_getName(testClass), totals.failures > 0 ? "failed" : "passed");
-  print(totals);
-  return totals;
 }
 
 }  // namespace
 
 int XCTLinuxRunTests(NSString *filter) {
-  const char *const all = filter.length > 0 ? "Selected tests" : "All tests";
-  printSuite(all, "started");
-  Totals totals;
+  NSUInteger count = 0, failures = 0;
+  NSDate *const begin = [NSDate date];
   for (const Class testClass : testClasses()) {
     const std::vector<SEL> tests = testsOf(testClass, filter);
-    if (!tests.empty()) totals.add(runSuite(testClass, tests));
+    if (tests.empty()) continue;
+    @autoreleasepool {
+      [testClass setUp];
+      for (const SEL test : tests) failures += run(testClass, test);
+      [testClass tearDown];
+    }
+    count += tests.size();
   }
-  printSuite(all, totals.failures > 0 ? "failed" : "passed");
-  print(totals);
-  std::printf("Objective-C++ total: %lu tests\n", (unsigned long)totals.tests);
-  if (totals.tests == 0) std::printf("error: no test ran: none matches '%s'\n", filter.UTF8String);
+  std::printf("Executed %lu test%s, with %lu failure%s in %.3f seconds\n", (unsigned long)count, count == 1 ? "" : "s",
+              (unsigned long)failures, failures == 1 ? "" : "s", -begin.timeIntervalSinceNow);
+  std::printf("Objective-C++ total: %lu tests\n", (unsigned long)count);
+  if (count == 0) std::printf("error: no test ran: none matches '%s'\n", filter.UTF8String);
   std::fflush(stdout);
-  return totals.failures > 0 || totals.tests == 0 ? 1 : 0;
+  return failures > 0 || count == 0 ? 1 : 0;
 }
