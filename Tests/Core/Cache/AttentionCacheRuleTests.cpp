@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "Cache/AttentionCacheRules.hpp"
-#include "Cache/AttentionCacheRules.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"

@@ -1,8 +1,8 @@
 // The outputs of failed work: reading them reports the failure until they are written again.
 #include "Harness/FakeDevice.hpp"
 #include "Harness/HeldWork.hpp"
-#include "Runtime/WorkInFlight.hpp"
 #include "Runtime/Witness.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 namespace mnk::test {
 

@@ -5,8 +5,8 @@
 #include "Harness/FakeDevice.hpp"
 #include "Harness/HeldWork.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
-#include "Runtime/WorkInFlight.hpp"
 #include "Runtime/Witness.hpp"
+#include "Runtime/WorkInFlight.hpp"
 
 namespace mnk::test {
 
