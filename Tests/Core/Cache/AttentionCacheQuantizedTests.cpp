@@ -105,6 +105,8 @@ TEST(AttentionCacheQuantized, ReadsOnlyHeldPositions) {
   const auto read = [&](uint64_t position, uint64_t count, uint32_t sequence = 0) {
     return cache.dequantize(encoder, tokens(device, count, 2, 32), std::nullopt, position, sequence);
   };
+  REQUIRE(read(0, 1));
+  REQUIRE(read(4, 3));
   REQUIRE(read(7, 0));
   for (const auto& [position, count] : {std::pair(0, 2), {3, 2}, {7, 1}, {8, 0}}) {
     EXPECT_ERROR(read(position, count),
