@@ -1,6 +1,6 @@
 #include <cmath>
 
-#import "Ops/FlashDecode/TokenAttention.hpp"
+#import "Ops/FlashDecode/AttentionHistory.hpp"
 #import "Support/Bridging.hpp"
 #import "Support/Checks.hpp"
 #import "Support/DeviceTestCase.h"
