@@ -3,8 +3,5 @@
 #include "Ops/FlashDecode/FlashDecodeCase.cpp"
 #include "Ops/FlashDecode/FlashDecodeCases.cpp"
 #include "Ops/FlashDecode/FlashDecodeInputs.cpp"
-#include "Ops/FlashDecode/FlashDecodeOptionCases.cpp"
-#include "Ops/FlashDecode/FlashDecodeRaggedCases.cpp"
 #include "Ops/FlashDecode/FlashDecodeReference.cpp"
 #include "Ops/FlashDecode/FlashDecodeRun.cpp"
-#include "Ops/FlashDecode/TokenAttention.cpp"

@@ -1,12 +1,44 @@
 #include "Ops/FlashDecode/AttentionHistory.hpp"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
+#include "CoreTests.h"
 #include "Harness/PlanBuffer.hpp"
+#include "Harness/RawBytes.hpp"
 #include "Ops/FlashDecode/FlashDecodeReference.hpp"
-#include "Ops/FlashDecode/TokenAttention.hpp"
 
 namespace mnk::test {
+
+std::vector<double> attended(const TokenAttention& tokens) {
+  const auto [rows, heads, kvHeads, headDim, length] =
+      std::array{tokens.rows, tokens.heads, tokens.kvHeads, tokens.headDim, tokens.length};
+  const bool isHeadMajor = tokens.layout == KVLayout::headMajor;
+  const auto plane = [&](uint64_t dim) {
+    return planTensor(DType::f32, {isHeadMajor ? kvHeads : length, isHeadMajor ? length : kvHeads, dim});
+  };
+  FlashDecode op{.queries = planTensor(DType::f32, {rows, heads, headDim}),
+                 .cache = KVCacheView{.keys = plane(headDim),
+                                      .values = plane(tokens.valueHeadDim != 0 ? tokens.valueHeadDim : headDim),
+                                      .layout = tokens.layout,
+                                      .pinned = tokens.pinned},
+                 .sequences = {{0, length}},
+                 .options = tokens.options};
+  OperandBytes bytes{
+      {"queries", rawBytes(tokens.queries)}, {"keys", rawBytes(tokens.keys)}, {"values", rawBytes(tokens.values)}};
+  if (tokens.sees) {
+    op.options.mask = planTensor(DType::f32, {rows, length});
+    std::vector<float> mask;
+    for (uint64_t i = 0; i < rows * length; ++i) {
+      mask.push_back(tokens.sees(i / length, i % length) ? 0 : -std::numeric_limits<float>::infinity());
+    }
+    bytes["mask"] = rawBytes(mask);
+  }
+  std::vector<double> out;
+  for (const AttendedRow& row : attended(op, bytes)) out.insert(out.end(), row.output.begin(), row.output.end());
+  return out;
+}
 
 void AttentionHistory::append(const std::vector<float>& keys, const std::vector<float>& values, uint32_t sequence) {
   Tokens& tokens = sequences_[sequence];
@@ -56,3 +88,21 @@ std::vector<double> AttentionHistory::attended(const std::vector<float>& queries
 }
 
 }  // namespace mnk::test
+
+void core_test_reference_attention(const core_test_attention* of, const float* queries, const float* keys,
+                                   const float* values, const bool* held, float* out) {
+  const uint64_t planeElements = of->length * of->kv_heads * of->head_dim;
+  mnk::test::TokenAttention tokens{
+      .rows = of->rows,
+      .heads = of->heads,
+      .kvHeads = of->kv_heads,
+      .headDim = of->head_dim,
+      .length = of->length,
+      .pinned = of->pinned,
+      .queries = {queries, of->rows * of->heads * of->head_dim},
+      .keys = {keys, planeElements},
+      .values = {values, planeElements},
+      .options = {.scale = of->scale, .window = of->window, .windowSeesPinned = of->pinned != 0}};
+  if (held) tokens.sees = [=](uint64_t, uint64_t position) { return held[position]; };
+  for (const double element : attended(tokens)) *out++ = static_cast<float>(element);
+}

@@ -1,12 +1,37 @@
-// The tokens of sequences, all of them, and attention in double over those that a row sees.
+// FlashDecodeReference over f32 tokens in plain lists, as tests of all languages have them, and over the tokens of
+// sequences.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "MLXNativeKernels/Generated/FlashDecode.hpp"
+
 namespace mnk::test {
 
+struct TokenAttention {
+  uint64_t rows = 1;  // the newest positions
+  uint64_t heads = 0;
+  uint64_t kvHeads = 0;
+  uint64_t headDim = 0;
+  uint64_t valueHeadDim = 0;  // 0: as headDim
+  uint64_t length = 0;
+  KVLayout layout = KVLayout::tokenMajor;  // of keys and values
+  uint32_t pinned = 0;
+  std::span<const float> queries = {};  // [rows, heads, headDim]
+  std::span<const float> keys = {};     // `length` positions of [kvHeads, headDim]
+  std::span<const float> values = {};   // [kvHeads, valueHeadDim]
+  AttentionOptions options = {};        // without tensors
+  // Hides positions in addition to the options; optional.
+  std::function<bool(uint64_t row, uint64_t position)> sees = {};
+};
+// [rows, heads, valueHeadDim]
+std::vector<double> attended(const TokenAttention& tokens);
+
+// The tokens of sequences, all of them, and attention over those that a row sees.
 class AttentionHistory {
  public:
   // Values have the head dim of keys without one of their own.

@@ -1,6 +1,7 @@
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "Harness/PlanBuffer.hpp"
 
@@ -99,6 +100,17 @@ QuantizedKVPlane makePlane(const FlashDecodeCase& attend, bool isKeys, const Mak
   return plane;
 }
 
+template <auto field>
+NumberOption numberOption(const char* name, std::vector<double> valid, std::vector<double> invalid) {
+  static constexpr auto set = []<typename Number>(Number& number, double to) { number = static_cast<Number>(to); };
+  return {name,
+          std::is_same_v<decltype(field), float AttentionOptions::*>,
+          [](const AttentionOptions& options) { return static_cast<double>(options.*field); },
+          [](AttentionOptions& options, double number) { set(options.*field, number); },
+          std::move(valid),
+          std::move(invalid)};
+}
+
 }  // namespace
 
 uint64_t FlashDecodeCase::longest() const {
@@ -132,6 +144,22 @@ bool FlashDecodeCase::mayBePrefilled() const {
       headDim == 64 || headDim == 80 || headDim == 96 || headDim == 128 || headDim == 192 || headDim == 256;
   return hasKernel && headDim == valueHeadDim && rows > FlashDecode::kRowsPerPass &&
          options.kernel == AttentionOptions::Kernel::automatic && options.merge != AttentionOptions::Merge::inKernel;
+}
+
+std::span<const NumberOption> numberOptions() {
+  static const NumberOption all[] = {
+#include "Ops/FlashDecode/Generated/NumberOptions.inc"
+  };
+  static_assert(std::size(all) == std::tuple_size_v<decltype(numbersOf(AttentionOptions()))>,
+                "an option has no valid numbers");
+  return all;
+}
+
+void setFloats(AttentionOptions& options, Seeded* random) {
+  for (const auto& [name, isFloat, get, set, valid, invalid] : numberOptions()) {
+    if (!isFloat || get(options) != 0 || (random && random->below(3) != 0)) continue;
+    set(options, valid[random ? random->below(valid.size()) : 0]);
+  }
 }
 
 FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor) {

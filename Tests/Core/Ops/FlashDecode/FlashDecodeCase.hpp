@@ -1,5 +1,5 @@
-// One call of FlashDecode as a name and a few numbers. Lists of them cover what the op promises; the same lists run on
-// every device and through the plan.
+// One call of FlashDecode as a name and a few numbers. Those that are drawn cover what the op promises: they run on
+// every device, through the plan, through the bindings and in the fuzzer.
 #pragma once
 #include <optional>
 #include <span>
@@ -28,6 +28,8 @@ struct MaskCase {
   bool hasEmptyRows = false;    // some rows are -inf throughout
   bool hasFiniteHoles = false;  // holes are the lowest number of the dtype
   float offset = 0;             // added to all other elements
+
+  bool isExtreme() const { return hasFiniteHoles || offset != 0; }
 };
 
 // A number put where only some rows can see it, in an element of a vector, or in all of them.
@@ -121,20 +123,22 @@ std::span<const NumberOption> numberOptions();
 // Sets floats that are not set to usual numbers, or at random some of them to any valid ones.
 void setFloats(AttentionOptions& options, Seeded* random = nullptr);
 
-std::vector<FlashDecodeCase> headDimCases();      // head dims and dtypes
-std::vector<FlashDecodeCase> paddedDimCases();    // head dims without a kernel of their own
-std::vector<FlashDecodeCase> groupCases();        // query heads for each head of the cache, and rows
-std::vector<FlashDecodeCase> lengthCases();       // lengths and splits
-std::vector<FlashDecodeCase> ringCases();         // rings at every phase, pinned slots, windows
-std::vector<FlashDecodeCase> sequenceCases();     // several sequences of unequal lengths
-std::vector<FlashDecodeCase> raggedCases();       // sequences of unequal numbers of rows
-std::vector<FlashDecodeCase> unalignedCases();    // memory that wide loads and stores cannot use
-std::vector<FlashDecodeCase> maskCases();         // masks of every rank and dtype
-std::vector<FlashDecodeCase> scoreCases();        // score options, logarithms of sums, partials
-std::vector<FlashDecodeCase> queryCases();        // queries in every place, results of every rank
-std::vector<FlashDecodeCase> quantizedCases();    // codecs, means and channel scales
-std::vector<FlashDecodeCase> mixedDecodeCases();  // codes of keys or of values alone
-std::vector<FlashDecodeCase> allDecodeCases();
+// What a case attends to, and with how many rows.
+enum class AttentionKind { dense, quantized, latent, prompt };
+inline constexpr AttentionKind kEveryKind[] = {AttentionKind::dense, AttentionKind::quantized, AttentionKind::latent,
+                                               AttentionKind::prompt};
+struct HeadDims {
+  uint64_t keys = 0;
+  uint64_t values = 0;
+};
+std::span<const HeadDims> denseHeadDims();
+const std::vector<DrawnCoding>& attendedCodings();  // every codec at every head dim that attention has kernels for
+
+// A valid case. Consecutive numbers go through all head dims, dtypes and codecs.
+FlashDecodeCase drawnAttention(AttentionKind kind, uint64_t number, Seeded& random);
+std::vector<FlashDecodeCase> drawnAttentions(AttentionKind kind, uint64_t rounds = 1);
+std::vector<FlashDecodeCase> rareAttentions();  // what a draw would rarely hit
+std::vector<FlashDecodeCase> allAttentions();
 
 // The op of a case on tensors of the caller's making, those that the case has: the names of OperandBytes, "into",
 // "sums", "stats", "log sum exp".

@@ -1,5 +1,9 @@
-// Cases over dense caches: where keys lie, which rows see them, and what memory is made of.
+// Cases drawn at random, which the op's own tests, those of the bindings and the fuzzer share, and cases that a draw
+// would rarely hit.
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
@@ -8,370 +12,412 @@ namespace mnk::test {
 namespace {
 
 using Case = FlashDecodeCase;
+using Kind = AttentionKind;
 
-std::string text(KVLayout layout) {
-  return layout == KVLayout::headMajor ? "head-major" : "token-major";
+constexpr int64_t kPositions = int64_t{1} << 31;
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfiniteNumber = std::numeric_limits<float>::infinity();
+
+DType anyFloat(Seeded& random) {
+  return kEveryFloat[random.below(std::size(kEveryFloat))];
+}
+
+// A codec that has this name and serves this head dim.
+KVCodec anyCodec(Seeded& random, KVCodec::Name name, uint64_t headDim) {
+  std::vector<KVCodec> fitting;
+  for (const DrawnCoding& coding : attendedCodings()) {
+    if (coding.codec.name == name && coding.headDim == headDim) fitting.push_back(coding.codec);
+  }
+  KVCodec codec = fitting.at(random.below(fitting.size()));
+  if (headDim == 512 && (name == KVCodec::Name::mlx1 || name == KVCodec::Name::mlx1Unrotated)) {
+    codec.scaleFactor = oneOf(random, {1.0f, 0.75f, 16.0f});
+  }
+  return codec;
+}
+
+// Codecs of one name for both planes, or for one of them.
+void drawCodecs(Case& attend, Seeded& random, KVCodec::Name name) {
+  attend.keyCodec = anyCodec(random, name, attend.headDim);
+  attend.valueCodec = anyCodec(random, name, attend.valueHeadDim);
+  const uint64_t dense = random.below(4);
+  // Dense vectors need a head dim that the codec beside them has, too.
+  if (dense == 0 && attend.valueCodec->canQuantize(attend.headDim)) attend.keyCodec.reset();
+  if (dense == 1 && attend.keyCodec->canQuantize(attend.valueHeadDim)) attend.valueCodec.reset();
+}
+
+void drawParameters(Case& attend, Seeded& random) {
+  const KVCodec* keys = attend.keyCodec ? &*attend.keyCodec : nullptr;
+  const KVCodec* values = attend.valueCodec ? &*attend.valueCodec : nullptr;
+  const auto isDrawn = [&](const KVCodec* codec) {
+    return codec && codec->name == KVCodec::Name::turbo && coin(random, 1, 3);
+  };
+  attend.hasKeyMeans = isDrawn(keys), attend.hasChannelScales = isDrawn(keys), attend.hasValueMeans = isDrawn(values);
+  attend.hasWideScales = coin(random, 1, 3);
+}
+
+void drawDense(Case& attend, Seeded& random, uint64_t number) {
+  constexpr uint64_t kOfMatrices[] = {64, 128, 256};
+  const std::span<const HeadDims> all = denseHeadDims();
+  if (number % 2 == 0) {
+    attend.headDim = attend.valueHeadDim = kOfMatrices[number / 2 % std::size(kOfMatrices)];
+    if (coin(random, 2, 3)) attend.cache = DType::f16;
+    return;
+  }
+  attend.headDim = all[number / 2 % all.size()].keys, attend.valueHeadDim = all[number / 2 % all.size()].values;
+  attend.cache = kEveryFloat[number / 2 / all.size() % std::size(kEveryFloat)];
+}
+
+void drawQuantized(Case& attend, Seeded& random, uint64_t number) {
+  const std::vector<DrawnCoding>& all = attendedCodings();
+  const DrawnCoding& coding = all[number % all.size()];
+  attend.headDim = attend.valueHeadDim = coding.headDim;
+  if (number < all.size()) {
+    attend.keyCodec = attend.valueCodec = coding.codec;
+    return;
+  }
+  const DrawnCoding& other = all[random.below(all.size())];
+  // Head dims above 256 have kernels for keys and values of one length.
+  if (other.codec.name == coding.codec.name && std::max(other.headDim, coding.headDim) <= 256) {
+    (coin(random, 1, 2) ? attend.headDim : attend.valueHeadDim) = other.headDim;
+  }
+  drawCodecs(attend, random, coding.codec.name);
+}
+
+void drawLatent(Case& attend, Seeded& random, uint64_t number) {
+  attend.isLatent = true;
+  attend.headDim = 64, attend.valueHeadDim = 512;
+  attend.isOneTensor = number % 4 == 0;
+  if (number % 4 == 2) drawCodecs(attend, random, KVCodec::Name::turbo);
+  if (number % 4 == 3) drawCodecs(attend, random, coin(random, 1, 3) ? KVCodec::Name::mlx1 : KVCodec::Name::turbo);
+}
+
+void drawPrompt(Case& attend, Seeded& random, uint64_t number) {
+  constexpr uint64_t kHeadDims[] = {64, 80, 96, 128, 192, 256};
+  attend.headDim = attend.valueHeadDim = kHeadDims[number / 2 % std::size(kHeadDims)];
+  if (number % 2 == 0) return;
+  std::vector<KVCodec::Name> names{KVCodec::Name::turbo};
+  if (attend.headDim != 80 && attend.headDim != 96 && attend.headDim != 192) names.push_back(KVCodec::Name::mlx1);
+  if (attend.headDim == 256) names.insert(names.end(), {KVCodec::Name::mlx1Unrotated, KVCodec::Name::mlx1Affine4});
+  drawCodecs(attend, random, names[random.below(names.size())]);
+}
+
+void drawStorage(Case& attend, Seeded& random, Kind kind, uint64_t number) {
+  attend.cache = anyFloat(random), attend.queries = anyFloat(random), attend.into = anyFloat(random);
+  attend.layout = coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor;
+  if (kind == Kind::dense) drawDense(attend, random, number);
+  if (kind == Kind::quantized) drawQuantized(attend, random, number);
+  if (kind == Kind::latent) drawLatent(attend, random, number);
+  if (kind == Kind::prompt) drawPrompt(attend, random, number);
+  if (attend.isQuantized()) drawParameters(attend, random);
+}
+
+// At most so many products of numbers of queries and keys, if a row has a dozen keys. Returns how many it may have.
+uint64_t drawRows(Case& attend, Seeded& random, Kind kind) {
+  const bool isOfGPUs = kind == Kind::latent || kind == Kind::prompt;
+  const uint64_t products = isOfGPUs || coin(random, 1, 8) ? 250'000 : 25'000;
+  const uint64_t each = attend.queryDim() + attend.valueHeadDim, most = std::max<uint64_t>(products / each / 12, 1);
+  attend.kvHeads = 1 + random.below(coin(random, 1, 2) ? 1 : 3);
+  attend.group = coin(random, 3, 4) ? 1 + random.below(8) : oneOf<uint64_t>(random, {1, 2, 12, 16, 32, 128});
+  attend.rows = coin(random, 1, 3) ? 1 : 1 + random.below(coin(random, 1, 6) ? 20 : 8);
+  if (kind == Kind::prompt) attend.rows = 9 + random.below(coin(random, 1, 6) ? 60 : 24);
+  if (attend.heads() * attend.rows > most) attend.kvHeads = 1;
+  attend.group = std::min(attend.group, most);
+  attend.rows = std::clamp<uint64_t>(most / attend.group, kind == Kind::prompt ? 9 : 1, attend.rows);
+  if (kind == Kind::prompt) attend.group = std::min(attend.group, std::max<uint64_t>(most / attend.rows, 1));
+  // Some of one row have many keys.
+  const bool isLong = kind == Kind::dense && coin(random, 1, 7);
+  if (isLong) attend.kvHeads = attend.group = attend.rows = 1;
+  return std::clamp<uint64_t>((isLong ? 250'000 : products) / each / attend.rows / attend.heads(), attend.rows + 12,
+                              1100);
+}
+
+uint64_t drawLength(const Case& attend, Seeded& random, uint64_t most) {
+  if (attend.wrap == KVWrap::ring) {
+    if (coin(random, 1, 16)) return static_cast<uint64_t>(kPositions) - 1 - random.below(8);
+    if (coin(random, 1, 6)) return attend.capacity + random.below(3) - 1;
+    return random.below(3 * attend.capacity + 1);
+  }
+  constexpr uint64_t kTile = 16;
+  // Around the ends of tiles, long ones, and any.
+  if (coin(random, 1, 3)) return std::min(most, kTile * (1 + random.below(most / kTile)) + random.below(3) - 1);
+  return coin(random, 1, 4) ? most - random.below(4) : random.below(most + 1);
+}
+
+void drawSequences(Case& attend, Seeded& random, uint64_t most) {
+  const bool isRing = attend.wrap == KVWrap::ring;
+  const bool needsPositions = attend.options.isCausal || attend.options.window != 0 || attend.hasSlopes;
+  attend.cacheSequences = coin(random, 1, 2) ? 0 : 1 + random.below(5);
+  const uint64_t count = coin(random, 1, 2) ? 1 : 1 + random.below(4), longest = random.below(count);
+  const bool isRagged = coin(random, 1, 4);
+  uint64_t written = 1;
+  for (uint64_t s = 0; s < count; ++s) {
+    const uint64_t rows = isRagged && s != longest ? 1 + random.below(attend.rows) : attend.rows;
+    AttendedSequence each{.sequence = random.below(std::max<uint64_t>(attend.cacheSequences, 1)),
+                          .length = drawLength(attend, random, s == 0 ? most : std::min<uint64_t>(most, 40))};
+    if (isRagged) each.rows = rows;
+    if (coin(random, 1, 6)) {
+      const int64_t newest = std::min(static_cast<int64_t>(each.length), kPositions - 2000);
+      each.position = coin(random, 1, 8) ? newest + 1000 : static_cast<int64_t>(random.below(20)) - 5 + newest / 2;
+    }
+    if (needsPositions && !each.position && each.length < rows) each.length = coin(random, 1, 3) ? 0 : rows;
+    // Tokens were taken back: as many as a ring can lose, or one more, so that it holds pinned positions alone.
+    if (coin(random, 1, 4)) {
+      const uint64_t most = static_cast<uint64_t>(kPositions) - 1 - each.length;
+      each.highest = each.length + std::min(random.below(isRing ? attend.capacity + 2 : 4), most);
+    }
+    written = std::max({written, each.length, each.highest});
+    attend.sequences.push_back(each);
+  }
+  if (!isRing) attend.capacity = written + (coin(random, 1, 2) ? 0 : random.below(4));
+}
+
+// Whether the window of a row begins before the oldest position that a ring holds, pinned ones aside.
+bool windowReachesLost(const Case& attend) {
+  for (size_t s = 0; s < attend.sequences.size(); ++s) {
+    const uint64_t length = attend.sequences[s].length, written = std::max(length, attend.sequences[s].highest);
+    if (written <= attend.capacity) continue;
+    const uint64_t rows = attend.rowsOf(s), oldest = std::min(length, written - attend.capacity + attend.pinned);
+    for (uint64_t row = 0; row < rows; ++row) {
+      const int64_t position = rowPosition(attend.sequences[s], rows, row);
+      const int64_t begin = std::max<int64_t>(position + 1 - attend.options.window, attend.pinned);
+      if (position >= attend.pinned && begin < static_cast<int64_t>(oldest)) return true;
+    }
+  }
+  return false;
+}
+
+// The window as it is, or the widest over which the ring has lost no position, or none.
+void narrowWindow(Case& attend) {
+  uint32_t& window = attend.options.window;
+  if (window == 0 || !windowReachesLost(attend)) return;
+  window = std::min(window, static_cast<uint32_t>(attend.capacity) + 1100);
+  while (window != 0 && windowReachesLost(attend)) --window;
+}
+
+void drawMask(Case& attend, Seeded& random) {
+  attend.mask = MaskCase{.dtype = anyFloat(random),
+                         .rank = 2 + static_cast<uint32_t>(random.below(3)),
+                         .servesAllSequences = coin(random, 1, 2),
+                         .servesAllHeads = coin(random, 1, 2),
+                         .servesAllRows = coin(random, 1, 2),
+                         .extraKeys = coin(random, 1, 3) ? 1 + random.below(5) : 0,
+                         .hasHoles = coin(random, 5, 6),
+                         .hasEmptyRows = coin(random, 1, 3),
+                         .hasFiniteHoles = coin(random, 1, 5)};
+  if (coin(random, 1, 8)) attend.mask->offset = attend.mask->dtype == DType::f16 ? -6e4f : -1e5f;
+}
+
+void drawOptions(Case& attend, Seeded& random) {
+  setFloats(attend.options, &random);
+  attend.options.splits = oneOf<uint32_t>(random, {0, 0, 1, 2, 3, 4, 7, 33});
+  if (coin(random, 1, 4)) attend.options.merge = AttentionOptions::Merge::separate;
+  attend.options.windowSeesPinned = coin(random, 1, 2);
+  attend.givesPartials = coin(random, 1, 5);
+  attend.givesLogSumExp = coin(random, 1, 3);
+  attend.hasSinks = !attend.givesPartials && coin(random, 1, 4);
+  if (coin(random, 1, 6)) attend.sinkSize = 1e4f;
+  attend.hasScratch = attend.options.splits != 0 && coin(random, 1, 3);
+  if (!attend.isRagged() && coin(random, 1, 4)) drawMask(attend, random);
+}
+
+void drawMemory(Case& attend, Seeded& random) {
+  attend.queryPlaces = static_cast<QueryPlaces>(random.below(4));
+  attend.queryGap = random.below(5);
+  const bool isOneRow = attend.querySequences() == 1 && attend.queryRows() == 1;
+  if (attend.querySequences() == 1) {
+    attend.rank = static_cast<uint32_t>(isOneRow ? 2 + random.below(3) : 3 + random.below(2));
+    attend.resultRank = static_cast<uint32_t>(isOneRow ? 2 + random.below(3) : 3 + random.below(2));
+  } else {
+    attend.rank = 4;
+  }
+  const auto shift = [&](uint64_t size) { return coin(random, 1, 4) ? size * (1 + random.below(3)) : 0; };
+  attend.cacheShift = shift(attend.isQuantized() && !attend.isMixed() ? 1 : byteSize(attend.cache));
+  attend.queryShift = shift(byteSize(attend.queries));
+  attend.intoShift = shift(byteSize(attend.givesPartials ? DType::f32 : attend.into));
+}
+
+// A number that is none in a key or a value of one sequence, or in its scales.
+void drawSpecial(Case& attend, Seeded& random) {
+  const uint64_t sequence = random.below(attend.sequences.size());
+  const CacheGeometry cache{
+      .heads = attend.kvHeads, .capacity = attend.capacity, .wrap = attend.wrap, .pinned = attend.pinned};
+  const uint64_t held = heldKeys(cache, attend.sequences[sequence]).size();
+  if (held == 0) return;
+  SpecialElement special{.isKey = coin(random, 1, 2), .sequence = sequence, .kvHead = random.below(attend.kvHeads)};
+  special.key = random.below(held);
+  const bool isCoded = (special.isKey ? attend.keyCodec : attend.valueCodec).has_value();
+  // An infinite scale, or an infinite element of a key, may give a score of -inf, which has no weight.
+  const bool mayBeInfinite = !isCoded && !attend.isLatent;
+  special.number = mayBeInfinite ? oneOf(random, {kNotANumber, kInfiniteNumber, -kInfiniteNumber}) : kNotANumber;
+  if (!isCoded && (!special.isKey || std::isnan(special.number))) {
+    special.element = random.below(special.isKey ? attend.headDim : attend.valueHeadDim);
+  }
+  attend.specials = {special};
+}
+
+void drawContents(Case& attend, Seeded& random) {
+  const uint64_t drawn = random.below(12);
+  if (drawn < 2) attend.size = oneOf(random, {0.0f, 16.0f, 300.0f, 3e4f});
+  if ((drawn == 2 || drawn == 3) && attend.queries != DType::f16) {
+    // Of any magnitude, if the scale makes up for it: all queries, or some of them beside others.
+    attend.size = oneOf<float>(random, {1e-16f, 1e-9f, 7e4f, 1e30f});
+    attend.options.scale = 1 / attend.size;
+    if (coin(random, 3, 4)) attend.sizes = {attend.size, 1, kNotANumber, attend.size, 0, kInfiniteNumber, attend.size};
+  }
+  // Where weights are far from zero, since zero times infinity is NaN.
+  const bool hasUsualScores = (attend.options.scale == 0 || attend.isLatent) && attend.options.softcap == 0 &&
+                              !attend.hasSlopes && !(attend.mask && attend.mask->isExtreme());
+  if (drawn > 3 && drawn < 8 && hasUsualScores) drawSpecial(attend, random);
+}
+
+std::string codingText(const Case& attend, bool isKeys) {
+  const auto& codec = isKeys ? attend.keyCodec : attend.valueCodec;
+  return fmt::format("{} at {}", codec ? codec->text() : std::string(name(attend.cache)),
+                     isKeys ? attend.headDim : attend.valueHeadDim);
 }
 
 }  // namespace
 
-std::vector<Case> headDimCases() {
-  struct Dims {
-    uint64_t keys, values;
+std::span<const HeadDims> denseHeadDims() {
+  // Those with kernels of their own, and others, which longer kernels serve.
+  static const std::vector<HeadDims> all = [] {
+    std::vector<HeadDims> dims{{192, 128}, {576, 512}, {512, 512}, {96, 64},   {64, 128}, {72, 40}, {8, 256},
+                               {256, 8},   {192, 64},  {200, 80},  {136, 128}, {56, 248}, {128, 96}};
+    for (uint64_t dim = 8; dim <= 136; dim += 8) dims.push_back({dim, dim});
+    for (const uint64_t dim : {160, 192, 200, 248, 256}) dims.push_back({dim, dim});
+    return dims;
+  }();
+  return all;
+}
+
+const std::vector<DrawnCoding>& attendedCodings() {
+  static const std::vector<DrawnCoding> all = [] {
+    std::vector<DrawnCoding> codings = everyCoding();
+    std::erase_if(codings, [](const DrawnCoding& coding) { return coding.headDim < 32 || coding.headDim > 512; });
+    return codings;
+  }();
+  return all;
+}
+
+Case drawnAttention(AttentionKind kind, uint64_t number, Seeded& random) {
+  Case attend{.name = "drawn", .sequences = {}, .options = {}};
+  drawStorage(attend, random, kind, number);
+  const uint64_t most = drawRows(attend, random, kind);
+  if (attend.isLatent) attend.options.scale = 1 / std::sqrt(192.0f);
+  if (coin(random, 2, 5)) {
+    attend.wrap = KVWrap::ring;
+    attend.capacity = 1 + random.below(coin(random, 1, 2) ? 8 : std::min<uint64_t>(most, 90));
+    if (kind == Kind::prompt) attend.capacity += attend.rows;
+    if (coin(random, 1, 2)) attend.pinned = static_cast<uint32_t>(random.below(attend.capacity));
+  }
+  attend.options.isCausal = coin(random, 4, 5);
+  attend.hasSlopes = coin(random, 1, 5);
+  if (coin(random, 1, 3)) attend.options.window = static_cast<uint32_t>(1 + random.below(most));
+  if (coin(random, 1, 24)) attend.options.window = 0x7fffffff;
+  drawSequences(attend, random, most);
+  narrowWindow(attend);
+  drawOptions(attend, random);
+  const bool isOfGPUs = kind == Kind::latent || kind == Kind::prompt;
+  if (coin(random, 1, isOfGPUs ? 10 : 2)) attend.options.kernel = AttentionOptions::Kernel::vector;
+  drawMemory(attend, random);
+  drawContents(attend, random);
+  return attend;
+}
+
+std::vector<Case> drawnAttentions(AttentionKind kind, uint64_t rounds) {
+  constexpr std::array<uint64_t, 4> kCounts{216, 246, 100, 120};
+  Seeded random(5, static_cast<uint64_t>(kind));  // the same every time: together they reach every kernel
+  std::vector<Case> cases;
+  for (uint64_t number = 0; number < rounds * kCounts.at(static_cast<size_t>(kind)); ++number) {
+    Case& attend = cases.emplace_back(drawnAttention(kind, number, random));
+    attend.name = fmt::format("case {}.{}: {} rows of {} heads over {}, {} and {}{}", static_cast<int>(kind), number,
+                              attend.queryRows(), attend.heads(), attend.longest(), codingText(attend, true),
+                              codingText(attend, false), attend.isOneTensor ? " in one tensor" : "");
+  }
+  return cases;
+}
+
+std::vector<Case> rareAttentions() {
+  std::vector<Case> cases{
+      {.name = "as many splits as there may be, most of them empty",
+       .cache = DType::f16,
+       .headDim = 32,
+       .valueHeadDim = 32,
+       .sequences = {{0, 40}},
+       .options = {.splits = static_cast<uint32_t>(FlashDecode::kMaxSplits)}},
+      // The positions of its rows are below zero, by which no window may be counted.
+      {.name = "rows of an empty sequence with the largest window",
+       .headDim = 32,
+       .valueHeadDim = 32,
+       .cacheSequences = 2,
+       .rows = 5,
+       .sequences = {{0, 0}, {1, 7}},
+       .givesLogSumExp = true,
+       .options = {.window = 0x7fffffff}},
+      {.name = "128 heads over a latent cache in splits",
+       .headDim = 64,
+       .valueHeadDim = 512,
+       .isLatent = true,
+       .isOneTensor = true,
+       .kvHeads = 1,
+       .queries = DType::f16,
+       .group = 128,
+       .sequences = {{0, 40}},
+       .options = {.scale = 0.1f, .splits = 3}},
   };
-  const Dims dims[] = {{32, 32},   {64, 64},   {80, 80},   {96, 96},   {128, 128},
-                       {192, 192}, {192, 128}, {256, 256}, {512, 512}, {576, 512}};
-  std::vector<Case> cases;
-  for (const Dims& d : dims) {
-    for (DType cache : kEveryFloat) {
-      for (KVLayout layout : kEveryLayout) {
-        // Other dtypes in every case, so that each meets each.
-        const uint64_t number = cases.size();
-        cases.push_back({.name = fmt::format("{} and {} of {}, {}", d.keys, d.values, name(cache), text(layout)),
-                         .cache = cache,
-                         .headDim = d.keys,
-                         .valueHeadDim = d.values,
-                         .kvHeads = 1 + number % 2,
-                         .layout = layout,
-                         .queries = kEveryFloat[number / 2 % 3],
-                         .group = number % 6 == 0 ? 1 : 1 + number % 3,
-                         .rows = number % 6 == 0 ? 1 : 1 + number % 4,
-                         .sequences = {{0, 9 + number % 7 * 5}},
-                         .into = kEveryFloat[(number / 2 + number / 6) % 3]});
-      }
+  // Queries that halves do not hold, beside others: scores of the former are those of queries of size 1.
+  for (const float size : {1e-16f, 1e-9f, 7e4f, 1e30f}) {
+    for (const bool isCoded : {false, true}) {
+      Case attend{.name = fmt::format("queries of {} and others over {}", size, isCoded ? "codes" : "f16"),
+                  .cache = DType::f16,
+                  .queries = isCoded ? DType::bf16 : DType::f32,
+                  .group = 11,
+                  .sequences = {{0, 40}},
+                  .sizes = {size, 1, kNotANumber, size, 0, kInfiniteNumber, size},
+                  .options = {.scale = 1 / size, .kernel = AttentionOptions::Kernel::vector}};
+      if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 8};
+      cases.push_back(attend);
     }
   }
-  return cases;
-}
-
-std::vector<Case> paddedDimCases() {
-  struct Dims {
-    uint64_t keys, values;
-  };
-  std::vector<Dims> dims = {{96, 64},  {64, 128}, {72, 40},   {8, 256},  {256, 8},
-                            {192, 64}, {200, 80}, {136, 128}, {56, 248}, {128, 96}};
-  for (uint64_t dim : {8, 16, 24, 40, 48, 56, 72, 88, 104, 112, 120, 136, 160, 200, 248}) dims.push_back({dim, dim});
-  std::vector<Case> cases;
-  for (const Dims& d : dims) {
-    for (DType cache : kEveryFloat) {
-      const uint64_t number = cases.size();
-      const bool isRing = number % 4 == 1;
-      cases.push_back(
-          {.name = fmt::format("{} and {} of {}, padded", d.keys, d.values, name(cache)),
-           .cache = cache,
-           .headDim = d.keys,
-           .valueHeadDim = d.values,
-           .kvHeads = 1 + number % 2,
-           .capacity = isRing            ? 19u
-                       : number % 5 == 0 ? 37u
-                                         : 0u,  // 37: no slot follows the last key
-           .layout = kEveryLayout[number / 2 % 2],
-           .wrap = isRing ? KVWrap::ring : KVWrap::linear,
-           .pinned = isRing ? 2u : 0u,
-           .queries = kEveryFloat[number / 3 % 3],
-           .group = 1 + number % 5,
-           .rows = 1 + number % 4,
-           .sequences = {{0, 37}},
-           .into = kEveryFloat[number / 2 % 3],
-           .givesPartials = number % 7 == 3,
-           .givesLogSumExp = number % 3 == 0,
-           .options = {.splits = static_cast<uint32_t>(number % 4), .kernel = AttentionOptions::Kernel::vector},
-           .hasSinks = number % 14 == 8,
-           .cacheShift = number % 3 == 2 ? byteSize(cache) * (1 + number % 7) : 0,
-           .queryShift = number % 5 == 4 ? byteSize(kEveryFloat[number / 3 % 3]) : 0});
-    }
-  }
-  return cases;
-}
-
-std::vector<Case> groupCases() {
-  std::vector<Case> cases;
-  for (uint64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 128}) {
-    for (uint64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 20}) {
-      // Each group and each number of rows with a few of the other.
-      const bool isChosen = rows == 1 || group == 1 || (group * 7 + rows) % 5 == 0;
-      if (!isChosen || group * rows > 128) continue;
-      const bool isWide = (group + rows) % 2 == 0;
-      cases.push_back({.name = fmt::format("{} rows of groups of {}", rows, group),
-                       .cache = DType::f16,
-                       .headDim = isWide ? 128u : 32u,
-                       .valueHeadDim = isWide ? 128u : 32u,
-                       .kvHeads = rows == 1 ? 2u : 1u,
-                       .layout = kEveryLayout[rows % 2],
-                       .group = group,
-                       .rows = rows,
-                       .rank = rows == 1 && group % 2 == 0 ? 2u : 0u,
-                       .sequences = {{0, 21 + rows}}});
-    }
-  }
-  return cases;
-}
-
-std::vector<Case> lengthCases() {
-  std::vector<Case> cases;
-  const auto add = [&](uint64_t length, uint32_t splits, uint64_t rows, uint64_t headDim) {
-    cases.push_back({.name = fmt::format("{} positions in {} splits, {} rows of {}", length, splits, rows, headDim),
-                     .cache = DType::f16,
+  // Long tiles of the matrix kernel, for a block of rows and for two.
+  for (const auto& [headDim, group] : {std::pair<uint64_t, uint64_t>{64, 1}, {128, 1}, {128, 16}}) {
+    cases.push_back({.name = fmt::format("{} heads of {} over many codes", group, headDim),
+                     .keyCodec = KVCodec{.bits = 4},
+                     .valueCodec = KVCodec{.bits = 3},
                      .headDim = headDim,
                      .valueHeadDim = headDim,
                      .kvHeads = 1,
-                     .layout = kEveryLayout[length % 2],
-                     .group = 1 + length % 2,
-                     .rows = rows,
-                     .sequences = {{0, length}},
-                     .givesLogSumExp = length % 3 == 0,
-                     .options = {.splits = splits, .kernel = AttentionOptions::Kernel::vector}});
-  };
-  for (uint64_t length : {1, 2, 5, 31, 32, 33, 63, 64, 65, 113, 127, 128, 129, 257}) {
-    for (uint32_t splits : {0, 1, 2, 3, 7, 33}) {
-      if ((length + splits) % 2 == 0 || length < 6) add(length, splits, length == 1 ? 1 : 1 + length % 2, 32);
+                     .queries = DType::f16,
+                     .group = group,
+                     .sequences = {{0, 530}},
+                     .options = {.splits = 1, .kernel = AttentionOptions::Kernel::vector}});
+  }
+  // More sequences than one dispatch has room for, the longest of them in the second.
+  for (const bool isRagged : {false, true}) {
+    Case many{.name = fmt::format("135 sequences{}", isRagged ? " with rows of their own" : ""),
+              .cache = DType::f16,
+              .headDim = 32,
+              .valueHeadDim = 32,
+              .kvHeads = 1,
+              .cacheSequences = 135,
+              .group = 1,
+              .rows = isRagged ? 11u : 1u,
+              .sequences = {},
+              .options = {.kernel = AttentionOptions::Kernel::vector}};
+    for (uint64_t s = 0; s < 135; ++s) {
+      const uint64_t rows = s < 130 ? 1 : s - 124;
+      many.sequences.push_back({134 - s, isRagged ? rows + s % 6 : s % 6, 0, isRagged ? rows : 0});
     }
-    add(length, length % 2 ? 1 : 2, 1, 64);
-  }
-  for (uint64_t length : {1023, 1024, 1025}) {
-    for (uint32_t splits : {0, 1, 7}) add(length, splits, 1, 32);
-  }
-  // As many splits as there may be, most of them empty.
-  add(40, static_cast<uint32_t>(FlashDecode::kMaxSplits), 1, 32);
-  return cases;
-}
-
-std::vector<Case> ringCases() {
-  std::vector<Case> cases;
-  for (uint32_t pinned : {0u, 2u}) {
-    for (uint64_t length = 1; length <= 15; ++length) {
-      for (uint64_t rows : {1, 3}) {
-        if (rows > length) continue;
-        const uint64_t number = cases.size();
-        const uint64_t headDim = number % 3 == 1 ? 64 : 32;
-        cases.push_back({.name = fmt::format("{} rows at {} of a ring of 6, {} pinned", rows, length, pinned),
-                         .cache = DType::f16,
-                         .headDim = headDim,
-                         .valueHeadDim = headDim,
-                         .capacity = 6,
-                         .layout = kEveryLayout[number % 2],
-                         .wrap = KVWrap::ring,
-                         .pinned = pinned,
-                         .rows = rows,
-                         .sequences = {{0, length}},
-                         .options = {.isCausal = number % 5 != 0,
-                                     .window = number % 4 == 1 ? static_cast<uint32_t>(6 - pinned - rows + 1) : 0u,
-                                     .splits = static_cast<uint32_t>(number % 3),
-                                     .kernel = AttentionOptions::Kernel::vector},
-                         .hasSlopes = number % 4 == 2});
-      }
-    }
-  }
-  // Rings that have lost positions to tokens which were taken back, down to all but the pinned ones.
-  for (uint32_t pinned : {0u, 3u}) {
-    for (uint64_t highest = 21; highest <= 31; highest += 2) {
-      for (uint64_t rows : {1, 4}) {
-        const uint64_t number = cases.size();
-        const uint64_t length = 20, oldest = highest - (12 - pinned);
-        cases.push_back(
-            {.name = fmt::format("{} rows at 20 after {} of a ring of 12, {} pinned", rows, highest, pinned),
-             .cache = DType::f16,
-             .headDim = 32,
-             .valueHeadDim = 32,
-             .capacity = 12,
-             .layout = kEveryLayout[number % 2],
-             .wrap = KVWrap::ring,
-             .pinned = pinned,
-             .rows = rows,
-             .sequences = {{0, length, highest}},
-             .options = {.isCausal = number % 5 != 0,
-                         .window = number % 3 == 1 && length + 1 > oldest + rows
-                                       ? static_cast<uint32_t>(length - oldest - rows + 1)
-                                       : 0u,
-                         .splits = static_cast<uint32_t>(number % 3),
-                         .kernel = AttentionOptions::Kernel::vector},
-             .mask = number % 3 == 2 ? std::optional(MaskCase{}) : std::nullopt,
-             .hasSlopes = number % 4 == 2});
-      }
-    }
-  }
-  for (uint64_t length : {1, 2, 7, 1000003}) {
-    cases.push_back({.name = fmt::format("{} of a ring of one slot", length),
-                     .headDim = 32,
-                     .valueHeadDim = 32,
-                     .capacity = 1,
-                     .wrap = KVWrap::ring,
-                     .sequences = {{0, length}}});
-  }
-  cases.push_back({.name = "a ring of 70 far along, 3 pinned",
-                   .headDim = 32,
-                   .valueHeadDim = 32,
-                   .capacity = 70,
-                   .wrap = KVWrap::ring,
-                   .pinned = 3,
-                   .rows = 2,
-                   .sequences = {{0, 100003}},
-                   .options = {.splits = 3, .kernel = AttentionOptions::Kernel::vector}});
-  for (uint32_t window : {1u, 2u, 16u, 40u, 47u, 50u, 1000u, 0x7fffffffu}) {
-    for (uint64_t rows : {1, 5}) {
-      for (bool isRing : {false, true}) {
-        if (isRing && window + rows > 37 - 4 + 1) continue;  // the ring would have lost positions of the window
-        const uint64_t headDim = rows == 5 ? 64 : 32;
-        cases.push_back({.name = fmt::format("{} rows with a window of {}{}", rows, window, isRing ? " in a ring" : ""),
-                         .cache = DType::f16,
-                         .headDim = headDim,
-                         .valueHeadDim = headDim,
-                         .kvHeads = 1,
-                         .capacity = isRing ? 37u : 0u,
-                         .wrap = isRing ? KVWrap::ring : KVWrap::linear,
-                         .pinned = isRing ? 4u : 0u,
-                         .rows = rows,
-                         .sequences = {{0, 53}},
-                         .options = {.isCausal = (window + rows) % 3 != 0,
-                                     .window = window,
-                                     .splits = window % 3,
-                                     .kernel = AttentionOptions::Kernel::vector}});
-      }
-    }
-  }
-  // Windows that see pinned positions: some meet them, some leave a gap, with masks and slopes, in rings that have
-  // wrapped or not.
-  for (uint64_t length : {3, 7, 21, 39, 52, 60, 100}) {
-    for (uint32_t window : {1u, 4u, 17u, 30u, 200u}) {
-      const uint64_t number = cases.size();
-      const uint64_t rows = length < 9 ? 1 + number % 3 : 1 + number * 5 % 12;
-      if (length > 45 && window + rows > 45 - 5 + 1) continue;  // the ring would have lost positions of the window
-      const uint64_t headDim = number % 2 ? 64 : 32;
-      cases.push_back(
-          {.name = fmt::format("{} rows at {} with a window of {} and pinned positions", rows, length, window),
-           .cache = DType::f16,
-           .headDim = headDim,
-           .valueHeadDim = headDim,
-           .kvHeads = 1 + number % 2,
-           .capacity = 45,
-           .layout = kEveryLayout[number % 2],
-           .wrap = KVWrap::ring,
-           .pinned = number % 3 == 0 ? 1u : 5u,
-           .group = 1 + number % 3,
-           .rows = rows,
-           .sequences = {{0, length}},
-           .givesLogSumExp = number % 4 == 0,
-           .options = {.isCausal = number % 5 != 2,
-                       .window = window,
-                       .windowSeesPinned = true,
-                       .splits = static_cast<uint32_t>(number % 4),
-                       .kernel = AttentionOptions::Kernel::vector},
-           .mask = number % 4 == 1 ? std::optional(MaskCase{.hasHoles = true}) : std::nullopt,
-           .hasSlopes = number % 3 == 1});
-    }
-  }
-  cases.push_back({.name = "a window and pinned positions over codes",
-                   .keyCodec = KVCodec{.bits = 4},
-                   .valueCodec = KVCodec{.bits = 4},
-                   .capacity = 45,
-                   .wrap = KVWrap::ring,
-                   .pinned = 3,
-                   .rows = 3,
-                   .sequences = {{0, 80, 90}},
-                   .options = {.window = 9, .windowSeesPinned = true, .kernel = AttentionOptions::Kernel::vector}});
-  // The positions of its rows are below zero, by which no window may be counted.
-  cases.push_back({.name = "rows of an empty sequence with the largest window",
-                   .headDim = 32,
-                   .valueHeadDim = 32,
-                   .cacheSequences = 2,
-                   .rows = 5,
-                   .sequences = {{0, 0}, {1, 7}},
-                   .givesLogSumExp = true,
-                   .options = {.window = 0x7fffffffu, .kernel = AttentionOptions::Kernel::vector}});
-  return cases;
-}
-
-std::vector<Case> sequenceCases() {
-  const std::vector<std::vector<AttendedSequence>> lists = {
-      {{0, 5}, {1, 40}},
-      {{2, 33}, {0, 0}, {1, 7}},
-      {{3, 0}, {0, 0}},
-      {{1, 1}, {3, 64}, {0, 2}, {2, 31}},
-      {{0, 20}, {0, 20}, {0, 11}},
-      {{2, 12}},
-      {{4, 9}, {3, 8}, {2, 70}, {1, 6}, {0, 5}, {4, 4}, {3, 3}},
-  };
-  std::vector<Case> cases;
-  for (const auto& list : lists) {
-    for (uint64_t rows : {1, 3}) {
-      for (uint32_t splits : {0u, 1u, 4u}) {
-        const uint64_t number = cases.size();
-        const bool isRing = number % 4 == 3;
-        // Rows have positions only where there are as many.
-        const bool isCausal = std::none_of(list.begin(), list.end(), [&](const AttendedSequence& each) {
-          return each.length != 0 && each.length < rows;
-        });
-        cases.push_back(
-            {.name =
-                 fmt::format("{} rows of {} sequences from {}, {} splits", rows, list.size(), list[0].sequence, splits),
-             .cache = kEveryFloat[number % 3],
-             .headDim = number % 3 == 1 ? 64u : 32u,
-             .valueHeadDim = number % 3 == 1 ? 64u : 32u,
-             .cacheSequences = 5,
-             .capacity = isRing ? 16u : 0u,
-             .layout = kEveryLayout[number % 2],
-             .wrap = isRing ? KVWrap::ring : KVWrap::linear,
-             .pinned = isRing ? 3u : 0u,
-             .rows = rows,
-             .rank = 4,
-             .sequences = list,
-             .givesLogSumExp = number % 2 == 0,
-             .options = {.isCausal = isCausal, .splits = splits, .kernel = AttentionOptions::Kernel::vector}});
-      }
-    }
-  }
-  cases.push_back({.name = "one sequence of a cache of several, without an axis for it",
-                   .cacheSequences = 3,
-                   .rows = 2,
-                   .sequences = {{1, 17}}});
-  // More than one dispatch has room for.
-  Case many{.name = "130 sequences",
-            .cache = DType::f16,
-            .headDim = 32,
-            .valueHeadDim = 32,
-            .kvHeads = 1,
-            .cacheSequences = 130,
-            .group = 1,
-            .sequences = {}};
-  for (uint64_t s = 0; s < 130; ++s) many.sequences.push_back({129 - s, s % 6});
-  cases.push_back(many);
-  return cases;
-}
-
-std::vector<Case> unalignedCases() {
-  std::vector<Case> cases;
-  for (DType cache : kEveryFloat) {
-    for (uint64_t elements : {1, 2, 3}) {
-      for (uint64_t operand = 0; operand < 3; ++operand) {
-        const auto bytes = [&](uint64_t of, DType dtype) { return of == operand ? elements * byteSize(dtype) : 0; };
-        const uint64_t number = cases.size();
-        const DType other = kEveryFloat[number % 3];
-        cases.push_back(
-            {.name = fmt::format("{} of {} past an aligned address in operand {}", elements, name(cache), operand),
-             .cache = cache,
-             .headDim = number % 2 ? 64u : 80u,
-             .valueHeadDim = number % 2 ? 64u : 80u,
-             .layout = kEveryLayout[number % 2],
-             .queries = other,
-             .into = other,
-             .givesPartials = number % 7 == 2,
-             .options = {.splits = static_cast<uint32_t>(1 + number % 2), .kernel = AttentionOptions::Kernel::vector},
-             .cacheShift = bytes(0, cache),
-             .queryShift = bytes(1, other),
-             .intoShift = number % 7 == 2 ? bytes(2, DType::f32) : bytes(2, other),
-             .hasScratch = number % 2 == 1});
-      }
-    }
+    cases.push_back(many);
   }
   return cases;
 }
 
-std::vector<Case> allDecodeCases() {
-  std::vector<Case> all;
-  for (const auto& list :
-       {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(), unalignedCases(),
-        maskCases(), scoreCases(), queryCases(), quantizedCases(), mixedDecodeCases(), raggedCases()}) {
-    all.insert(all.end(), list.begin(), list.end());
+std::vector<Case> allAttentions() {
+  std::vector<Case> all = rareAttentions();
+  for (const AttentionKind kind : kEveryKind) {
+    const std::vector<Case> drawn = drawnAttentions(kind);
+    all.insert(all.end(), drawn.begin(), drawn.end());
   }
   return all;
 }

@@ -23,9 +23,8 @@ class Elements {
   explicit Elements(DType dtype) : dtype_(dtype) {}
 
   void add(double number) {
-    const uint64_t bits = nearestBits(dtype_, number);
-    const auto* begin = reinterpret_cast<const std::byte*>(&bits);
-    bytes_.insert(bytes_.end(), begin, begin + byteSize(dtype_));
+    bytes_.resize(bytes_.size() + byteSize(dtype_));
+    put(bytes_.size() / byteSize(dtype_) - 1, number);
   }
   void put(uint64_t index, double number) {
     const uint64_t bits = nearestBits(dtype_, number);

@@ -1,4 +1,4 @@
-// What FlashDecode and MergePartials ask a device to run, without a device.
+// What FlashDecode asks a device to run, without a device.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,11 +7,9 @@
 #include "FlashDecodeCase.hpp"
 #include "Harness/Check.hpp"
 #include "Harness/DeclaredBytes.hpp"
-#include "Harness/EveryDevice.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
-#include "MLXNativeKernels/HostDevice.hpp"
-#include "Ops/Common/TurboSigns.hpp"
+#include "Ops/FlashDecode/FlashDecode.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
 namespace mnk::test {
@@ -19,6 +17,8 @@ namespace mnk::test {
 namespace {
 
 using Case = FlashDecodeCase;
+
+const DeviceProfile kRaggedGPU{.family = "apple9", .cores = 10, .matrixLayout = MatrixLayout::interleaved};
 
 // Rows of queries that a dispatch has, of all its sequences.
 struct RowSpan {
@@ -91,7 +91,7 @@ void expectReadsQueries(const Dispatch& dispatch, const FlashDecode& op, const C
     for (uint64_t row = rows.begin; row < std::min(rows.end, attend.rowsOf(s)); ++row) {
       for (uint64_t head = 0; head < attend.heads(); ++head) {
         const uint64_t first = queryStart(op, s, row, head) * size;
-        std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(first), attend.headDim * size, true);
+        std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(first), attend.queryDim() * size, true);
       }
     }
   }
@@ -137,6 +137,16 @@ void expectWritesResults(const Dispatch& dispatch, const FlashDecode& op, const 
   if (results.logSumExp) expectWrites("log sum exp", dispatch, *results.logSumExp, sizeof(float), vectors);
 }
 
+// Sequences that have no rows left are left out.
+void expectSequencesWithRows(const Dispatch& dispatch, const Case& attend, const RowSpan& rows) {
+  size_t count = 0;
+  for (size_t s = 0; s < attend.sequences.size(); ++s) count += attend.rowsOf(s) > rows.begin;
+  for (const InlineBytes& inlined : dispatch.inlines) {
+    if (inlined.index == kFlashDecodeRuns) EXPECT_EQ(inlined.bytes.size(), count * sizeof(::FlashDecodeRun));
+    if (inlined.index == kFlashDecodeSequences) EXPECT_EQ(inlined.bytes.size(), count * sizeof(FlashDecodeSequence));
+  }
+}
+
 uint64_t scratchOf(const Case& attend, uint64_t splits) {
   return attend.rowsBefore(attend.sequences.size()) * attend.heads() * splits * (attend.valueHeadDim + 2) *
          sizeof(float);
@@ -160,11 +170,27 @@ Case plainCase(uint64_t length) {
           .into = DType::f16};
 }
 
+// The same with several sequences.
+Case layerCase(std::vector<AttendedSequence> sequences) {
+  Case attend = plainCase(0);
+  attend.cacheSequences = 4;
+  attend.sequences = std::move(sequences);
+  attend.options = {.splits = 1};
+  return attend;
+}
+
+uint64_t cacheBytesRead(const Plan& planned, const FlashDecode& op) {
+  uint64_t bytes = 0;
+  for (const Dispatch& dispatch : planned.dispatches) bytes += dispatch.countedBytesRead();
+  const HeadsView::Strides queries = op.queries.resolved();
+  return bytes - queries.totalTokens() * queries.heads * queries.headDim * byteSize(op.queries.tensor.dtype());
+}
+
 }  // namespace
 
 TEST(FlashDecodePlan, IsADispatchForEveryEightRowsAndOneForSplits) {
   uint32_t split = 0, whole = 0;
-  for (const Case& attend : allDecodeCases()) {
+  for (const Case& attend : allAttentions()) {
     const Context context(attend.name);
     const FlashDecode op = planOp(attend);
     const Plan planned = REQUIRE(plan(op));
@@ -182,8 +208,9 @@ TEST(FlashDecodePlan, IsADispatchForEveryEightRowsAndOneForSplits) {
       const Dispatch& dispatch = planned.dispatches[p];
       EXPECT_EQ(dispatch.kind, "FlashDecode");
       expectReadsQueries(dispatch, op, attend, passes[p]);
-      if (!isSequenceTwice(attend)) expectReadsCache(dispatch, op, attend, passes[p]);
+      if (!isSequenceTwice(attend) && !attend.isOneTensor) expectReadsCache(dispatch, op, attend, passes[p]);
       if (!isSplit) expectWritesResults(dispatch, op, attend, passes[p]);
+      expectSequencesWithRows(dispatch, attend, passes[p]);
     }
     if (isSplit) expectWritesResults(planned.dispatches.back(), op, attend, {0, attend.rows});
   }
@@ -194,24 +221,30 @@ TEST(FlashDecodePlan, IsADispatchForEveryEightRowsAndOneForSplits) {
 // A kernel that only some of the cases reach could be wrong unseen: together they reach all of them, with each of its
 // constants as it can be.
 TEST(FlashDecodePlan, CasesReachEveryKernel) {
+  const DeviceProfile profiles[] = {
+      {},
+      {.family = "host"},
+      {.family = "host", .matrixLayout = MatrixLayout::interleaved},
+      {.family = "apple9", .cores = 10, .matrixLayout = MatrixLayout::interleaved},
+      {.family = "", .cores = 132, .matrixLayout = MatrixLayout::rowMajor, .ordersThreadgroups = true}};
   std::set<std::string> functions;
-  std::map<uint32_t, std::set<uint32_t>> values;
-  std::vector<Case> cases = allDecodeCases();
-  for (size_t c = 0, count = cases.size(); c < count; ++c) {
-    if (!cases[c].fitsMatrices()) continue;
-    cases.push_back(cases[c]);
-    cases.back().options.kernel = AttentionOptions::Kernel::matrix;
-  }
-  const auto add = [&](const Plan& planned) {
-    for (const Dispatch& dispatch : planned.dispatches) {
-      functions.insert(dispatch.kernel.function);
-      for (const FunctionConstant& constant : dispatch.kernel.constants) values[constant.index].insert(constant.bits);
-    }
-  };
-  for (const Case& attend : cases) {
-    if (attend.options.kernel != AttentionOptions::Kernel::matrix) add(REQUIRE(plan(planOp(attend))));
-    for (const DeviceUnderTest& tested : devicesUnderTest()) {
-      if (tested.device->kind() == "host") add(REQUIRE(plan(planOp(attend), *tested.device)));
+  // Of kernels by the part of their names before the first number.
+  std::map<std::string, std::map<uint32_t, std::set<uint32_t>>> constants;
+  for (const Case& attend : allAttentions()) {
+    const Context context(attend.name);
+    for (const DeviceProfile& profile : profiles) {
+      FlashDecode op = planOp(attend);
+      for (const bool isForced : {false, true}) {
+        if (isForced && (!attend.fitsMatrices() || profile.matrixLayout == MatrixLayout::unknown)) continue;
+        if (isForced) op.options.kernel = AttentionOptions::Kernel::matrix;
+        for (const Dispatch& dispatch : REQUIRE(plan(op, profile)).dispatches) {
+          const std::string& function = dispatch.kernel.function;
+          functions.insert(function);
+          auto& seen = constants[function.substr(0, function.find_first_of("0123456789"))];
+          for (const FunctionConstant& constant : dispatch.kernel.constants) seen[constant.index].insert(constant.bits);
+          for (const auto& memory : dispatch.threadgroupMemory) EXPECT(memory.bytes <= 32u * 1024);
+        }
+      }
     }
   }
   const auto expectReached = [&](const std::string& function) {
@@ -220,147 +253,69 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
 #define ROW(keyDim, valueDim, rows) expectReached("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows);
   MNK_FLASH_VECTOR_INSTANCES(ROW)
 #undef ROW
+#define ROW(keyDim, valueDim, rows) expectReached("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows "_fewLanes");
+  MNK_FLASH_FEW_LANES_INSTANCES(ROW)
+#undef ROW
+#define ROW(keyDim, valueDim, rows) expectReached("flashDecodeVector_latent_" #keyDim "_" #valueDim "_" #rows);
+  MNK_FLASH_LATENT_INSTANCES(ROW)
+#undef ROW
 #define ROW(chunks) expectReached("flashDecodeReduce_" #chunks);
   MNK_FLASH_REDUCE_INSTANCES(ROW)
 #undef ROW
 #define ROW(headDim, rows, keys) expectReached("flashDecodeMatrix_" #headDim "_" #rows "_" #keys);
   MNK_FLASH_MATRIX_INSTANCES(ROW)
 #undef ROW
-  for (const auto& [index, seen] : values) {
-    // These are known of a device alone; or asked for by FlashDecodeInKernelMerge and FlashLatent.
-    if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeTableBits) continue;
-    if (index == kFlashDecodeMergesInKernel || index == kFlashDecodeIsOneTensor) continue;
-    if (seen.size() < 2) fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
+#define ROW(type, dim, blocks, keys) expectReached("flashPrefill_" #type "_" #dim "_" #blocks "_" #keys);
+  MNK_FLASH_PREFILL_INSTANCES(ROW)
+#undef ROW
+#define ROW(type, dim, extra, blocks, keys) expectReached("flashPrefill_latent_" #type "_" #blocks "_" #keys);
+  MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW)
+#undef ROW
+  // What kernels do always, or never.
+  const std::map<std::string, std::set<uint32_t>> fixed{
+      {"flashDecodeReduce_", {kFlashDecodeIsAligned}},
+      {"flashDecodeVector_", {kFlashDecodeIsOneTensor}},
+      {"flashDecodeVector_latent_", {kFlashDecodeIsPadded, kKVCodecIsUnrotated, kKVCodecIsAffine}},
+      {"flashPrefill_f",
+       {kFlashDecodeMergesInKernel, kFlashDecodeHasTokens, kFlashDecodeIsPadded, kFlashDecodeIsOneTensor}},
+      {"flashPrefill_latent_f",
+       {kFlashDecodeMergesInKernel, kFlashDecodeIsPadded, kFlashDecodeSimdgroupsPerRow, kKVCodecIsUnrotated,
+        kKVCodecIsAffine}}};
+  for (const auto& [kernel, values] : constants) {
+    for (const auto& [index, seen] : values) {
+      if (seen.size() > 1 || (fixed.contains(kernel) && fixed.at(kernel).contains(index))) continue;
+      fail(__FILE__, __LINE__, fmt::format("constant {} of {} is always {}", index, kernel, *seen.begin()));
+    }
   }
 }
 
-// The smallest kernel that has room for both vectors, and its own where there is one. Codes have those of powers of
-// two.
-TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
-  using Dims = std::pair<uint64_t, uint64_t>;
-  const Dims dense[] = {{8, 8},     {40, 40}, {64, 64}, {72, 40}, {88, 96},   {64, 104}, {136, 128},
-                        {136, 136}, {192, 8}, {200, 8}, {8, 248}, {512, 512}, {576, 512}};
-  const Dims quantized[] = {{32, 64}, {80, 80}, {96, 64}, {112, 112}, {192, 128}, {80, 192}, {512, 512}};
-  std::string chosen;
-  const auto choose = [&](const Dims& dims, bool isCoded) {
-    Case attend = plainCase(100);
-    attend.headDim = dims.first, attend.valueHeadDim = dims.second, attend.group = 1;
-    attend.options.kernel = AttentionOptions::Kernel::vector;
-    if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
-    const std::string function = REQUIRE(plan(planOp(attend))).dispatches.at(0).kernel.function;
-    EXPECT(function.starts_with("flashDecodeVector_") && function.ends_with("_1"));
-    chosen += function.substr(18, function.size() - 20) + " ";
-  };
-  for (const Dims& dims : dense) choose(dims, false);
-  for (const Dims& dims : quantized) choose(dims, true);
-  EXPECT_EQ(chosen,
-            "32_32 64_64 64_64 80_80 96_96 128_128 192_128 192_192 192_128 256_256 256_256 512_512 576_512 "
-            "64_64 128_128 128_128 128_128 256_256 256_256 512_512 ");
-  for (uint64_t keyDim = 0; keyDim <= 1024; keyDim += 4) {
-    const bool isMultiple = keyDim % 8 == 0 && keyDim != 0 && keyDim <= 256;
-    EXPECT_EQ(hasAttentionKernel(keyDim, 8, false, false), isMultiple);
-    EXPECT_EQ(hasAttentionKernel(256, keyDim, false, false), isMultiple);
-    EXPECT_EQ(hasAttentionKernel(keyDim, 512, false, false), keyDim == 512 || keyDim == 576);
-    const bool isOfCodes = std::ranges::find(kTurboHeadDims, keyDim) != std::end(kTurboHeadDims);
-    EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true, false), isOfCodes);
-    EXPECT_EQ(hasAttentionKernel(keyDim, 128, true, false), isOfCodes && keyDim != 512);
-    EXPECT_EQ(hasAttentionKernel(96, keyDim, true, false), isOfCodes && keyDim != 512);
-  }
-}
-
-TEST(FlashDecodePlan, FewLanesShareAVectorOnTheHostAlone) {
-  for (const auto& [family, function] : {std::pair("host", "flashDecodeVector_128_128_4_fewLanes"),
-                                         {"apple9", "flashDecodeVector_128_128_4"},
-                                         {"", "flashDecodeVector_128_128_4"}}) {
-    Case attend = plainCase(100);
-    attend.headDim = attend.valueHeadDim = 128;
-    attend.group = 4;
-    attend.options.kernel = AttentionOptions::Kernel::vector;
-    const auto device = REQUIRE(host::makeDevice({.compiler = {}, .family = family}));
-    EXPECT_EQ(device->profile().family, family);
-    EXPECT_EQ(REQUIRE(plan(planOp(attend), *device)).dispatches.at(0).kernel.function, function);
-  }
-}
-
-// Every byte of keys and values is read once, and of those that a window and pinned positions hide none.
+// Of keys and values that a window and pinned positions hide, no byte is read; of a mask, the rows.
 TEST(FlashDecodePlan, CountsBytes) {
-  struct Count {
-    uint64_t length, splits;
-    uint32_t window, pinned;
-    bool hasMask;
-    uint64_t rows;
-  };
-  for (const Count& c : {Count{1, 1, 0, 0, false, 1},
-                         {33, 1, 0, 0, false, 1},
-                         {4096, 1, 0, 0, false, 1},
-                         {4096, 3, 0, 0, false, 1},
-                         {4000, 1, 100, 0, false, 1},
-                         {4000, 1, 100, 0, false, 5},
-                         {9000, 1, 100, 4, false, 1},
-                         {9000, 1, 100, 4, false, 5},
-                         {9000, 1, 100, 4, true, 1},
-                         {9000, 1, 100, 4, true, 5},
-                         {500, 1, 0, 0, false, 0}}) {
-    Case attend = plainCase(c.length);
-    attend.rows = c.rows;
-    attend.options.splits = static_cast<uint32_t>(c.splits);
-    attend.options.window = c.window;
-    if (c.pinned != 0) attend.wrap = KVWrap::ring, attend.pinned = c.pinned, attend.options.windowSeesPinned = true;
-    if (c.hasMask) attend.mask = MaskCase{};
+  for (const uint64_t rows : {0, 1, 5}) {
+    Case attend = plainCase(9000);
+    attend.rows = rows;
+    attend.wrap = KVWrap::ring, attend.pinned = 4;
+    attend.options = {.window = 100, .windowSeesPinned = true, .splits = 1};
+    attend.mask = MaskCase{};
     const Plan planned = REQUIRE(plan(planOp(attend)));
-    uint64_t expected = c.rows * 32 * 256 + (c.hasMask ? c.rows * 4096 * sizeof(float) : 0);
-    expected += 2 * 8 * 256 * (c.window == 0 ? c.length : c.window + c.pinned + c.rows - 1);
-    if (c.rows == 0) {
-      EXPECT(planned.dispatches.empty());
-      continue;
+    EXPECT_EQ(planned.dispatches.size(), rows == 0 ? 0u : 1u);
+    for (const Dispatch& dispatch : planned.dispatches) {
+      const uint64_t keys = 100 + 4 + rows - 1, maskBytes = rows * 4096 * sizeof(float), queryBytes = rows * 32 * 256;
+      EXPECT_EQ(dispatch.countedBytesRead(), 2 * 8 * 256 * keys + maskBytes + queryBytes);
+      EXPECT_EQ(dispatch.countedBytesWritten(), rows * 32 * 256);
     }
-    EXPECT_EQ(planned.dispatches.size(), c.splits > 1 ? 2u : 1u);
-    EXPECT_EQ(planned.scratchBytes, c.splits > 1 ? 32u * 3 * 130 * 4 : 0u);
-    const Dispatch &first = planned.dispatches.front(), &last = planned.dispatches.back();
-    EXPECT_EQ(first.countedBytesRead(), expected);
-    EXPECT_EQ(last.countedBytesWritten(), c.rows * 32 * 256);
-    if (c.splits == 1) continue;
-    EXPECT(first.countedBytesWritten() == planned.scratchBytes && last.countedBytesRead() == planned.scratchBytes);
-    attend.keyCodec = KVCodec{.bits = 4};
-    attend.valueCodec = KVCodec{.bits = 3};
-    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(),
-              8 * c.length * (64 + 2 + 48 + 2) + 32 * 256);
   }
-  for (uint64_t parts : {1, 2, 1024}) {
-    const MergePartials op{.parts = {.sums = f32(parts, 3, 4, 128), .stats = f32(parts, 3, 4, 2)},
-                           .results = {.output = f16(3, 4, 128)}};
-    const Plan planned = REQUIRE(plan(op));
-    EXPECT(planned.op == "MergePartials" && planned.dispatches.size() == 1 && planned.scratchBytes == 0);
-    const Dispatch& dispatch = planned.dispatches.at(0);
-    EXPECT_EQ(dispatch.kind, "MergePartials");
-    EXPECT_EQ(dispatch.countedBytesRead(), parts * 3 * 4 * 130 * 4);
-    EXPECT_EQ(dispatch.countedBytesWritten(), 3u * 4 * 128 * 2);
-  }
-}
-
-// Threadgroups for 8 KV heads over 1, 8 and 32 Ki keys: eight a core, if the context has enough keys for the parts.
-TEST(FlashDecodePlan, AppleGPUsHaveThreadgroupsForAllCores) {
-  constexpr std::pair<const char*, uint32_t> kChips[] = {
-      {"A17 Pro", 6}, {"M1", 8}, {"M4", 10}, {"M2 Pro", 19}, {"M3 Max", 40}};
-  std::string table;
-  for (const auto& [chip, cores] : kChips) {
-    const DeviceProfile profile{.family = "apple9", .cores = cores};
-    table += fmt::format("{} {}:", chip, cores);
-    for (const uint64_t keys : {1024, 8192, 32768}) {
-      table += fmt::format(" {}", 8 * automaticSplits(tuningFor(profile), profile, 8, keys));
-    }
-    table += "; ";
-  }
-  EXPECT_EQ(table,
-            "A17 Pro 6: 48 48 48; M1 8: 64 64 64; M4 10: 80 80 80; M2 Pro 19: 128 152 152; M3 Max 40: 128 320 320; ");
 }
 
 TEST(FlashDecodePlan, SplitsUseCallerScratch) {
   Case attend = plainCase(500);
   attend.options.splits = 4;
   FlashDecode op = planOp(attend);
-  const uint64_t bytes = REQUIRE(plan(op)).scratchBytes;
+  const Plan own = REQUIRE(plan(op));
+  const uint64_t bytes = own.scratchBytes;
   EXPECT_EQ(bytes, scratchOf(attend, 4));
+  EXPECT_EQ(own.dispatches.front().countedBytesWritten(), bytes);
+  EXPECT_EQ(own.dispatches.back().countedBytesRead(), bytes);
   op.scratch = u8(bytes);
   const Plan planned = REQUIRE(plan(op));
   EXPECT_EQ(planned.scratchBytes, 0u);
@@ -373,6 +328,63 @@ TEST(FlashDecodePlan, SplitsUseCallerScratch) {
   op.options.splits = 1;
   op.scratch = u8(0);
   EXPECT(bool(plan(op)));
+}
+
+// Threadgroups are those of the rows that there are, and what is read is what each sequence by itself would read.
+TEST(FlashDecodeRagged, IsOneDispatchWithoutThreadgroupsToSpare) {
+  struct Golden {
+    std::vector<AttendedSequence> sequences;
+    uint32_t groups;
+    std::string_view kernel;
+  };
+  const Golden goldens[] = {
+      {{{0, 512, 0, 512}, {1, 4000, 0, 1}, {3, 9, 0, 9}}, 22 + 1 + 1, "flashPrefill_f16_128_1_32"},
+      {{{3, 100, 0, 100}, {0, 512, 0, 512}}, 5 + 22, "flashPrefill_f16_128_1_32"},
+      {{{0, 8, 0, 8}, {1, 4000, 0, 1}, {3, 9, 0, 3}, {2, 60, 0, 2}}, 4 + 1 + 2 + 1, "flashDecodeMatrix_128_8_8"},
+  };
+  for (const auto& [sequences, groups, kernel] : goldens) {
+    const Context context(fmt::format("{} rows first", sequences[0].rows));
+    const FlashDecode op = planOp(layerCase(sequences));
+    const Plan planned = REQUIRE(plan(op, kRaggedGPU));
+    EXPECT_EQ(planned.dispatches.size(), 1u);
+    const Dispatch& dispatch = planned.dispatches.at(0);
+    EXPECT_EQ(dispatch.kernel.function, kernel);
+    EXPECT_EQ(dispatch.grid.extent, (Size3{1, 8, groups}));
+    // Rows that follow each other are one region.
+    for (const Binding& binding : dispatch.buffers) {
+      if (binding.index == kFlashDecodeQueries) EXPECT_EQ(binding.reads.size(), 1u);
+      if (binding.index == kFlashDecodeInto) EXPECT_EQ(binding.writes.size(), 1u);
+    }
+    uint64_t alone = 0;
+    for (const AttendedSequence& each : sequences) {
+      Case one = layerCase({{each.sequence, each.length}});
+      one.rows = each.rows;
+      const FlashDecode own = planOp(one);
+      alone += cacheBytesRead(REQUIRE(plan(own, kRaggedGPU)), own);
+    }
+    EXPECT_EQ(cacheBytesRead(planned, op), alone);
+  }
+}
+
+// All sequences keep the device busy, also those of a second dispatch: with one less, keys would be split.
+TEST(FlashDecodeRagged, SplitsDependOnAllSequences) {
+  Case attend = layerCase({});
+  attend.kvHeads = 1;
+  attend.cacheSequences = 130;
+  attend.options.splits = 0;
+  for (uint64_t s = 0; s < 130; ++s) attend.sequences.push_back({s, 4000, 0, 1});
+  const DeviceProfile cores259{.family = "another", .cores = 259}, cores260{.family = "another", .cores = 260};
+  EXPECT_EQ(REQUIRE(plan(planOp(attend), cores259)).dispatches.size(), 2u);
+  EXPECT_EQ(REQUIRE(plan(planOp(attend), cores260)).dispatches.size(), 3u);
+}
+
+// What was measured for as many rows of each sequence serves these, too.
+TEST(FlashDecodeRagged, IsMeasuredAsItsLongestSequence) {
+  const FlashDecode op = planOp(layerCase({{0, 20, 0, 5}, {1, 900, 0, 1}, {2, 9, 0, 2}}));
+  const auto workload = FlashDecodeWorkload::of(AttentionShape(op));
+  EXPECT_EQ(workload.rows, 4u * 5);
+  EXPECT_EQ(workload.heads, 8u * 3);
+  EXPECT_EQ(workload.keys, 900u);
 }
 
 }  // namespace mnk::test

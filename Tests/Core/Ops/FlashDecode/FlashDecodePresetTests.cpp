@@ -4,11 +4,10 @@
 
 #include "Cache/QuantizedCacheFixture.hpp"
 #include "Harness/EveryDevice.hpp"
-#include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "MLXNativeKernels/Generated/KVCacheQuantize.hpp"
-#include "Ops/FlashDecode/TokenAttention.hpp"
+#include "Ops/FlashDecode/AttentionHistory.hpp"
 
 namespace mnk::test {
 
@@ -91,14 +90,14 @@ struct Halves {
   Numbers values;
   Tensor tensor;
 
-  Halves(const std::shared_ptr<Device>& device, const Numbers& elements, const std::vector<uint64_t>& shape) {
-    std::vector<uint16_t> bits;
+  Halves(const std::shared_ptr<Device>& device, const Numbers& elements, const std::vector<uint64_t>& shape)
+      : tensor(REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))))) {
+    std::vector<uint64_t> bits;
     for (const float element : elements) {
-      bits.push_back(static_cast<uint16_t>(nearestBits(DType::f16, element)));
+      bits.push_back(nearestBits(DType::f16, element));
       values.push_back(static_cast<float>(valueOf(DType::f16, bits.back())));
     }
-    tensor = REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))));
-    REQUIRE(tensor.write(std::as_bytes(std::span(bits))));
+    REQUIRE(tensor.write(bytesOfBits(DType::f16, bits)));
   }
 };
 
@@ -121,132 +120,93 @@ FlashDecode callFor(const Preset& p, const Tensor& queries, const Tensor& keys, 
                       .splits = splits}};
 }
 
+// There, a query is turned, attends to codes, and the result is turned back, in three calls. Here that is one.
+void expectAttendedOverCodes(const std::shared_ptr<Device>& device, Seeded& random, uint64_t headDim,
+                             const KVQuantizedStorage& storage) {
+  const Context context(fmt::format("{} of {} bits, head dim {}", name(storage.codec), storage.valueBits, headDim));
+  const bool isRotated = storage.codec == KVCodec::Name::mlx1;
+  const Preset p{.seqLen = 20, .capacity = 20, .maskType = 2, .slidingWindow = 12, .headDim = headDim};
+  AttentionCache cache = makeCache(device, {.kvHeads = 2,
+                                            .headDim = static_cast<uint32_t>(headDim),
+                                            .capacity = 20,
+                                            .dtype = DType::f16,
+                                            .quantized = storage});
+  const Shape rows = REQUIRE(Shape::make({4, headDim}));
+  const Tensor sourceValues = someTokens(device, random, 20, 2, headDim);
+  const Tensor queries = REQUIRE(someTokens(device, random, 1, 4, headDim).reshaped(rows));
+  const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, rows));
+  const Tensor keys = tokens(device, 20, 2, headDim), values = tokens(device, 20, 2, headDim);
+  const Tensor rotatedQueries = REQUIRE(Tensor::zeros(device, DType::f32, rows));
+  CommandEncoder encoder(device);
+  REQUIRE(cache.append(encoder, someTokens(device, random, 20, 2, headDim), sourceValues));
+  if (isRotated) {
+    REQUIRE(encoder.encode(
+        Hadamard{.from = queries, .into = rotatedQueries, .signs = KVCodec::Name::mlx1, .isInverse = false}));
+    REQUIRE(cache.dequantize(encoder, keys, values, 0, 0, KVDomain::rotated));
+  } else {
+    REQUIRE(cache.dequantize(encoder, keys, std::nullopt, 0, 0, KVDomain::original));
+    REQUIRE(cache.dequantize(encoder, std::nullopt, values, 0, 0, KVDomain::rotated));
+  }
+  REQUIRE(cache.attend(encoder, queries, {.output = out}, {.scale = static_cast<float>(p.scale), .window = 12}));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  const auto there = attendedThere(p, KVLayout::tokenMajor, floatsOf(isRotated ? rotatedQueries : queries),
+                                   floatsOf(keys), floatsOf(values));
+  if (!isRotated) {
+    EXPECT(nmse(floatsOf(values), floatsOf(sourceValues)) <= (storage.valueBits == 8 ? 1e-4 : 5e-3));
+    EXPECT(nmse(floatsOf(out), there) <= 1e-10);
+    return;
+  }
+  const Tensor back = numbers(device, {there.begin(), there.end()}, rows);
+  REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& undo) {
+    return undo.encode(Hadamard{.from = back, .signs = KVCodec::Name::mlx1, .isInverse = true});
+  }));
+  EXPECT(nmse(floatsOf(out), floatsOf(back)) <= 1e-6);
+}
+
 }  // namespace
 
-TEST(FlashDecodePreset, PeerPortIsOneSplitAndNwg32AreThirtyTwo) {
+// Values that are 1 at the element of their slot alone make results of the weights. The peer port is one split, and
+// nwg32 are 32.
+TEST(FlashDecodePreset, ExactlyTheVisibleSlotsHaveWeight) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(7);
     for (const Preset& p : kPresets) {
       const Context context(p.text());
+      const uint64_t vectors = p.kvHeads * p.capacity;
       const Halves queries(device, uniform(random, p.heads * 256), {p.heads, 256});
-      const Halves keys(device, uniform(random, p.kvHeads * p.capacity * 256), {p.kvHeads, p.capacity, 256});
-      const Halves values(device, uniform(random, p.kvHeads * p.capacity * 256), {p.kvHeads, p.capacity, 256});
-      const std::vector<double> expected =
-          attendedThere(p, KVLayout::headMajor, queries.values, keys.values, values.values);
+      const Halves keys(device, uniform(random, vectors * 256), {p.kvHeads, p.capacity, 256});
+      Numbers ones(vectors * 256);
+      for (uint64_t vector = 0; vector < vectors; ++vector) ones[vector * 256 + vector % p.capacity] = 1;
+      const Halves values(device, ones, {p.kvHeads, p.capacity, 256});
+      const auto expected = attendedThere(p, KVLayout::headMajor, queries.values, keys.values, values.values);
       const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.tensor.shape()));
       for (const uint32_t splits : {1u, 32u}) {
-        const FlashDecode call = callFor(p, queries.tensor, keys.tensor, values.tensor, out, splits);
-        CommandEncoder encoder(device);
-        REQUIRE(encoder.encode(call));
-        REQUIRE(REQUIRE(encoder.commit()).wait());
-        EXPECT(nmse(floatsOf(out), expected) <= 1e-6);
-      }
-    }
-  });
-}
-
-// Values that are 1 at the element of their slot alone make results of the weights.
-TEST(FlashDecodePreset, ExactlyTheVisibleSlotsHaveWeight) {
-  const auto device = devicesUnderTest().front().device;
-  Seeded random(8);
-  for (const Preset& p : kPresets) {
-    const Context context(p.text());
-    const Halves queries(device, uniform(random, p.heads * 256), {p.heads, 256});
-    const Halves keys(device, uniform(random, p.kvHeads * p.capacity * 256), {p.kvHeads, p.capacity, 256});
-    Numbers ones(p.kvHeads * p.capacity * 256);
-    for (uint64_t vector = 0; vector < p.kvHeads * p.capacity; ++vector) ones[vector * 256 + vector % p.capacity] = 1;
-    const Halves values(device, ones, {p.kvHeads, p.capacity, 256});
-    const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.tensor.shape()));
-    for (const uint32_t splits : {1u, 32u}) {
-      CommandEncoder encoder(device);
-      REQUIRE(encoder.encode(callFor(p, queries.tensor, keys.tensor, values.tensor, out, splits)));
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-      const std::vector<float> weights = floatsOf(out);
-      for (uint64_t i = 0; i < weights.size(); ++i) {
-        const uint64_t slot = i % 256;
-        if ((weights[i] > 0) != isVisibleThere(p, slot)) {
-          fail(__FILE__, __LINE__, fmt::format("slot {} of head {} has weight {}", slot, i / 256, weights[i]));
+        REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
+          return encoder.encode(callFor(p, queries.tensor, keys.tensor, values.tensor, out, splits));
+        }));
+        const Numbers weights = floatsOf(out);
+        EXPECT(nmse(weights, expected) <= 1e-6);
+        for (uint64_t i = 0; i < weights.size(); ++i) {
+          // Weights of scores that halves compute may underflow.
+          const bool isSmall = expected[i] < 1e-6 && weights[i] == 0;
+          if (isVisibleThere(p, i % 256) ? weights[i] > 0 || isSmall : weights[i] == 0) continue;
+          fail(__FILE__, __LINE__, fmt::format("slot {} of head {} has weight {}", i % 256, i / 256, weights[i]));
         }
       }
     }
-  }
-}
-
-TEST(FlashDecodePreset, FullyMaskedRowsAreZero) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    Seeded random(9);
-    const Preset p{.seqLen = 40, .capacity = 40, .ringStart = 3};
-    const Halves queries(device, uniform(random, p.heads * 256), {p.heads, 256});
-    const Halves keys(device, uniform(random, p.kvHeads * p.capacity * 256), {p.kvHeads, p.capacity, 256});
-    const Tensor mask = numbers(device, std::vector<float>(40, -INFINITY), REQUIRE(Shape::make({1, 40})));
-    for (const uint32_t splits : {1u, 32u}) {
-      const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.tensor.shape()));
-      REQUIRE(out.write(rawBytes(std::vector<float>(p.heads * 256, 7))));
-      FlashDecode call = callFor(p, queries.tensor, keys.tensor, keys.tensor, out, splits);
-      call.options.mask = mask;
-      CommandEncoder encoder(device);
-      REQUIRE(encoder.encode(call));
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-      EXPECT(bytesOf(out) == std::vector<std::byte>(p.heads * 256 * 4));
-    }
   });
 }
 
-TEST(FlashDecodePreset, OneSplitIsOneDispatch) {
-  const auto device = devicesUnderTest().front().device;
-  const Preset p{.seqLen = 64, .capacity = 64};
-  const Tensor queries = REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({4, 256}))));
-  const Tensor cache = REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({2, 64, 256}))));
-  const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.shape()));
-  const Plan one = REQUIRE(plan(callFor(p, queries, cache, cache, out, 1)));
-  EXPECT_EQ(one.dispatches.size(), 1u);
-  EXPECT_EQ(one.scratchBytes, 0u);
-  const Plan many = REQUIRE(plan(callFor(p, queries, cache, cache, out, 32)));
-  EXPECT_EQ(many.dispatches.size(), 2u);
-  EXPECT(many.scratchBytes > 0);
-}
-
-// There, a query is turned, attends to codes, and the result is turned back, in three calls. Here that is one.
 TEST(FlashDecodePreset, QuantizedAttentionRotatesQueriesAndResults) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(10);
     for (const uint64_t headDim : {256, 512}) {
       for (const uint32_t bits : {4u, 5u, 6u, 8u}) {
-        const Context context(fmt::format("mlx1, {} bits, head dim {}", bits, headDim));
-        const Preset p{.seqLen = 20, .capacity = 20, .maskType = 2, .slidingWindow = 12, .headDim = headDim};
-        const float factor = headDim == 512 ? 0.75f : 1;
-        AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = static_cast<uint32_t>(headDim), .capacity = 20};
-        descriptor.quantized =
-            KVQuantizedStorage{.codec = KVCodec::Name::mlx1, .keyBits = bits, .valueBits = bits, .scaleFactor = factor};
-        AttentionCache cache = makeCache(device, descriptor);
-        const Tensor keys = someTokens(device, random, 20, 2, headDim),
-                     values = someTokens(device, random, 20, 2, headDim);
-        const Tensor queries = someTokens(device, random, 1, 4, headDim);
-        const Shape rows = REQUIRE(Shape::make({4, headDim}));
-        const Tensor turned = REQUIRE(Tensor::zeros(device, DType::f32, rows));
-        const Tensor readKeys = tokens(device, 20, 2, headDim), readValues = tokens(device, 20, 2, headDim);
-        const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, rows));
-        CommandEncoder encoder(device);
-        REQUIRE(cache.append(encoder, keys, values, 0));
-        REQUIRE(encoder.encode(Hadamard{.from = REQUIRE(queries.reshaped(rows)),
-                                        .into = turned,
-                                        .signs = KVCodec::Name::mlx1,
-                                        .isInverse = false}));
-        REQUIRE(cache.dequantize(encoder, readKeys, readValues, 0, 0, KVDomain::rotated));
-        REQUIRE(encoder.encode(FlashDecode{.queries = REQUIRE(queries.reshaped(rows)),
-                                           .cache = *cache.quantizedView(),
-                                           .sequences = {{0, 20}},
-                                           .results = {.output = out},
-                                           .options = {.scale = static_cast<float>(p.scale), .window = 12}}));
-        REQUIRE(REQUIRE(encoder.commit()).wait());
-
-        const std::vector<double> there =
-            attendedThere(p, KVLayout::tokenMajor, floatsOf(turned), floatsOf(readKeys), floatsOf(readValues));
-        const Tensor back = numbers(device, {there.begin(), there.end()}, rows);
-        CommandEncoder undo(device);
-        REQUIRE(undo.encode(Hadamard{.from = back, .signs = KVCodec::Name::mlx1, .isInverse = true}));
-        REQUIRE(REQUIRE(undo.commit()).wait());
-        EXPECT(nmse(floatsOf(out), floatsOf(back)) <= 1e-6);
+        expectAttendedOverCodes(device, random, headDim,
+                                {.codec = KVCodec::Name::mlx1,
+                                 .keyBits = bits,
+                                 .valueBits = bits,
+                                 .scaleFactor = headDim == 512 ? 0.75f : 1});
       }
     }
   });
@@ -258,31 +218,9 @@ TEST(FlashDecodePreset, HybridAttentionRotatesNothing) {
     Seeded random(10);
     for (const uint64_t headDim : {256, 512}) {
       for (const uint32_t bits : {5u, 6u, 8u}) {
-        const Context context(fmt::format("{} bits, head dim {}", bits, headDim));
-        const Preset p{.seqLen = 20, .capacity = 20, .maskType = 2, .slidingWindow = 12, .headDim = headDim};
-        AttentionCacheDescriptor descriptor{
-            .kvHeads = 2, .headDim = static_cast<uint32_t>(headDim), .capacity = 20, .dtype = DType::f16};
-        descriptor.quantized = KVQuantizedStorage{
-            .codec = KVCodec::Name::mlx1Unrotated, .valueBits = bits, .planes = KVQuantizedPlanes::values};
-        AttentionCache cache = makeCache(device, descriptor);
-        const Tensor queries = someTokens(device, random, 1, 4, headDim);
-        const Shape rows = REQUIRE(Shape::make({4, headDim}));
-        const Tensor readKeys = tokens(device, 20, 2, headDim), readValues = tokens(device, 20, 2, headDim),
-                     rotated = tokens(device, 20, 2, headDim);
-        const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, rows));
-        const Tensor sourceValues = someTokens(device, random, 20, 2, headDim);
-        CommandEncoder encoder(device);
-        REQUIRE(cache.append(encoder, someTokens(device, random, 20, 2, headDim), sourceValues));
-        REQUIRE(cache.dequantize(encoder, readKeys, readValues, 0, 0, KVDomain::original));
-        REQUIRE(cache.dequantize(encoder, std::nullopt, rotated, 0, 0, KVDomain::rotated));
-        REQUIRE(cache.attend(encoder, REQUIRE(queries.reshaped(rows)), {.output = out},
-                             {.scale = static_cast<float>(p.scale), .window = 12}));
-        REQUIRE(REQUIRE(encoder.commit()).wait());
-        EXPECT(floatsOf(rotated) == floatsOf(readValues));
-        EXPECT(nmse(floatsOf(readValues), floatsOf(sourceValues)) <= (bits == 8 ? 1e-4 : 5e-3));
-        const std::vector<double> there =
-            attendedThere(p, KVLayout::tokenMajor, floatsOf(queries), floatsOf(readKeys), floatsOf(readValues));
-        EXPECT(nmse(floatsOf(out), there) <= 1e-10);
+        expectAttendedOverCodes(
+            device, random, headDim,
+            {.codec = KVCodec::Name::mlx1Unrotated, .valueBits = bits, .planes = KVQuantizedPlanes::values});
       }
     }
   });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
 #include "Harness/SoftFloat.hpp"
@@ -18,9 +17,7 @@ constexpr double kLowestScore = -3e29;  // lower ones count as -inf
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double elementAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t index) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &bytes.at(index * byteSize(dtype)), byteSize(dtype));
-  return valueOf(dtype, bits);
+  return valueOf(dtype, bitsAt(bytes, dtype, index));
 }
 
 Vector vectorFrom(const std::vector<std::byte>& bytes, DType dtype, uint64_t first, uint64_t length) {
@@ -67,10 +64,9 @@ class Plane {
     const auto row = std::span(bytes_.at(called("codes"))).subspan(index * codeBytes, codeBytes);
     const DType scaleType = coded_->codec.name == KVCodec::Name::turbo ? DType::f16 : DType::f32;
     const uint64_t scaleCount = coded_->scales.shape().rank() == coded_->codes.shape().rank() ? 2 : 1;
-    std::vector<uint64_t> scales(scaleCount);
+    std::vector<uint64_t> scales;
     for (uint64_t s = 0; s < scaleCount; ++s) {
-      const auto& all = bytes_.at(called("scales"));
-      std::memcpy(&scales[s], &all.at((index * scaleCount + s) * byteSize(scaleType)), byteSize(scaleType));
+      scales.push_back(bitsAt(bytes_.at(called("scales")), scaleType, index * scaleCount + s));
     }
     VectorCoding coding{.codec = coded_->codec};
     const auto parameters = [&](const char* part) {

@@ -1,4 +1,4 @@
-// Every rule of FlashDecode, broken on purpose.
+// Every rule of FlashDecode and of the caches that it attends to, broken on purpose.
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
 #include "Ops/FlashDecode/FlashDecode.hpp"
@@ -67,6 +67,21 @@ void useRowsOfTheirOwn(Op& op) {
   op.sequences = {{3, 7, 0, 2}, {1, 4, 0, 1}};
   op.results = {.output = f16(3, 6, 64)};
 }
+
+const Break<View> kBrokenViews[] = {
+    [](View& v) { v.keys = {}; },
+    [](View& v) { v.values = Tensor(); },
+    [](View& v) { v.values.reset(); },
+    [](View& v) { v.keys = f16(5, 64); },
+    [](View& v) { v.layout = KVLayout::tokenMajor, v.values = f16(2, 5, 64); },
+    [](View& v) { v.values = f32(4, 2, 5, 64); },
+    [](View& v) { v.keys = u8(4, 2, 5, 64), v.values = v.keys; },
+    [](View& v) { v.keys = f16(4, 2, 0, 64); },
+    [](View& v) { v.values = f16(4, 2, 6, 64); },
+    [](View& v) { v.latentDim = 512; },
+    [](View& v) { v.latentDim = 64, v.values.reset(); },
+    [](View& v) { v.keys = f16(5, 64), v.latentDim = 32, v.values.reset(); },
+};
 
 const Break<Op> kBroken[] = {
     [](Op& op) { op.queries = {}; },
@@ -145,9 +160,36 @@ TEST(FlashDecodeRules, EachHasItsError) {
   }
   EXPECT(bool(plan(soundAttention())));
   ErrorLines errors;
+  expectRules<View>(errors, attendedCacheRules(), Op::name, View{.keys = f16(4, 2, 5, 64), .values = f16(4, 2, 5, 64)},
+                    kBrokenViews, [](const View& view) {
+                      Op op = soundAttention();
+                      op.cache = view;
+                      return plan(op);
+                    });
   expectRules<Op>(errors, textsOf(queryRules(), attentionRules()), Op::name, soundAttention(), broken,
                   [](const Op& op) { return plan(op); });
   expectGolden(kAttentionErrors, errors.lines());
+}
+
+TEST(FlashDecodeRules, AQuantizedCacheFollowsItsOwnRules) {
+  Op op = soundAttention();
+  useCodes(op);
+  EXPECT(bool(plan(op)));
+  QuantizedKVCacheView& view = codesOf(op);
+  view.latentDim = 512;
+  EXPECT_ERROR(plan(op), {.op = Op::name,
+                          .what = "the latent part does not match the cache",
+                          .got = "a latent part of 512, values of 128",
+                          .expected = "values of that length",
+                          .fix = "Pass the length of the part of a key that is its value, too."});
+  view.values.reset();
+  EXPECT_ERROR(plan(op), {.op = Op::name,
+                          .what = "the cache has no values",
+                          .got = "keys alone",
+                          .expected = "keys and values",
+                          .fix = "Give the view a plane of values."});
+  view.keys.codec.bits = 9;
+  EXPECT_ERROR(plan(op), {.op = Op::name, .what = "the codec has no codes of this length"});
 }
 
 TEST(FlashDecodeRules, SequencesMayHaveRowsOfTheirOwn) {

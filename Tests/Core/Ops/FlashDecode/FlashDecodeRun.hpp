@@ -1,12 +1,11 @@
 // A case on a device: operands between guards, and the check of what became of them.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "Harness/GuardedTensor.hpp"
 #include "Harness/Seeded.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
 #include "Ops/FlashDecode/FlashDecodeReference.hpp"
 
@@ -53,10 +52,8 @@ class FlashDecodeRun {
   std::vector<std::byte> results() const;
 
  private:
-  std::vector<std::byte> bytesOf(const std::string& name) const { return operands_.at(name).bytes(); }
-
   const PreparedFlashDecode* prepared_;
-  std::map<std::string, GuardedTensor> operands_;
+  GuardedOperands operands_;
   FlashDecodeCall call_;
 };
 

@@ -1,4 +1,4 @@
-// Every rule of MergePartials, broken on purpose.
+// Every rule of MergePartials, broken on purpose, and its plan.
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
 #include "Ops/MergePartials/MergePartials.hpp"
@@ -70,6 +70,20 @@ TEST(MergePartialsRules, NothingToMergeIsNoDispatch) {
   const MergePartials op{.parts = {.sums = f32(5, 0, 4, 64), .stats = f32(5, 0, 4, 2)},
                          .results = {.output = f16(0, 4, 64)}};
   EXPECT(REQUIRE(plan(op)).dispatches.empty());
+}
+
+TEST(MergePartialsPlan, ReadsEachPartOnce) {
+  for (const uint64_t parts : {1, 2, 1024}) {
+    MergePartials op = soundMerge();
+    useParts(op, parts);
+    op.sinks.reset();
+    const Plan planned = REQUIRE(plan(op));
+    EXPECT(planned.op == "MergePartials" && planned.dispatches.size() == 1 && planned.scratchBytes == 0);
+    const Dispatch& dispatch = planned.dispatches.at(0);
+    EXPECT_EQ(dispatch.kind, "MergePartials");
+    EXPECT_EQ(dispatch.countedBytesRead(), parts * 3 * 4 * 66 * 4);
+    EXPECT_EQ(dispatch.countedBytesWritten(), 3u * 4 * 64 * 2);
+  }
 }
 
 }  // namespace mnk::test

@@ -1,7 +1,6 @@
 // MergePartials on every device: parts that FlashDecode wrote against attention over all keys, and made-up parts
 // against their definition.
-#include <cmath>
-#include <cstring>
+#include <algorithm>
 #include <limits>
 
 #include "Harness/Check.hpp"
@@ -9,48 +8,37 @@
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
+#include "Ops/Common/GuardedOperands.hpp"
 #include "Ops/FlashDecode/FlashDecodeRun.hpp"
 
 namespace mnk::test {
 
 namespace {
 
-Shape shapeOf(const std::vector<uint64_t>& extents) {
-  return REQUIRE(Shape::make(extents));
+Shape shapeOf(std::vector<uint64_t> axes, uint64_t last = 0) {
+  if (last != 0) axes.push_back(last);
+  return REQUIRE(Shape::make(axes));
 }
 
-std::vector<float> floatsOf(const std::vector<std::byte>& bytes) {
-  std::vector<float> floats(bytes.size() / sizeof(float));
-  std::memcpy(floats.data(), bytes.data(), bytes.size());
-  return floats;
+// Sums and stats, poisoned and between guards.
+AttentionPartials makePartials(GuardedOperands& operands, const std::string& name, const std::vector<uint64_t>& axes,
+                               uint64_t headDim, uint64_t shift = 0) {
+  return {operands.make(name + " sums", DType::f32, shapeOf(axes, headDim), shift),
+          operands.make(name + " stats", DType::f32, shapeOf(axes, 2), 0)};
 }
 
-// Sums and stats of parts, each of which FlashDecode can write by itself.
-struct PartsMemory {
-  GuardedTensor sums;
-  GuardedTensor stats;
+AttentionPartials someOf(const AttentionPartials& parts, uint64_t begin, uint64_t count) {
+  return {REQUIRE(parts.sums.slice(begin, count)), REQUIRE(parts.stats.slice(begin, count))};
+}
 
-  PartsMemory(const std::shared_ptr<Device>& device, std::vector<uint64_t> axes, uint64_t headDim, uint64_t shift = 0)
-      : sums(device, DType::f32, withLast(axes, headDim), shift), stats(device, DType::f32, withLast(axes, 2)) {}
-
-  static Shape withLast(std::vector<uint64_t> axes, uint64_t last) {
-    axes.push_back(last);
-    return shapeOf(axes);
-  }
-
-  AttentionPartials all() const { return {sums.tensor(), stats.tensor()}; }
-  AttentionPartials parts(uint64_t begin, uint64_t count) const {
-    return {REQUIRE(sums.tensor().slice(begin, count)), REQUIRE(stats.tensor().slice(begin, count))};
-  }
-  AttentionPartials part(uint64_t index) const {
-    const auto only = [&](const GuardedTensor& memory) {
-      const auto extents = memory.tensor().shape().extents();
-      return REQUIRE(REQUIRE(memory.tensor().slice(index, 1))
-                         .reshaped(shapeOf(std::vector<uint64_t>(extents.begin() + 1, extents.end()))));
-    };
-    return {only(sums), only(stats)};
-  }
-};
+// A part by itself, which FlashDecode can write.
+AttentionPartials onePart(const AttentionPartials& parts, uint64_t index) {
+  const auto only = [&](const Tensor& tensor) {
+    const auto extents = tensor.shape().extents();
+    return REQUIRE(REQUIRE(tensor.slice(index, 1)).reshaped(shapeOf({extents.begin() + 1, extents.end()})));
+  };
+  return {only(parts.sums), only(parts.stats)};
+}
 
 // The keys of a sequence in caches of their own: shard s has keys [bounds[s], bounds[s + 1]).
 struct ShardsCase {
@@ -72,10 +60,12 @@ FlashDecodeCase wholeOf(const ShardsCase& shards) {
                          .valueHeadDim = 64,
                          .kvHeads = 2,
                          .capacity = shards.bounds.back(),
+                         .layout = KVLayout::tokenMajor,
                          .group = 3,
                          .rows = shards.rows,
                          .sequences = {{0, shards.bounds.back()}},
                          .into = shards.into,
+                         .givesLogSumExp = true,
                          .options = shards.options,
                          .hasSlopes = shards.hasSlopes,
                          .hasSinks = shards.hasSinks};
@@ -83,79 +73,45 @@ FlashDecodeCase wholeOf(const ShardsCase& shards) {
   return attend;
 }
 
-// A cache of some of the keys of the whole, head-major.
-KVCacheView shardOf(const std::shared_ptr<Device>& device, const PreparedFlashDecode& whole, uint64_t begin,
-                    uint64_t end) {
-  const uint64_t heads = whole.attend.kvHeads, capacity = whole.attend.capacity;
-  const auto cut = [&](const char* name, uint64_t headDim) {
-    const uint64_t vectorBytes = headDim * byteSize(whole.attend.cache);
-    std::vector<std::byte> bytes;
-    for (uint64_t head = 0; head < heads; ++head) {
-      const auto* from = whole.inputs.at(name).data() + (head * capacity + begin) * vectorBytes;
-      bytes.insert(bytes.end(), from, from + (end - begin) * vectorBytes);
-      bytes.resize((head + 1) * std::max<uint64_t>(end - begin, 1) * vectorBytes);
-    }
-    const GuardedTensor memory(device, whole.attend.cache,
-                               shapeOf({heads, std::max<uint64_t>(end - begin, 1), headDim}));
-    memory.set(bytes);
-    return memory.tensor();
-  };
-  return {.keys = cut("keys", whole.attend.headDim), .values = cut("values", whole.attend.valueHeadDim)};
-}
-
+// The operands are those of a call over all keys, which is not run: calls over shards and a merge take its place.
 void expectShardsMerge(const std::shared_ptr<Device>& device, const ShardsCase& shards,
                        const PreparedFlashDecode& whole) {
+  Seeded random;
+  const FlashDecodeRun all(device, whole, random);
   const FlashDecodeCase& attend = whole.attend;
   const uint64_t count = shards.bounds.size() - 1;
-  const GuardedTensor queries(device, attend.queries, shapeOf({attend.rows, attend.heads(), attend.headDim}));
-  queries.set(whole.inputs.at("queries"));
-  const PartsMemory parts(device, {count, attend.rows, attend.heads()}, attend.valueHeadDim);
-  const GuardedTensor into(device, shards.into, shapeOf({attend.rows, attend.heads(), attend.valueHeadDim}));
-  const GuardedTensor sums(device, DType::f32, shapeOf({attend.rows, attend.heads()}));
-
-  std::optional<GuardedTensor> slopes;
-  if (shards.hasSlopes) {
-    slopes.emplace(device, DType::f32, shapeOf({attend.heads()}));
-    slopes->set(whole.inputs.at("slopes"));
-  }
+  GuardedOperands operands(device);
+  const std::vector<uint64_t> axes{attend.rows, attend.heads()};
+  const AttentionPartials parts = makePartials(operands, "part", {count, axes[0], axes[1]}, attend.valueHeadDim);
   CommandEncoder encoder(device, "shards");
   for (uint64_t s = 0; s < count; ++s) {
-    FlashDecode op{.queries = queries.tensor(),
-                   .cache = shardOf(device, whole, shards.bounds[s], shards.bounds[s + 1])};
-    const auto firstRow = static_cast<int64_t>(shards.bounds.back() - shards.rows);
-    op.sequences = {{.length = shards.bounds[s + 1] - shards.bounds[s],
-                     .position = firstRow - static_cast<int64_t>(shards.bounds[s])}};
-    op.results.partials = parts.part(s);
-    op.options = attend.options;
+    FlashDecode op = all.op().op;
+    const uint64_t begin = shards.bounds[s], keys = shards.bounds[s + 1] - begin;
+    auto& view = std::get<KVCacheView>(op.cache);
+    // Without keys, there is a slot that is not read.
+    for (Tensor* plane : {&view.keys, &*view.values}) {
+      *plane = REQUIRE(plane->slice(std::min(begin, attend.capacity - 1), std::max<uint64_t>(keys, 1)));
+    }
+    op.sequences = {{.length = keys, .position = static_cast<int64_t>(attend.capacity - attend.rows - begin)}};
+    op.results = {.partials = onePart(parts, s)};
+    op.options.sinks.reset();
     op.options.splits = shards.splits;
-    if (slopes) op.options.slopes = slopes->tensor();
     REQUIRE(encoder.encode(op));
   }
-  MergePartials merge{.parts = parts.all()};
+  MergePartials merge{.parts = parts, .sinks = all.op().op.options.sinks, .results = all.op().op.results};
   if (shards.mergedFirst) {
     // The sum of the first parts takes the place of the last of them.
     const uint64_t last = shards.mergedFirst - 1;
-    const PartsMemory some(device, {1, attend.rows, attend.heads()}, attend.valueHeadDim);
+    const AttentionPartials first = makePartials(operands, "first", {1, axes[0], axes[1]}, attend.valueHeadDim);
     REQUIRE(encoder.encode(
-        MergePartials{.parts = parts.parts(0, shards.mergedFirst), .results = {.partials = some.part(0)}}));
-    REQUIRE(encoder.encode(MergePartials{.parts = some.all(), .results = {.partials = parts.part(last)}}));
-    merge.parts = parts.parts(last, count - last);
+        MergePartials{.parts = someOf(parts, 0, shards.mergedFirst), .results = {.partials = onePart(first, 0)}}));
+    REQUIRE(encoder.encode(MergePartials{.parts = first, .results = {.partials = onePart(parts, last)}}));
+    merge.parts = someOf(parts, last, count - last);
   }
-  std::optional<GuardedTensor> sinks;
-  if (shards.hasSinks) {
-    sinks.emplace(device, DType::f32, shapeOf({attend.heads()}));
-    sinks->set(whole.inputs.at("sinks"));
-    merge.sinks = sinks->tensor();
-  }
-  merge.results = {.output = into.tensor(), .logSumExp = sums.tensor()};
   REQUIRE(encoder.encode(merge));
   REQUIRE(REQUIRE(encoder.commit()).wait());
-
-  parts.sums.expectBordersIntact("sums");
-  parts.stats.expectBordersIntact("stats");
-  into.expectBordersIntact("results");
-  expectRows(shards.into, into.bytes(), whole.expected, false);
-  expectLogSumExp(sums.bytes(), whole.expected, false);
+  operands.expectAsBefore({"sums", "stats"});
+  all.expectAttended();
 }
 
 struct MadeUpParts {
@@ -190,33 +146,27 @@ void expectMerges(const std::shared_ptr<Device>& device, const MadeUpParts& made
 
   std::vector<uint64_t> axes = made.axes;
   axes.insert(axes.begin(), made.parts);
-  const PartsMemory parts(device, axes, made.headDim, made.partsShift);
-  parts.sums.set(rawBytes(sums));
-  parts.stats.set(rawBytes(stats));
-  const GuardedTensor ofSinks(device, DType::f32, shapeOf({heads}));
-  ofSinks.set(rawBytes(sinks));
-  const GuardedTensor into(device, made.into, PartsMemory::withLast(made.axes, made.headDim), made.intoShift);
-  const PartsMemory again(device, made.axes, made.headDim, made.intoShift);
-  const GuardedTensor logSumExp(device, DType::f32, shapeOf(made.axes));
-  MergePartials op{.parts = parts.all()};
-  if (made.hasSinks) op.sinks = ofSinks.tensor();
-  if (made.givesPartials) op.results.partials = again.all();
-  if (!made.givesPartials) op.results.output = into.tensor();
-  op.results.logSumExp = logSumExp.tensor();
-  CommandEncoder encoder(device, "merge");
-  REQUIRE(encoder.encode(op));
-  REQUIRE(REQUIRE(encoder.commit()).wait());
-
-  for (const GuardedTensor* memory : {&parts.sums, &parts.stats, &into, &again.sums, &again.stats, &logSumExp}) {
-    memory->expectBordersIntact("an operand");
+  GuardedOperands operands(device);
+  MergePartials op{.parts = makePartials(operands, "part", axes, made.headDim, made.partsShift)};
+  if (made.hasSinks) op.sinks = operands.make("sinks", DType::f32, shapeOf({heads}), 0);
+  if (made.givesPartials) {
+    op.results.partials = makePartials(operands, "result", made.axes, made.headDim, made.intoShift);
+  } else {
+    op.results.output = operands.make("into", made.into, shapeOf(made.axes, made.headDim), made.intoShift);
   }
-  EXPECT(floatsOf(parts.sums.bytes()) == sums);
-  PartsToMerge expected{.parts = made.parts, .rows = rows, .headDim = made.headDim, .sums = sums, .stats = stats};
-  if (made.hasSinks) expected.sinks = sinks;
-  const std::vector<AttendedRow> rowsDue = merged(expected);
-  expectLogSumExp(logSumExp.bytes(), rowsDue, false);
-  if (!made.givesPartials) return expectRows(made.into, into.bytes(), rowsDue, false);
-  expectPartials(again.sums.bytes(), again.stats.bytes(), rowsDue, false);
+  op.results.logSumExp = operands.make("log sum exp", DType::f32, shapeOf(made.axes), 0);
+  operands.set("part sums", rawBytes(sums));
+  operands.set("part stats", rawBytes(stats));
+  operands.set("sinks", rawBytes(sinks));
+  REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
+
+  operands.expectAsBefore({"into", "result sums", "result stats", "log sum exp"});
+  PartsToMerge given{.parts = made.parts, .rows = rows, .headDim = made.headDim, .sums = sums, .stats = stats};
+  if (made.hasSinks) given.sinks = sinks;
+  const std::vector<AttendedRow> expected = merged(given);
+  expectLogSumExp(operands.now("log sum exp"), expected, false);
+  if (!made.givesPartials) return expectRows(made.into, operands.now("into"), expected, false);
+  expectPartials(operands.now("result sums"), operands.now("result stats"), expected, false);
 }
 
 }  // namespace
