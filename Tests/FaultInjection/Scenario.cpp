@@ -13,8 +13,6 @@ namespace mnk::inject {
 
 namespace {
 
-using Step = std::function<Status()>;
-
 // Aligned to pages, so that Metal can wrap it.
 alignas(16384) float wrappedMemory[16384 / sizeof(float)];
 
@@ -24,12 +22,10 @@ class Scenario {
       : session_(session), setting_(setting), expected_(expected), tally_(tally) {}
 
   void run() {
-    if (setting_.isCold) {
-      require([&] { return session_.makeDevice(setting_.isMetal); });
-    }
+    if (setting_.isCold) require(session_.makeDevice(setting_.isMetal));
     switch (setting_.part) {
       case Part::library:
-        require([&] { return session_.compile(); });
+        require(session_.compile());
         break;
       case Part::ops:
         useOps();
@@ -51,13 +47,11 @@ class Scenario {
  private:
   void useOps() {
     makeTensors();
-    for (const Op op : kOps) {
-      require([&] { return session_.plan(op); });
-    }
-    requireBrokenRule([&] { return session_.plan(Op::broken); });
+    for (const Op op : kOps) require(session_.plan(op));
+    requireBrokenRule(session_.plan(Op::broken));
     std::vector<Step> ops;
-    for (const Op op : kOps) ops.push_back([this, op] { return session_.encode(op); });
-    submit(ops, [&] { requireBrokenRule([&] { return session_.encode(Op::broken); }); });
+    for (const Op op : kOps) ops.push_back(session_.encode(op));
+    submit(ops, [&] { requireBrokenRule(session_.encode(Op::broken)); });
     for (const Name name :
          {kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries, kRotatedKeys}) {
       compare("ops", name);
@@ -66,12 +60,12 @@ class Scenario {
 
   void makeTensors() {
     for (uint8_t name = 0; name <= kPartialStats; ++name) {
-      if (name != kWrapped) require([&] { return session_.makeTensor(static_cast<Name>(name)); });
+      if (name != kWrapped) require(session_.makeTensor(static_cast<Name>(name)));
     }
-    require([&] { return session_.makeTensor(kRowAttended); });
+    require(session_.makeTensor(kRowAttended));
     require([&] {
       ++wraps_;
-      const Status status = session_.wrap(kWrapped, wrappedMemory, sizeof wrappedMemory, released_);
+      const Status status = session_.wrap(kWrapped, wrappedMemory, &released_)();
       if (!status.succeeded && released_ != wraps_)
         throw Wrong("a call that failed did not release its memory at once");
       return status;
@@ -79,55 +73,54 @@ class Scenario {
     std::vector<float> numbers(kElements);
     for (const Name name : {kKeys, kValues, kQueries, kWrapped}) {
       for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(0.37f * static_cast<float>(i + 100 * name));
-      require([&] { return session_.write(name, numbers); });
+      require(session_.write(name, numbers));
     }
-    require([&] { return session_.slice(kRowKeys, kKeys, 0, 2); });
-    require([&] { return session_.slice(kRowValues, kValues, 0, 2); });
-    require([&] { return session_.slice(kRowQueries, kQueries, 1, 2); });
-    require([&] { return session_.reshape(kPartSums, kPartialSums); });
-    require([&] { return session_.reshape(kPartStats, kPartialStats); });
+    require(session_.slice(kRowKeys, kKeys, 0, 2));
+    require(session_.slice(kRowValues, kValues, 0, 2));
+    require(session_.slice(kRowQueries, kQueries, 1, 2));
+    require(session_.reshape(kPartSums, kPartialSums));
+    require(session_.reshape(kPartStats, kPartialStats));
   }
 
   void useCache(bool isQuantized) {
-    static constexpr uint32_t kRows[] = {0, 1};
     makeTensors();
     const std::string of = isQuantized ? "quantized cache" : "dense cache";
-    require([&] { return session_.makeCache(isQuantized, kCapacity); });
+    require(session_.makeCache(isQuantized, kCapacity));
     hasCache_ = true;
     positions_ = {};
-    require([&] { return session_.prepare(tuning_.c_str(), kTokens); });  // no file: the cache is too short to measure
-    submit({[&] { return session_.append(0); }, [&] { return session_.attend(0); }});
+    require(session_.prepare(tuning_, kTokens));  // no file: the cache is too short to measure
+    submit({session_.encode(CacheCall::append, {0}), session_.encode(CacheCall::attend, {0})});
     moveTo({3, 0, 0});
     compare(of + ", first step", kAttended);
-    submit({[&] { return session_.appendRows(kRows); }, [&] { return session_.attendRows(kRows); }});
+    submit({session_.encode(CacheCall::append, {0, 1}), session_.encode(CacheCall::attend, {0, 1})});
     moveTo({4, 1, 0});
     compare(of + ", rows of several sequences", kRowAttended);
-    submit({[&] { return session_.appendAndAttend(0, Rotation::none); }});
+    submit({session_.encode(CacheCall::both, {0})});
     moveTo({7, 1, 0});
     compare(of + ", appendAndAttend", kAttended);
-    submit({[&] { return session_.copy(0, 2); }, [&] { return session_.attend(2); }});
+    submit({session_.copy(0, 2), session_.encode(CacheCall::attend, {2})});
     moveTo({7, 1, 7});
     compare(of + ", a copy", kAttended);
-    submit({[&] { return session_.grow(12); }, [&] { return session_.copyToLarger(0, 1); }});
-    require([&] { return session_.truncate(4, 0); });
+    submit({session_.grow(12), session_.copyToLarger(0, 1)});
+    require(session_.truncate(4, 0));
     moveTo({4, 1, 7});
     if (isQuantized) {
-      submit({[&] { return session_.dequantize(0); }});
+      submit({session_.dequantize(0)});
       compare(of, kReadKeys);
       compare(of, kReadValues);
     }
-    submit({[&] { return session_.attend(0); }});
+    submit({session_.encode(CacheCall::attend, {0})});
     compare(of + ", truncated", kAttended);
-    submit({[&] { return session_.appendAndAttend(0, Rotation::listed); }});
+    submit({session_.encode(CacheCall::both, {0}, Rotation::listed)});
     moveTo({7, 1, 7});
     compare(of + ", rotated by listed positions", kAttended);
-    require([&] { return session_.truncate(4, 0); });
+    require(session_.truncate(4, 0));
     moveTo({4, 1, 7});
-    require([&] { return session_.text(); });
+    require(session_.text());
     useStep(of);
 
     saveAndLoad();
-    submit({[&] { return session_.attend(0); }});
+    submit({session_.encode(CacheCall::attend, {0})});
     compare(of + ", truncated", kAttended);  // the file held the same
     session_.dropCache();
     hasCache_ = false;
@@ -136,11 +129,11 @@ class Scenario {
   // The device knows the fastest kernels from the first run, so that later runs write the tuning file without
   // measuring.
   void useFiles() {
-    require([&] { return session_.makeCache(false, kMeasuredCapacity); });
+    require(session_.makeCache(false, kMeasuredCapacity));
     hasCache_ = true;
     positions_ = {};
     for (int i = 0; i < 2; ++i) {  // writes the file, then reads it
-      require([&] { return session_.prepare(tuning_.c_str(), 1); });
+      require(session_.prepare(tuning_, 1));
       if (::access(tuning_.c_str(), R_OK) != 0) throw Wrong("prepare succeeded without its file");
     }
     saveAndLoad();
@@ -151,30 +144,29 @@ class Scenario {
 
   // A second save replaces the file.
   void saveAndLoad() {
-    for (int i = 0; i < 2; ++i) require([&] { return session_.save(path_.c_str()); });
-    require([&] { return session_.load(path_.c_str()); });
+    for (int i = 0; i < 2; ++i) require(session_.save(path_));
+    require(session_.load(path_));
     ::unlink(path_.c_str());
     checkPositions();
   }
 
   // A recorded step with a rotation by the next positions and a call that rotates, appends and attends.
   void useStep(const std::string& of) {
-    record({[&] { return session_.encode(Op::ropeNext); },
-            [&] { return session_.appendAndAttend(1, Rotation::ofCache); }});
+    record({session_.encode(Op::ropeNext), session_.encode(CacheCall::both, {1}, Rotation::ofCache)});
     checkPositions();
     const auto compareRun = [&](const std::string& run) {
       moveTo({4, positions_[1] + kTokens, 7});
       for (const Name name : {kAttended, kRotatedQueries, kRotatedKeys}) compare(of + run, name);
     };
-    submit({[&] { return session_.encodeStep(); }});
+    submit({session_.encodeStep()});
     compareRun(", recorded step");
     runStep();
     compareRun(", recorded step run again");
-    require([&] { return session_.truncate(1, 1); });
+    require(session_.truncate(1, 1));
     moveTo({4, 1, 7});
     runStep();
     compareRun(", recorded step");  // from its first position
-    require([&] { return session_.truncate(1, 1); });
+    require(session_.truncate(1, 1));
     moveTo({4, 1, 7});
   }
 
@@ -213,14 +205,14 @@ class Scenario {
   void submit(
       const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
     for (int attempt = 0; attempt < 2; ++attempt) {
-      require([&] { return session_.makeEncoder(); });
-      if (commits_ % 2 == 1) require([&] { return session_.measureOps(); });
+      require(session_.makeEncoder());
+      if (commits_ % 2 == 1) require(session_.measureOps());
       if (!encodeAll(encodes)) {
         checkPositions();
         continue;
       }
       between();
-      if (finishes([&] { return session_.commit(finished_); })) return;
+      if (finishes(session_.commit(&finished_))) return;
     }
     throw Wrong("the work failed again when there was memory");
   }
@@ -228,8 +220,8 @@ class Scenario {
   // Records a step; retries if the encoder holds part of a call.
   void record(const std::vector<Step>& encodes) {
     for (int attempt = 0; attempt < 2; ++attempt) {
-      require([&] { return session_.makeRecording(); });
-      if (encodeAll(encodes)) return require([&] { return session_.makeStep(); });
+      require(session_.makeRecording());
+      if (encodeAll(encodes)) return require(session_.makeStep());
       checkPositions();
     }
     throw Wrong("a recording failed again when there was memory");
@@ -237,7 +229,7 @@ class Scenario {
 
   void runStep() {
     for (int attempt = 0; attempt < 2; ++attempt) {
-      if (finishes([&] { return session_.runStep(finished_); })) return;
+      if (finishes(session_.runStep(&finished_))) return;
     }
     throw Wrong("a step failed again when there was memory");
   }
@@ -299,8 +291,8 @@ class Scenario {
   // A failed step leaves sequences suspect; this truncates them to their previous positions.
   void recover() {
     for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
-      if (session_.position(sequence) == positions_[sequence] && !session_.isSuspect(sequence)) continue;
-      require([&] { return session_.truncate(positions_[sequence], sequence); });
+      if (isAtPosition(sequence)) continue;
+      require(session_.truncate(positions_[sequence], sequence));
     }
     checkPositions();
   }
@@ -309,12 +301,16 @@ class Scenario {
     positions_ = positions;
     checkPositions();
   }
+  bool isAtPosition(uint32_t sequence) const {
+    const mnk_sequence_state state = session_.sequence(sequence);
+    return state.next_position == positions_[sequence] && !state.is_suspect;
+  }
   void checkPositions() {
     for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
-      const uint64_t position = session_.position(sequence);
-      if (position == positions_[sequence] && !session_.isSuspect(sequence)) continue;
-      throw Wrong(fmt::format("sequence {} is at position {}{}, expected {}", sequence, position,
-                              session_.isSuspect(sequence) ? " and suspect" : "", positions_[sequence]));
+      if (isAtPosition(sequence)) continue;
+      const mnk_sequence_state state = session_.sequence(sequence);
+      throw Wrong(fmt::format("sequence {} is at position {}{}, expected {}", sequence, state.next_position,
+                              state.is_suspect ? " and suspect" : "", positions_[sequence]));
     }
   }
 
@@ -323,7 +319,7 @@ class Scenario {
     uint64_t count = 1;
     for (size_t axis = 0; axis < about.rank; ++axis) count *= about.shape[axis];
     std::vector<float> numbers(count);
-    require([&] { return session_.read(name, numbers); });
+    require(session_.read(name, numbers));
     const auto& expected = expected_.try_emplace(fmt::format("{}: {}", of, about.name), numbers).first->second;
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (std::abs(numbers[i] - expected[i]) <= 1e-5f * (1 + std::abs(expected[i]))) continue;

@@ -1,84 +1,64 @@
-// A client of the C API, with named tensors, an encoder and a cache. Each function makes one call of the
-// library, in which allocations may fail, and returns its outcome.
+// A client of the C API, with named tensors, an encoder and a cache. A step is one call of the library, in which
+// allocations may fail.
 #pragma once
 #include <array>
-#include <atomic>
-#include <memory>
-#include <new>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "Injection.hpp"
-#include "MLXNativeKernels/Result.hpp"
+#include "Calls.hpp"
+#include "MLXNativeKernels/mnk_metal.h"
 
 namespace mnk::inject {
 
-// The outcome of a call.
-struct Status {
-  bool succeeded = true;
-  ErrorCode code = {};
-  std::string message = {};
-};
-
-// The name of the current call, for reports.
-inline std::atomic<const char*> currentCall = "nothing";
-
-template <typename Body>
-auto call(const char* name, Body&& body) {
-  currentCall = name;
-  const Armed armed;
-  return body();
-}
-
 // Sizes: heads of queries and of the cache, elements of a vector, tokens of a step, slots.
-inline constexpr uint64_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kMeasuredCapacity = 256,
+inline constexpr uint32_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kMeasuredCapacity = 256,
                           kCodeBytes = 32, kSequences = 3;
 inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // in a step
 
 // Tensors: constant, name in reports, element type and shape. The first three are filled with numbers; those from
 // kDenseKeys on are the memory of a cache, and those from kRowKeys on are views of others.
-#define MNK_TENSORS(X)                                                          \
-  X(kKeys, "keys", f32, kTokens, kHeads, kHeadDim)                              \
-  X(kValues, "values", f32, kTokens, kHeads, kHeadDim)                          \
-  X(kQueries, "queries", f32, kTokens, kHeads, kHeadDim)                        \
-  X(kAttended, "attention", f32, kTokens, kHeads, kHeadDim)                     \
-  X(kAttendedQuantized, "attention over codes", f32, kTokens, kHeads, kHeadDim) \
-  X(kMerged, "merged partials", f32, kTokens, kHeads, kHeadDim)                 \
-  X(kReadKeys, "dequantized keys", f32, kTokens, kHeads, kHeadDim)              \
-  X(kReadValues, "dequantized values", f32, kTokens, kHeads, kHeadDim)          \
-  X(kTurned, "Hadamard transform", f32, kTokens, kHeads, kHeadDim)              \
-  X(kRotatedQueries, "rotated queries", f32, kTokens, kHeads, kHeadDim)         \
-  X(kRotatedKeys, "rotated keys", f32, kTokens, kHeads, kHeadDim)               \
-  X(kWrapped, "wrapped memory", f32, kTokens, kHeads, kHeadDim)                 \
-  X(kDenseKeys, "dense keys", f32, kHeads, kCapacity, kHeadDim)                 \
-  X(kDenseValues, "dense values", f32, kHeads, kCapacity, kHeadDim)             \
-  X(kKeyCodes, "codes of keys", u8, kHeads, kCapacity, kCodeBytes)              \
-  X(kValueCodes, "codes of values", u8, kHeads, kCapacity, kCodeBytes)          \
-  X(kKeyScales, "scales of keys", f16, kHeads, kCapacity)                       \
-  X(kValueScales, "scales of values", f16, kHeads, kCapacity)                   \
-  X(kPartialSums, "sums of partials", f32, 1, kTokens, kHeads, kHeadDim)        \
-  X(kPartialStats, "stats of partials", f32, 1, kTokens, kHeads, 2)             \
-  X(kRowKeys, "keys of rows", f32, 2, kHeads, kHeadDim)                         \
-  X(kRowValues, "values of rows", f32, 2, kHeads, kHeadDim)                     \
-  X(kRowQueries, "queries of rows", f32, 2, kHeads, kHeadDim)                   \
-  X(kRowAttended, "attention of rows", f32, 2, kHeads, kHeadDim)                \
-  X(kPartSums, "sums of a part", f32, kTokens, kHeads, kHeadDim)                \
-  X(kPartStats, "stats of a part", f32, kTokens, kHeads, 2)
+#define MNK_TENSORS(X)                                                              \
+  X(kKeys, "keys", MNK_F32, kTokens, kHeads, kHeadDim)                              \
+  X(kValues, "values", MNK_F32, kTokens, kHeads, kHeadDim)                          \
+  X(kQueries, "queries", MNK_F32, kTokens, kHeads, kHeadDim)                        \
+  X(kAttended, "attention", MNK_F32, kTokens, kHeads, kHeadDim)                     \
+  X(kAttendedQuantized, "attention over codes", MNK_F32, kTokens, kHeads, kHeadDim) \
+  X(kMerged, "merged partials", MNK_F32, kTokens, kHeads, kHeadDim)                 \
+  X(kReadKeys, "dequantized keys", MNK_F32, kTokens, kHeads, kHeadDim)              \
+  X(kReadValues, "dequantized values", MNK_F32, kTokens, kHeads, kHeadDim)          \
+  X(kTurned, "Hadamard transform", MNK_F32, kTokens, kHeads, kHeadDim)              \
+  X(kRotatedQueries, "rotated queries", MNK_F32, kTokens, kHeads, kHeadDim)         \
+  X(kRotatedKeys, "rotated keys", MNK_F32, kTokens, kHeads, kHeadDim)               \
+  X(kWrapped, "wrapped memory", MNK_F32, kTokens, kHeads, kHeadDim)                 \
+  X(kDenseKeys, "dense keys", MNK_F32, kHeads, kCapacity, kHeadDim)                 \
+  X(kDenseValues, "dense values", MNK_F32, kHeads, kCapacity, kHeadDim)             \
+  X(kKeyCodes, "codes of keys", MNK_U8, kHeads, kCapacity, kCodeBytes)              \
+  X(kValueCodes, "codes of values", MNK_U8, kHeads, kCapacity, kCodeBytes)          \
+  X(kKeyScales, "scales of keys", MNK_F16, kHeads, kCapacity)                       \
+  X(kValueScales, "scales of values", MNK_F16, kHeads, kCapacity)                   \
+  X(kPartialSums, "sums of partials", MNK_F32, 1, kTokens, kHeads, kHeadDim)        \
+  X(kPartialStats, "stats of partials", MNK_F32, 1, kTokens, kHeads, 2)             \
+  X(kRowKeys, "keys of rows", MNK_F32, 2, kHeads, kHeadDim)                         \
+  X(kRowValues, "values of rows", MNK_F32, 2, kHeads, kHeadDim)                     \
+  X(kRowQueries, "queries of rows", MNK_F32, 2, kHeads, kHeadDim)                   \
+  X(kRowAttended, "attention of rows", MNK_F32, 2, kHeads, kHeadDim)                \
+  X(kPartSums, "sums of a part", MNK_F32, kTokens, kHeads, kHeadDim)                \
+  X(kPartStats, "stats of a part", MNK_F32, kTokens, kHeads, 2)
 
 enum Name : uint8_t {
 #define MNK_NAME(name, ...) name,
   MNK_TENSORS(MNK_NAME) kNames
 };
 
-enum class Kind : uint8_t { f32, f16, u8 };
 struct About {
   const char* name;
-  Kind kind;
+  mnk_dtype dtype;
   std::array<uint64_t, 4> shape;
   size_t rank;
 };
-#define MNK_ABOUT(name, text, kind, ...) \
-  {text, Kind::kind, {__VA_ARGS__}, std::initializer_list<uint64_t>{__VA_ARGS__}.size()},
+#define MNK_ABOUT(name, text, dtype, ...) \
+  {text, dtype, {__VA_ARGS__}, std::initializer_list<uint64_t>{__VA_ARGS__}.size()},
 inline constexpr About kAbout[] = {MNK_TENSORS(MNK_ABOUT)};
 
 enum class Op : uint8_t {
@@ -97,64 +77,280 @@ enum class Op : uint8_t {
 inline constexpr Op kOps[] = {Op::write,           Op::quantize,       Op::dequantize, Op::hadamard, Op::attend,
                               Op::attendQuantized, Op::attendPartials, Op::merge,      Op::rope};
 
-inline constexpr char kKernelText[] =
-    "kernel void injected(device float* numbers [[buffer(0)]]) { numbers[0] = 1; }\nexport_kernel(injected)\n";
-
+enum class CacheCall : uint8_t { append, attend, both };
 enum class Rotation : uint8_t { none, ofCache, listed };  // of a step; listed: by the cache's next positions
 
 class Session {
+  static constexpr mnk_rotary_embedding kRotary{
+      .layout = MNK_ROTARY_EMBEDDING_LAYOUT_HALF_SPLIT, .base = 10000, .scale = 1};
+
+  static void countFinished(void* counter, const mnk_error*) { count(counter); }
+
+  mnk_heads_view view(Name name) const { return {.tensor = tensors_[name], .layout = MNK_KV_LAYOUT_TOKEN_MAJOR}; }
+
+  // Calls `body` with the descriptor of an op, and the functions that plan and encode it.
+  template <typename Body>
+  auto withOp(Op op, Body body) const {
+    const auto& t = tensors_;
+    const mnk_kv_cache_view dense{.keys = t[kDenseKeys], .values = t[kDenseValues]};
+    const mnk_kv_codec codec{MNK_KV_CODEC_NAME_TURBO, 4, 0};
+    const mnk_quantized_kv_cache_view quantized{
+        .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
+        .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
+    const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens, .has_position = true};
+    mnk_kv_cache_write write{.keys = view(kKeys), .values = view(kValues), .into = dense};
+    const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {
+      mnk_flash_decode decode{
+          .queries = view(kQueries), .sequences = &sequence, .sequence_count = 1, .results = results};
+      if (isQuantized)
+        decode.cache.quantized = quantized;
+      else
+        decode.cache.dense = dense;
+      const auto plan = [this](const mnk_flash_decode* decode, mnk_error_out error) {
+        return mnk_flash_decode_make_plan(decode, device_, error);
+      };
+      return body(decode, plan, mnk_encoder_flash_decode);
+    };
+    switch (op) {
+      case Op::write:
+        break;
+      case Op::quantize: {
+        const mnk_kv_cache_quantize quantize{.keys = view(kKeys), .values = view(kValues), .into = quantized};
+        return body(quantize, mnk_kv_cache_quantize_make_plan, mnk_encoder_kv_cache_quantize);
+      }
+      case Op::dequantize: {
+        const mnk_kv_cache_dequantize dequantize{
+            .from = quantized, .keys = t[kReadKeys], .values = t[kReadValues], .layout = MNK_KV_LAYOUT_TOKEN_MAJOR};
+        return body(dequantize, mnk_kv_cache_dequantize_make_plan, mnk_encoder_kv_cache_dequantize);
+      }
+      case Op::hadamard: {
+        const mnk_hadamard hadamard{
+            .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_KV_CODEC_NAME_TURBO};
+        return body(hadamard, mnk_hadamard_make_plan, mnk_encoder_hadamard);
+      }
+      case Op::attend:
+        return attend(false, {.output = t[kAttended]});
+      case Op::attendQuantized:
+        return attend(true, {.output = t[kAttendedQuantized]});
+      case Op::attendPartials:
+        return attend(false, {.partials = {.sums = t[kPartSums], .stats = t[kPartStats]}});
+      case Op::merge: {
+        const mnk_merge_partials merge{.parts = {.sums = t[kPartialSums], .stats = t[kPartialStats]},
+                                       .results = {.output = t[kMerged]}};
+        return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
+      }
+      case Op::rope:
+      case Op::ropeNext: {
+        static constexpr uint32_t kListed[] = {1, 1}, kRows[] = {1, kTokens - 1};
+        mnk_multi_rope rope{.queries = view(kQueries),
+                            .keys = view(kKeys),
+                            .rotated_queries = view(kRotatedQueries),
+                            .rotated_keys = view(kRotatedKeys),
+                            .rotary = kRotary};
+        if (op == Op::rope) rope.positions = {.has_first = true, .first = 7};
+        if (op == Op::ropeNext)
+          rope.positions = {.cache = cache_, .sequences = kListed, .row_counts = kRows, .sequence_count = 2};
+        return body(rope, mnk_multi_rope_make_plan, mnk_encoder_multi_rope);
+      }
+      case Op::broken:
+        write.position = kCapacity;
+        break;
+    }
+    return body(write, mnk_kv_cache_write_make_plan, mnk_encoder_kv_cache_write);
+  }
+
  public:
-  virtual ~Session() = default;
-
-  virtual Status makeDevice(bool isMetal) = 0;
+  Step makeDevice(bool isMetal) {
+    return [=, this] {
+      return make("mnk_device_make", device_, [&](mnk_error_out error) {
+        const mnk_host_options onHost{.workers = 2};
+        const mnk_metal_options onMetal{};
+        return isMetal ? mnk_device_make_metal(&onMetal, error) : mnk_device_make_host(&onHost, error);
+      });
+    };
+  }
   // Compiles kernel text, then clears the device's registry.
-  virtual Status compile() = 0;
-  virtual Status makeTensor(Name name) = 0;
+  Step compile() {
+    return [this] {
+      static constexpr char kText[] =
+          "kernel void injected(device float* numbers [[buffer(0)]]) { numbers[0] = 1; }\nexport_kernel(injected)\n";
+      mnk_library* library = nullptr;
+      const Status status =
+          MAKE(library, mnk_library_make_from_text, device_, kText, "a label that is longer than any string");
+      drop(library);
+      call("mnk_device_clear_kernels", [&] { mnk_device_clear_kernels(device_); });
+      return status;
+    };
+  }
+  Step makeTensor(Name name) {
+    return [=, this] {
+      const About& about = kAbout[name];
+      return MAKE(tensors_[name], mnk_tensor_make, device_, about.dtype, about.shape.data(), about.rank);
+    };
+  }
   // `released` counts how often the memory was released.
-  virtual Status wrap(Name name, void* memory, uint64_t bytes, std::atomic<int>& released) = 0;
-  virtual Status slice(Name name, Name of, uint64_t begin, uint64_t count) = 0;
-  virtual Status reshape(Name name, Name of) = 0;
-  virtual Status write(Name name, std::span<const float> from) = 0;
-  virtual Status read(Name name, std::span<float> into) = 0;
+  Step wrap(Name name, std::span<float> memory, std::atomic<int>* released) {
+    return MAKES(tensors_[name], mnk_tensor_make_wrapping, device_, memory.data(), memory.size_bytes(), MNK_F32,
+                 kAbout[name].shape.data(), kAbout[name].rank, 0, count, released);
+  }
+  Step slice(Name name, Name of, uint64_t begin, uint64_t count) {
+    return MAKES(tensors_[name], mnk_tensor_make_slice, tensors_[of], begin, count);
+  }
+  Step reshape(Name name, Name of) {
+    return MAKES(tensors_[name], mnk_tensor_make_reshaped, tensors_[of], kAbout[name].shape.data(), kAbout[name].rank);
+  }
+  Step write(Name name, std::span<const float> from) {
+    return RUNS(mnk_tensor_write, tensors_[name], from.data(), from.size_bytes());
+  }
+  Step read(Name name, std::span<float> into) {
+    return RUNS(mnk_tensor_read, tensors_[name], into.data(), into.size_bytes());
+  }
 
-  virtual Status plan(Op op) = 0;
-  virtual Status makeEncoder() = 0;
-  virtual Status measureOps() = 0;
-  virtual Status encode(Op op) = 0;
-  virtual Status commit(std::atomic<int>& finished) = 0;
-  virtual Status wait() = 0;
-  virtual void dropEncoder() = 0;
+  Step plan(Op op) {
+    return [=, this] {
+      mnk_plan* plan = nullptr;
+      const Status status = make("mnk_…_make_plan", plan, [&](mnk_error_out error) {
+        return withOp(op, [&](const auto& about, auto plan, auto) { return plan(&about, error); });
+      });
+      if (!status.succeeded) return status;
+      call("mnk_plan_dispatch", [&] { return mnk_plan_dispatch(plan, 0).bytes_read + *mnk_plan_text(plan); });
+      drop(plan);
+      return Status();
+    };
+  }
+  Step encode(Op op) {
+    return [=, this] {
+      return run("mnk_encoder_…", [&](mnk_error_out error) {
+        return withOp(op, [&](const auto& about, auto, auto encode) { return encode(encoder_, &about, error); });
+      });
+    };
+  }
+  Step makeEncoder() {
+    return MAKES(encoder_, mnk_encoder_make, device_, "a label that is longer than any string holds in place");
+  }
+  Step measureOps() { return RUNS(mnk_encoder_measure_ops, encoder_); }
+  Step commit(std::atomic<int>* finished) {
+    return MAKES(completion_, mnk_encoder_commit, encoder_, countFinished, finished);
+  }
+  Status wait() {
+    const Status waited = RUN(mnk_completion_wait, completion_);
+    if (!waited.succeeded) return waited;
+    return copied(call("mnk_completion_copy_text", [&] { return mnk_completion_copy_text(completion_); }));
+  }
   // A step, recorded by an encoder.
-  virtual Status makeRecording() = 0;
-  virtual Status makeStep() = 0;
-  virtual Status encodeStep() = 0;
-  virtual Status runStep(std::atomic<int>& finished) = 0;
+  Step makeRecording() { return MAKES(encoder_, mnk_encoder_make_recording, device_, "a step"); }
+  Step makeStep() { return MAKES(step_, mnk_recorded_step_make, encoder_); }
+  Step encodeStep() { return RUNS(mnk_encoder_encode_step, encoder_, step_); }
+  Step runStep(std::atomic<int>* finished) {
+    return MAKES(completion_, mnk_recorded_step_run, step_, countFinished, finished);
+  }
 
-  virtual Status makeCache(bool isQuantized, uint32_t capacity) = 0;
-  virtual Status prepare(const char* tuningFile, uint32_t rows) = 0;
-  virtual Status append(uint32_t sequence) = 0;
-  virtual Status attend(uint32_t sequence) = 0;
-  virtual Status appendRows(std::span<const uint32_t> sequences) = 0;
-  virtual Status attendRows(std::span<const uint32_t> sequences) = 0;
-  virtual Status appendAndAttend(uint32_t sequence, Rotation rotation) = 0;
-  virtual Status copy(uint32_t source, uint32_t target) = 0;
+  Step makeCache(bool isQuantized, uint32_t capacity) {
+    return [=, this] {
+      const uint32_t bits = isQuantized ? 4 : 0;
+      const mnk_attention_cache_descriptor descriptor{.kv_heads = kHeads,
+                                                      .head_dim = kHeadDim,
+                                                      .capacity = capacity,
+                                                      .sequences = kSequences,
+                                                      .dtype = MNK_F32,
+                                                      .has_quantized = isQuantized,
+                                                      .quantized = {.key_bits = bits, .value_bits = bits}};
+      return MAKE(cache_, mnk_cache_make, device_, &descriptor);
+    };
+  }
+  // With all tokens in one sequence, or with the tensors of rows in several.
+  Step encode(CacheCall cacheCall, std::vector<uint32_t> sequences, Rotation rotation = Rotation::none) {
+    return [=, this] {
+      static constexpr uint32_t kRows = kTokens;
+      const bool areRows = sequences.size() > 1;
+      mnk_cache_step step{.sequences = sequences.data(), .sequence_count = sequences.size()};
+      if (cacheCall != CacheCall::attend) {
+        step.keys = view(areRows ? kRowKeys : kKeys);
+        step.values = view(areRows ? kRowValues : kValues);
+      }
+      if (cacheCall != CacheCall::append) {
+        step.queries = view(areRows ? kRowQueries : kQueries);
+        step.results.output = tensors_[areRows ? kRowAttended : kAttended];
+      }
+      step.has_rotary = rotation != Rotation::none;
+      if (step.has_rotary) step.rotary.embedding = kRotary;
+      if (rotation == Rotation::listed) {
+        step.rotary.positions = {
+            .cache = cache_, .sequences = sequences.data(), .row_counts = &kRows, .sequence_count = 1};
+      }
+      switch (cacheCall) {
+        case CacheCall::append:
+          return RUN(mnk_encoder_append, encoder_, cache_, &step);
+        case CacheCall::attend:
+          return RUN(mnk_encoder_attend, encoder_, cache_, &step);
+        case CacheCall::both:
+          break;
+      }
+      return RUN(mnk_encoder_append_and_attend, encoder_, cache_, &step);
+    };
+  }
+  Step copy(uint32_t source, uint32_t target) {
+    return RUNS(mnk_encoder_copy_sequence, encoder_, cache_, source, target);
+  }
   // Makes a larger cache beside the cache.
-  virtual Status grow(uint32_t capacity) = 0;
-  virtual Status copyToLarger(uint32_t source, uint32_t target) = 0;
-  virtual Status dequantize(uint32_t sequence) = 0;  // its first tokens
-  virtual Status truncate(uint64_t position, uint32_t sequence) = 0;
-  virtual Status text() = 0;
-  virtual Status save(const char* path) = 0;
-  virtual Status load(const char* path) = 0;  // replaces the cache
-  virtual uint64_t position(uint32_t sequence) = 0;
-  virtual bool isSuspect(uint32_t sequence) = 0;
-  virtual void dropCache() = 0;
+  Step grow(uint32_t capacity) { return MAKES(larger_, mnk_encoder_make_grown_cache, encoder_, cache_, capacity); }
+  Step copyToLarger(uint32_t source, uint32_t target) {
+    return RUNS(mnk_encoder_copy_sequence_to_cache, encoder_, cache_, source, larger_, target);
+  }
+  Step dequantize(uint32_t sequence) {  // its first tokens
+    return RUNS(mnk_encoder_dequantize, encoder_, cache_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence,
+                MNK_KV_DOMAIN_ORIGINAL);
+  }
+  Step truncate(uint64_t position, uint32_t sequence) { return RUNS(mnk_cache_truncate, cache_, position, sequence); }
+  Step prepare(const std::string& tuningFile, uint32_t rows) {
+    return [=, this] {
+      const mnk_cache* caches[] = {cache_};
+      const mnk_preparation preparation{.caches = caches,
+                                        .cache_count = 1,
+                                        .rows = rows,
+                                        .dtype = MNK_F32,
+                                        .has_rotary = true,
+                                        .rotary = kRotary,
+                                        .tuning = MNK_TUNING_MEASURE,
+                                        .tuning_file = tuningFile.c_str()};
+      return RUN(mnk_device_prepare, device_, &preparation, nullptr);
+    };
+  }
+  Step text() {
+    return [this] { return copied(call("mnk_cache_copy_text", [&] { return mnk_cache_copy_text(cache_); })); };
+  }
+  Step save(const std::string& path) { return RUNS(mnk_cache_save, cache_, path.c_str()); }
+  Step load(const std::string& path) {  // replaces the cache
+    return MAKES(cache_, mnk_cache_make_from_path, device_, path.c_str(), 1 << 20, 0);
+  }
+  mnk_sequence_state sequence(uint32_t index) const {
+    mnk_sequence_state state{};
+    mnk_cache_get_sequence(cache_, index, &state, nullptr);
+    return state;
+  }
+  void dropCache() {
+    drop(cache_);
+    drop(larger_);
+  }
 
   // Releases everything except the device, then the device.
-  virtual void dropTensors() = 0;
-  virtual void dropDevice() = 0;
-};
+  void dropTensors() {
+    drop(encoder_);
+    drop(completion_);
+    drop(step_);
+    dropCache();
+    for (mnk_tensor*& tensor : tensors_) drop(tensor);
+  }
+  void dropDevice() { drop(device_); }
 
-std::unique_ptr<Session> makeCSession();
+ private:
+  mnk_device* device_ = nullptr;
+  std::array<mnk_tensor*, kNames> tensors_ = {};
+  mnk_encoder* encoder_ = nullptr;
+  mnk_completion* completion_ = nullptr;
+  mnk_recorded_step* step_ = nullptr;
+  mnk_cache* cache_ = nullptr;
+  mnk_cache* larger_ = nullptr;
+};
 
 }  // namespace mnk::inject

@@ -56,14 +56,14 @@ bool settlesAt(Counter counter, int64_t expected) {
 // One part of the scenario on a device.
 class Suite {
  public:
-  explicit Suite(Setting setting) : setting_(std::move(setting)), session_(makeCSession()) {
-    if (!setting_.isCold) (void)session_->makeDevice(setting_.isMetal);
+  explicit Suite(Setting setting) : setting_(std::move(setting)) {
+    if (!setting_.isCold) (void)session_.makeDevice(setting_.isMetal)();
     // The second run uses memory that the device retains, such as scratch memory.
-    for (int i = 0; i < 2; ++i) runScenario(*session_, setting_, numbers_, ignored_);
+    for (int i = 0; i < 2; ++i) runScenario(session_, setting_, numbers_, ignored_);
   }
   ~Suite() {
-    session_->dropTensors();
-    session_->dropDevice();
+    session_.dropTensors();
+    session_.dropDevice();
   }
 
   // Returns false if the scenario does not reach this allocation.
@@ -75,7 +75,7 @@ class Suite {
     begin(point, burst, setting_.isMetal ? Threads::handlersOfMetal : Threads::all);
     bool isReached = true;
     try {
-      runScenario(*session_, setting_, numbers_, tally);
+      runScenario(session_, setting_, numbers_, tally);
       isReached = failed() != 0;
       stop();
       if (setting_.isMetal) softmetal::waitUntilIdle();
@@ -88,8 +88,8 @@ class Suite {
     } catch (const std::exception& exception) {
       stop();
       reportFailure(exception.what());
-      session_->dropTensors();
-      if (setting_.isCold) session_->dropDevice();
+      session_.dropTensors();
+      if (setting_.isCold) session_.dropDevice();
       for (const auto& entry : std::filesystem::directory_iterator(setting_.folder)) {
         std::filesystem::remove_all(entry.path());
       }
@@ -121,7 +121,7 @@ class Suite {
   }
 
   Setting setting_;
-  std::unique_ptr<Session> session_;
+  Session session_;
   Numbers numbers_;
   Tally ignored_;
 };
