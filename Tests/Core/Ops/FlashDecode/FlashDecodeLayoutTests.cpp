@@ -2,8 +2,8 @@
 #include "Harness/Check.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "Ops/Common/TurboSigns.hpp"
-#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 #include "Ops/FlashDecode/FlashDecode.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 namespace mnk::test {
 
