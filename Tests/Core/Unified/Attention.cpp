@@ -1,5 +1,4 @@
 // Files that SwiftPM compiles together, because most compile time goes to headers.
-#include "Cache/AttentionCacheStepListTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeInKernelMergeTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeLayoutTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeMatrixTests.cpp"
