@@ -1,5 +1,5 @@
 // Random calls on caches of every storage, compared with what slots must hold and with attention in double over all
-// tokens: a row sees the positions its options select, or the call fails. Runs 2,000 programs by default, and 50,000
+// tokens: a row sees the positions its options select, or the call fails. Runs 2,000 programs by default, and 100,000
 // with MNK_TEST_FULL=1.
 #include <cstdlib>
 
@@ -438,7 +438,7 @@ constexpr std::string_view kReached =
 
 uint64_t programCount() {
   const char* value = std::getenv("MNK_TEST_FULL");
-  return value != nullptr && std::string_view(value) == "1" ? 50'000 : 2'000;
+  return value != nullptr && std::string_view(value) == "1" ? 100'000 : 2'000;
 }
 
 void runAnyCalls(AttentionCacheProgram& program, Seeded& random) {
