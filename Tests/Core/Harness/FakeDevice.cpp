@@ -1,8 +1,9 @@
 #include "Harness/FakeDevice.hpp"
 
-#include <cstdlib>
-#include <memory>
+#include <sys/mman.h>
+
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "Runtime/WorkInFlight.hpp"
@@ -11,17 +12,28 @@ namespace mnk::test {
 
 namespace {
 
-constexpr size_t kAlignment = 64;  // as of a device's memory
+// Pages that the system clears when they are touched: plans ask for much scratch memory that no test uses.
+class Pages {
+ public:
+  explicit Pages(uint64_t bytes) : bytes_(bytes + 1) {  // none is an error
+    void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    begin_ = static_cast<std::byte*>(mapped);
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  ~Pages() { munmap(begin_, bytes_); }
+  std::byte* begin() const { return begin_; }
+
+ private:
+  uint64_t bytes_;
+  std::byte* begin_;
+};
 
 class FakeBuffer : public Buffer {
  public:
   FakeBuffer(std::weak_ptr<Device> device, uint64_t bytes)
-      : Buffer(bytes),
-        device_(std::move(device)),
-        owned_(std::calloc(1, bytes + kAlignment), std::free),
-        memory_(static_cast<std::byte*>(owned_.get()) + kAlignment -
-                reinterpret_cast<uintptr_t>(owned_.get()) % kAlignment) {
-    if (!owned_) throw std::bad_alloc();
+      : Buffer(bytes), device_(std::move(device)), owned_(std::in_place, bytes), memory_(owned_->begin()) {
     live_.begin(range());
   }
   FakeBuffer(std::weak_ptr<Device> device, void* memory, uint64_t bytes, std::function<void()> release)
@@ -52,8 +64,7 @@ class FakeBuffer : public Buffer {
 
  private:
   std::weak_ptr<Device> device_;  // weak, because the device retains dispatches, which retain buffers
-  // Cleared by the system when it is touched: plans ask for much scratch memory that no test uses.
-  std::unique_ptr<void, void (*)(void*)> owned_{nullptr, std::free};
+  std::optional<Pages> owned_;
   std::byte* memory_;
   std::function<void()> release_;
   LiveMemory live_;
