@@ -326,7 +326,7 @@ TEST(AttentionCacheRotary, EveryRotationMatchesMultiRoPE) {
 }
 
 TEST(AttentionCacheRotary, ViewsRingsAndListsMatchSeparateCalls) {
-  const auto reached = runDrawn(3000, 120, [](RotaryCase& c, const std::shared_ptr<Device>& device, Seeded& random) {
+  const auto reached = runDrawn(3000, 100, [](RotaryCase& c, const std::shared_ptr<Device>& device, Seeded& random) {
     drawStorage(c, device, random);
     drawRows(c, random);
     drawOperands(c, random);
