@@ -2,13 +2,13 @@
 #include <algorithm>
 
 #include "OpFuzz.hpp"
-#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantize.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
-#include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
+#include "Ops/KVCacheWrite/KVCacheWrite.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 
 namespace mnk::fuzz {

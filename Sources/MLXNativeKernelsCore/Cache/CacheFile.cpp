@@ -1,4 +1,4 @@
-// AttentionCache::save and load. CacheFileFormat.hpp says what lies where.
+// AttentionCache::save and load. CacheFile.hpp says what lies where.
 #include "Cache/CacheFile.hpp"
 
 #include <algorithm>

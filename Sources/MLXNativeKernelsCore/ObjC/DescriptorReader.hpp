@@ -49,7 +49,9 @@ class Reading {
   }
   std::vector<float> floats(NSArray<NSNumber*>* _Nullable list, std::string_view name);
   Shape shape(NSArray<NSNumber*>* _Nullable extents);
-  // The path of a file URL, which lives as long as the reading.
+  // A string as C has it, which ends at a null character, and lives as long as the reading.
+  const char* _Nonnull text(NSString* _Nullable string, std::string_view name);
+  // The path of a file URL, which does so too.
   const char* _Nonnull path(NSURL* _Nullable url);
   // A case of an enum whose numbers are those of another.
   template <typename Enum, typename Input>

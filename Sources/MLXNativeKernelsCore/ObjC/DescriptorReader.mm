@@ -65,6 +65,15 @@ std::vector<float> Reading::floats(NSArray<NSNumber *> *list, std::string_view n
   return all;
 }
 
+const char *Reading::text(NSString *string, std::string_view name) {
+  std::string text = textFrom(string);
+  if (text.find('\0') != std::string::npos) {
+    fail(fmt::format("{} has a null character", name), fmt::format("one after {} bytes", text.find('\0')),
+         "text without one", "Remove it.");
+  }
+  return keep(std::move(text));
+}
+
 const char *Reading::path(NSURL *url) {
   return keep(take(pathFrom(url, op_)));
 }

@@ -36,8 +36,10 @@ using objc::Reading;
   return [[self alloc] initWithName:MNKKVCodecNameMLX1Affine4 bits:4];
 }
 - (MNKElementType)scaleType {
-  // The number of an unknown name, which other calls refuse, is that of no codec.
-  return static_cast<MNKElementType>(KVCodec{.name = static_cast<KVCodec::Name>(self.name)}.scaleType());
+  Reading reading("KVCodec");
+  KVCodec codec;
+  objc::read(reading, codec.name, objc::enumFrom(reading, self.name, "name"));
+  return static_cast<MNKElementType>(codec.scaleType());
 }
 
 - (MNKKVCodecSizes *)sizesForHeadDim:(NSUInteger)headDim error:(NSError **)error {

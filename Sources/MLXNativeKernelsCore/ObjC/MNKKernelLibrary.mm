@@ -20,7 +20,7 @@ using objc::Reading;
                           error:(NSError **)error {
   return objc::make<MNKKernelLibrary>(error, "KernelLibrary", [&](Reading &reading) {
     return objc::call(reading, mnk_library_make_from_text, objc::handleOf(reading, device),
-                      reading.keep(objc::textFrom(text)), reading.keep(objc::textFrom(label)));
+                      reading.text(text, "the text"), reading.text(label, "the label"));
   });
 }
 

@@ -55,7 +55,7 @@ using objc::Reading;
     Reading reading("MNKCommandEncoder");
     reading.needed(commandBuffer, "the command buffer");
     const auto handle = objc::call(reading, mnk_encoder_make_into_metal, self->_handle.get(),
-                                   (__bridge void *)commandBuffer, reading.keep(objc::textFrom(label)));
+                                   (__bridge void *)commandBuffer, reading.text(label, "the label"));
     if (!handle) return handle.error();
     return [[MNKCommandEncoder alloc] initWithDevice:self handle:*handle];
   });

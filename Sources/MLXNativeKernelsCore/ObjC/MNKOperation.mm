@@ -22,6 +22,10 @@ using namespace mnk;
 
 @implementation MNKPlan
 
+- (instancetype)init {
+  return nil;
+}
+
 - (instancetype)initWithHandle:(mnk_plan *)handle {
   if ((self = [super init])) {
     _handle.reset(handle);

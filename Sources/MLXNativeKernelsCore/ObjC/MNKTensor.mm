@@ -30,6 +30,10 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
 
 @implementation MNKTensor
 
+- (instancetype)init {
+  return nil;
+}
+
 - (instancetype)initWithHandle:(mnk_tensor *)handle {
   if ((self = [super init])) _handle.reset(handle);
   return self;

@@ -55,7 +55,7 @@ struct SoftDevice : Object {
                                      SoftReflection** reflection, SoftError** error);
 };
 
-// MTLCounterSampleBuffer; SoftCounters.hpp has the code that fills it.
+// MTLCounterSampleBuffer; SoftCounters.cpp has the code that fills it.
 struct SoftSamples : Object {
   Ref<SoftDevice> owner;
   std::vector<uint64_t> values;

@@ -379,6 +379,47 @@ std::vector<Case> rareAttentions() {
       cases.push_back(attend);
     }
   }
+  // Kernels for several rows differ from those for one, and of nine the last is in a pass of its own. Only some rows
+  // see the first and the last key.
+  const float infinity = static_cast<float>(kInfiniteNumber);
+  for (const uint64_t rows : {1, 2, 3, 9}) {
+    for (const uint64_t key : {0, 18, 19}) {
+      cases.push_back({.name = fmt::format("an infinite value of key {} and {} rows", key, rows),
+                       .cache = DType::f16,
+                       .kvHeads = 2,
+                       .rows = rows,
+                       .sequences = {{0, 20}},
+                       .givesLogSumExp = true,
+                       .options = {.window = static_cast<uint32_t>(21 - rows), .splits = 2},
+                       .specials = {{.isKey = false, .key = key, .element = 5, .number = infinity}}});
+    }
+  }
+  // A score of 3e4 is a multiple of 1/512 in f32: what is allowed follows the size of scores.
+  for (const float size : {3e4f, 3e6f}) {
+    for (const uint32_t splits : {1u, 4u}) {
+      cases.push_back({.name = fmt::format("scores of queries up to {} in {} splits", size, splits),
+                       .cache = DType::f16,
+                       .headDim = 32,
+                       .valueHeadDim = 32,
+                       .kvHeads = 2,
+                       .rows = 2,
+                       .size = size,
+                       .givesLogSumExp = true,
+                       .options = {.splits = splits}});
+    }
+  }
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    cases.push_back({.name = fmt::format("rows that the lowest {} closes", name(dtype)),
+                     .cache = DType::f16,
+                     .headDim = 32,
+                     .valueHeadDim = 32,
+                     .kvHeads = 2,
+                     .rows = 3,
+                     .sequences = {{0, 60}},
+                     .givesLogSumExp = true,
+                     .options = {.splits = 7},
+                     .mask = MaskCase{.dtype = dtype, .hasEmptyRows = true, .hasFiniteHoles = true}});
+  }
   // Long tiles of the matrix kernel, for a block of rows and for two.
   for (const auto& [headDim, group] : {std::pair<uint64_t, uint64_t>{64, 1}, {128, 1}, {128, 16}}) {
     cases.push_back({.name = fmt::format("{} heads of {} over many codes", group, headDim),
