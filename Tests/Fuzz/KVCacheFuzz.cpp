@@ -171,7 +171,7 @@ struct KVCacheDequantizeFuzz {
   static Op make(Arena& arena, Seeded& random) {
     const test::KVCacheDequantizeCase read = test::drawnDequantize(random);
     Op op = test::makeOp(read, placing(arena, random));
-    if (!op.values && !read.denseKeys && coin(random, 1, 4)) op.from.values.reset();
+    if (!op.values && !read.stored.hasDenseKeys && coin(random, 1, 4)) op.from.values.reset();
     return op;
   }
 

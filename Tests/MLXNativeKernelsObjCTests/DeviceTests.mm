@@ -26,6 +26,16 @@ using namespace mnk::objc_test;
   XCTAssertEqual(coreOf(self.device), *mnk::Device::makeDefault());
 }
 
+// Callers can bypass what the headers make unavailable.
+- (void)testObjectsThatNothingMadeAreNil {
+  for (Class kind in @[
+         [MNKDevice class], [MNKTensor class], [MNKKernelLibrary class], [MNKAttentionCache class], [MNKPlan class],
+         [MNKCompletion class], [MNKCommandEncoder class], [MNKRecordedStep class], [MNKPreparationSummary class]
+       ]) {
+    XCTAssertNil([[(id)kind alloc] init], @"%@", kind);
+  }
+}
+
 - (void)testListsAllDevicesBestFirst {
   NSMutableArray<NSString *> *kinds = [NSMutableArray array];
   for (const auto &core : mnk::Device::all()) [kinds addObject:stringFrom(std::string(core->kind()))];

@@ -213,6 +213,8 @@ static MNKDevice *heldDevice = nil;
                                            error:&error]);
   XCTAssertEqual(error.code, MNKErrorShaderBuild);
   XCTAssertTrue([error.localizedDescription rangeOfString:@"undeclared"].length > 0, @"%@", error);
+  XCTAssertNil([MNKKernelLibrary libraryWithText:@"text\0more" label:@"cut" device:device error:&error]);
+  XCTAssertTrue([error.localizedDescription rangeOfString:@"the text has a null character"].length > 0, @"%@", error);
   NSURL *missing = [NSURL fileURLWithPath:@"/no/such/file.metal"];
   XCTAssertNil([MNKKernelLibrary libraryWithContentsOfURL:missing device:device error:&error]);
   XCTAssertEqual(error.code, MNKErrorLibraryNotFound);
