@@ -71,23 +71,6 @@ void addOptions(List& list) {
   }
 }
 
-KVCacheDequantize dequantize(BindingMemory& memory) {
-  // As many heads as slots and tokens, so that a layout can be any.
-  const auto plane = [&](uint32_t bits, uint64_t headDim) {
-    const KVCodec codec{.bits = bits};
-    return QuantizedKVPlane{.codec = codec,
-                            .codes = memory.make(DType::u8, {2, 5, 5, REQUIRE(sizes(codec, headDim)).codeBytes}),
-                            .scales = memory.make(DType::f16, {2, 5, 5}),
-                            .means = memory.make(DType::f32, {5, headDim})};
-  };
-  KVCacheDequantize op{.from = {.keys = plane(4, 64), .values = plane(3, 32)},
-                       .sequence = 0,
-                       .keys = memory.make(DType::f16, {5, 5, 64}),
-                       .values = memory.make(DType::f16, {5, 5, 32})};
-  op.from.keys.channelScales = memory.make(DType::f32, {5, 64});
-  return op;
-}
-
 void addDequantize(List& list) {
   Seeded random(5, 5);
   std::vector<KVCacheDequantizeCase> cases;
