@@ -58,7 +58,7 @@ struct sigaction previous[NSIG];
 
 void onSignal(int number) {
   nameCases();
-  // Back in the faulting instruction the signal comes again, for whoever handled it before.
+  // The faulting instruction raises the signal again, for the handler that was there before.
   sigaction(number, &previous[number], nullptr);
   if (number == SIGABRT) raise(number);
 }

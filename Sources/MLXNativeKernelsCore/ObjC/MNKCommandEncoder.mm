@@ -3,6 +3,21 @@
 using namespace mnk;
 using objc::Reading;
 
+namespace {
+
+// Encodes a step over a cache with the function of C.
+template <typename Function>
+BOOL encode(MNKCommandEncoder *encoder, std::string_view op, Function &&function, MNKCacheStep *step,
+            MNKAttentionCache *cache, NSError *__autoreleasing *error) {
+  return objc::run(error, op, [&](Reading &reading) {
+    mnk_cache *target = objc::handleOf(reading, cache, "the cache");
+    const auto input = objc::structFrom(reading, step);
+    return objc::call(reading, function, encoder->_handle.get(), target, &input);
+  });
+}
+
+}  // namespace
+
 @implementation MNKCommandEncoder
 
 - (instancetype)init {
@@ -18,11 +33,7 @@ using objc::Reading;
 }
 
 - (BOOL)append:(MNKCacheStep *)step toCache:(MNKAttentionCache *)cache error:(NSError **)error {
-  return objc::run(error, "AttentionCache.append", [&](Reading &reading) {
-    mnk_cache *target = objc::handleOf(reading, cache, "the cache");
-    const auto input = objc::structFrom(reading, step);
-    return objc::call(reading, mnk_encoder_append, self->_handle.get(), target, &input);
-  });
+  return encode(self, "AttentionCache.append", mnk_encoder_append, step, cache, error);
 }
 
 - (BOOL)appendKeys:(MNKTensor *)keys
@@ -33,11 +44,7 @@ using objc::Reading;
 }
 
 - (BOOL)attend:(MNKCacheStep *)step overCache:(MNKAttentionCache *)cache error:(NSError **)error {
-  return objc::run(error, "AttentionCache.attend", [&](Reading &reading) {
-    mnk_cache *target = objc::handleOf(reading, cache, "the cache");
-    const auto input = objc::structFrom(reading, step);
-    return objc::call(reading, mnk_encoder_attend, self->_handle.get(), target, &input);
-  });
+  return encode(self, "AttentionCache.attend", mnk_encoder_attend, step, cache, error);
 }
 
 - (BOOL)attendQueries:(MNKTensor *)queries
@@ -51,11 +58,7 @@ using objc::Reading;
 }
 
 - (BOOL)appendAndAttend:(MNKCacheStep *)step overCache:(MNKAttentionCache *)cache error:(NSError **)error {
-  return objc::run(error, "AttentionCache.appendAndAttend", [&](Reading &reading) {
-    mnk_cache *target = objc::handleOf(reading, cache, "the cache");
-    const auto input = objc::structFrom(reading, step);
-    return objc::call(reading, mnk_encoder_append_and_attend, self->_handle.get(), target, &input);
-  });
+  return encode(self, "AttentionCache.appendAndAttend", mnk_encoder_append_and_attend, step, cache, error);
 }
 
 - (BOOL)copySequence:(NSUInteger)source

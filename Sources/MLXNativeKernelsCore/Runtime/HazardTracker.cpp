@@ -222,8 +222,8 @@ void RegionSet::add(const Region& region) {
   strided_.try_emplace(region.rowStride, region.rowStride).first->second.add(region);
 }
 
-// Alternates between skipping to the next row and to the next range, so that it takes at most as many steps as there
-// are rows, or ranges between the first row and the last.
+// Alternates between skipping to the next row and to the next range, so that the number of steps is at most that of the
+// rows, or of the ranges between the first row and the last.
 bool overlapsAny(const IntervalSet& ranges, const Region& rows) {
   if (rows.rowStride <= rows.rowBytes) return ranges.overlaps(rows.offset, rows.end());
   for (uint64_t row = 0; row < rows.rows;) {

@@ -1,5 +1,5 @@
 // Latent caches: the absorbed attention of DeepSeek-V2 and V3, which stores for each token one latent vector, shared by
-// all heads as keys and values, and one rotated key. AttentionCacheProperty checks all calls on such caches.
+// all heads as keys and values, and one rotated key. AttentionCacheProperty checks all calls on latent caches.
 #include <cmath>
 
 #include "Harness/EveryDevice.hpp"

@@ -19,8 +19,8 @@ const Binding& bindingAt(const Dispatch& dispatch, uint32_t index);
 // Vectors of a tensor, as many bytes each.
 std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::vector<uint64_t>& vectors);
 
-// A dispatch on a line: kernel and grid, what is bound and declared, inline bytes (in hex up to as many) and counted
-// bytes.
+// A dispatch on a line: kernel and grid, what is bound and declared, inline bytes (in hex up to
+// `longestInline` of them) and counted bytes.
 std::string dispatchLine(const Dispatch& dispatch, size_t longestInline);
 // A plan on a line, for golden texts: its dispatches, and scratch memory.
 std::string planLine(std::string_view name, const Plan& plan);

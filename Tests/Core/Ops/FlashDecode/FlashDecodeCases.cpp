@@ -111,7 +111,7 @@ void drawStorage(Case& attend, Seeded& random, Kind kind, uint64_t number) {
   if (attend.isQuantized()) drawParameters(attend, random);
 }
 
-// At most so many products of numbers of queries and keys, if a row has a dozen keys. Returns how many it may have.
+// Bounds the products of elements of queries and keys for a dozen keys a row. Returns the number of keys allowed.
 uint64_t drawRows(Case& attend, Seeded& random, Kind kind) {
   const bool isOfGPUs = kind == Kind::latent || kind == Kind::prompt;
   const uint64_t products = isOfGPUs || coin(random, 1, 8) ? 250'000 : 25'000;
@@ -160,7 +160,7 @@ void drawSequences(Case& attend, Seeded& random, uint64_t most) {
       each.position = coin(random, 1, 8) ? newest + 1000 : static_cast<int64_t>(random.below(20)) - 5 + newest / 2;
     }
     if (needsPositions && !each.position && each.length < rows) each.length = coin(random, 1, 3) ? 0 : rows;
-    // Tokens were taken back: as many as a ring can lose, or one more, so that it holds pinned positions alone.
+    // Tokens were removed: up to all that a ring can lose, or one more, so that only pinned positions are left.
     if (coin(random, 1, 4)) {
       const uint64_t most = static_cast<uint64_t>(kPositions) - 1 - each.length;
       each.highest = each.length + std::min(random.below(isRing ? attend.capacity + 2 : 4), most);
@@ -339,7 +339,7 @@ std::vector<Case> drawnAttentions(AttentionKind kind, uint64_t rounds) {
 
 std::vector<Case> rareAttentions() {
   std::vector<Case> cases{
-      {.name = "as many splits as there may be, most of them empty",
+      {.name = "the largest number of splits, most of them empty",
        .cache = DType::f16,
        .headDim = 32,
        .valueHeadDim = 32,

@@ -378,7 +378,7 @@ TEST(FlashDecodeRagged, SplitsDependOnAllSequences) {
   EXPECT_EQ(REQUIRE(plan(planOp(attend), cores260)).dispatches.size(), 3u);
 }
 
-// What was measured for as many rows of each sequence serves these, too.
+// A choice that was measured with this number of rows for each sequence applies.
 TEST(FlashDecodeRagged, IsMeasuredAsItsLongestSequence) {
   const FlashDecode op = planOp(layerCase({{0, 20, 0, 5}, {1, 900, 0, 1}, {2, 9, 0, 2}}));
   const auto workload = FlashDecodeWorkload::of(AttentionShape(op));

@@ -146,7 +146,7 @@ const Bin kBins[] = {
     {"a scale factor", [](const Case& c) { return c.keyCodec && c.keyCodec->scaleFactor != 1; }},
 };
 
-// MNK_TEST_FULL=1 runs ten times as many.
+// MNK_TEST_FULL=1 runs ten times the cases.
 void runDrawn(AttentionKind kind) {
   runOnEveryDevice(drawnAttentions(kind, std::getenv("MNK_TEST_FULL") ? 10 : 1));
 }
