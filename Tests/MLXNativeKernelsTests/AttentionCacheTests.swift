@@ -108,12 +108,6 @@ final class AttentionCacheTests: DeviceTestCase {
         assertRefused { try device.encode { try $0.attend(queries, over: cache, into: output) }.wait() }
     }
 
-    func testRefusesALatentDimByItsName() {
-        assertRefused(op: "AttentionCache", what: "latentDim is out of range", got: "-1") {
-            _ = try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4, latentDim: -1), on: device)
-        }
-    }
-
     func testSlotsWrapBehindPinnedPositions() throws {
         let ring = try AttentionCache(
             .init(kvHeads: 1, headDim: 1, capacity: 5), whenFull: .overwriteOldest(keepingFirst: 2),
@@ -122,46 +116,6 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertNil(ring.slot(ofPosition: -1))
         let linear = try AttentionCache(.init(kvHeads: 1, headDim: 1, capacity: 2), isStorageOnly: true, on: device)
         XCTAssertEqual((0..<4).map { linear.slot(ofPosition: $0) }, [0, 1, nil, nil])
-    }
-
-    func testTruncateDropsLaterTokens() throws {
-        let cache = try AttentionCache(
-            .init(kvHeads: 1, headDim: 2, capacity: 4), whenFull: .overwriteOldest, isStorageOnly: true, on: device)
-        try append(0..<6, to: cache)
-        XCTAssertEqual(try cache.count, 4)
-        try cache.truncate(to: 4)
-        XCTAssertEqual(try cache.nextPosition, 4)
-        XCTAssertEqual(try cache.count, 2)
-        assertRefused(op: "AttentionCache", got: "1") { try cache.truncate(to: 1) }
-        assertRefused(op: "AttentionCache", got: "9") { try cache.truncate(to: 9) }
-        assertRefused(op: "AttentionCache", got: "-1") { try cache.truncate(to: -1) }
-        assertRefused(op: "AttentionCache") { try cache.truncate(to: 0, sequence: 1) }
-        XCTAssertEqual(try cache.nextPosition, 4)
-    }
-
-    func testResetClearsOneSequenceOrAll() throws {
-        let cache = try AttentionCache(
-            .init(kvHeads: 1, headDim: 2, capacity: 4, sequences: 3), isStorageOnly: true, on: device)
-        for sequence in 0..<3 { try append(0..<sequence + 1, to: cache, sequence: sequence) }
-        try cache.reset(sequence: 1)
-        XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 3])
-        assertRefused(op: "AttentionCache") { try cache.reset(sequence: 3) }
-        assertRefused(op: "AttentionCache") { try cache.reset(sequence: -1) }
-        cache.reset()
-        XCTAssertEqual(try (0..<3).map(cache.count(ofSequence:)), [0, 0, 0])
-    }
-
-    func testInvalidCachesAreRefused() throws {
-        assertRefused(op: "AttentionCache") {
-            try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 0), on: device)
-        }
-        assertRefused(op: "AttentionCache", got: "u8", expected: "f16") {
-            try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 4), storage: .dense(.uint8), on: device)
-        }
-        assertRefused(op: "AttentionCache", got: "4") {
-            try AttentionCache(
-                .init(kvHeads: 1, headDim: 4, capacity: 4), whenFull: .overwriteOldest(keepingFirst: 4), on: device)
-        }
     }
 
     func testDescriptionsAreOneLine() throws {

@@ -74,31 +74,6 @@ final class CacheStepTests: AttentionTestCase {
         try check("a mixture", columns.q, keys, headValues.headMajor)
     }
 
-    /// Lists of rows are limited, but a prompt of one sequence is not a list.
-    func testAPromptOfOneSequenceIsOneDispatch() throws {
-        let cache = try makeCache(.dense(.float16), capacity: 2000)
-        let prompt = try Tensor.zeros(shape: [1500, kvHeads, headDim], on: device)
-        let done = try device.encode { try $0.append(keys: prompt, values: prompt, to: cache) }
-        XCTAssertEqual(done.summary.total.dispatches, 1)
-        XCTAssertEqual(try cache.nextPosition, 1500)
-    }
-
-    func testATensorIsTokenMajor() throws {
-        let tensor = try Tensor.zeros(shape: [2, 3, 4], on: device)
-        XCTAssertEqual(tensor.headsView.layout, .tokenMajor)
-        XCTAssertNil(tensor.headsView.strides)
-        XCTAssertEqual(tensor.headMajor.layout, .headMajor)
-        XCTAssertEqual(tensor.headMajor.headsView.layout, .headMajor)
-        // Two heads of three tokens; read as token-major, the tensor has three heads, but the cache has two.
-        let cache = try AttentionCache(
-            .init(kvHeads: 2, headDim: 4, capacity: 4), isStorageOnly: true, on: device)
-        assertRefused(op: "AttentionCache.append", got: "3") {
-            try device.encode { try $0.append(keys: tensor, values: tensor, to: cache) }
-        }
-        try device.encode { try $0.append(keys: tensor.headMajor, values: tensor.headMajor, to: cache) }
-        XCTAssertEqual(try cache.nextPosition, 3)
-    }
-
     /// One list serves both calls: a repeated sequence continues, and sees its earlier rows.
     func testListsRepeatSequencesWithRowCounts() throws {
         for (sequences, counts) in [([1, 0, 1], [2, 3, 1]), ([0, 2], [4, 1]), ([2, 2, 2], [1, 0, 3]), ([1], [5])] {
@@ -133,30 +108,25 @@ final class CacheStepTests: AttentionTestCase {
         let cache = try makeCache(sequences: 2)
         let three = try tensor(someTokens(3).map(\.key))
         let out = try zeros(3)
-        func refused(
-            _ sequences: [Int], _ counts: [Int]?, what: String = "", got: String = "", line: UInt = #line
-        ) {
-            assertRefused(op: "AttentionCache.append", what: what, got: got, line: line) {
+        for (sequences, counts, what, got) in [
+            ([0, 1], [3], "row counts do not match", "1 row count"),
+            ([0, 1], [], "row counts do not match", "0 row counts"),
+            ([0, 1], [4, -1], "a row count is out of range", "-1"), ([0, 1], nil, "rows do not match", "3 rows"),
+            ([], nil, "the step has no sequence", "an empty list of sequences"),
+            ([], [], "the step has no sequence", "an empty list of sequences"),
+            ([0, -1], [1, 2], "the sequence is not in the cache", "sequence -1"),
+        ] as [([Int], [Int]?, String, String)] {
+            assertRefused(op: "AttentionCache.append", what: what, got: got) {
                 try device.encode {
                     try $0.append(keys: three, values: three, to: cache, sequences: sequences, rowCounts: counts)
                 }
             }
-            assertRefused(op: "AttentionCache.attend", what: what, got: got, line: line) {
+            assertRefused(op: "AttentionCache.attend", what: what, got: got) {
                 try device.encode {
                     try $0.attend(queries(3), over: cache, sequences: sequences, rowCounts: counts, into: out)
                 }
             }
         }
-        refused([0, 1], [3], what: "row counts do not match", got: "1 row count")
-        refused([0, 1], [], what: "row counts do not match", got: "0 row counts")
-        refused([0, 1], [4, -1], what: "a row count is out of range", got: "-1")
-        refused([0, 1], [1, 1], what: "rows do not match", got: "3 rows")
-        refused([0, 1], nil, what: "rows do not match", got: "3 rows")
-        refused([], nil, what: "the step has no sequence", got: "an empty list of sequences")
-        refused([], [], what: "the step has no sequence", got: "an empty list of sequences")
-        refused([0, 2], [1, 2], got: "sequence 2")
-        refused([0, -1], [1, 2], what: "the sequence is not in the cache", got: "sequence -1")
-        XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [0, 0])
         // An empty list selects no sequence, not the first one.
         let none = try tensor([])
         try device.encode { step in
@@ -209,73 +179,37 @@ final class CacheStepTests: AttentionTestCase {
         }
     }
 
-    func testCopiedSequencesAreIndependent() throws {
+    func testGrownAndCopiedSequencesContinue() throws {
         for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits8, values: .bits8)] {
-            let cache = try makeCache(storage, capacity: 8, sequences: 3)
-            let prompt = someTokens(5)
+            let cache = try makeCache(storage, capacity: 4, sequences: 3, whenFull: .fail)
+            let (prompt, own) = (someTokens(4), someTokens(2))
             try append(prompt, to: cache, sequence: 0)
-            try append(someTokens(7), to: cache, sequence: 2)
-            let own = someTokens(1)
             let q = try queries(1)
-            let out = try zeros(1)
-            try device.encode { step in
-                try step.copy(sequence: 0, to: 2, in: cache)
-                try step.append(
-                    keys: tensor(own.map(\.key)), values: tensor(own.map(\.value)), to: cache, sequence: 2)
-                try step.attend(q, over: cache, into: out, sequence: 2)
-            }
-            try assertClose(out, try attended(q, over: prompt + own), accuracy: 0.02, "\(storage)")
-            XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [5, 0, 6])
-            try device.encode { try $0.attend(q, over: cache, into: out, sequence: 0) }
-            try assertClose(out, try attended(q, over: prompt), accuracy: 0.02, "\(storage), the source")
-            for (source, target) in [(0, 3), (3, 0), (-1, 0), (0, -1)] {
-                assertRefused(op: "AttentionCache.copy") {
-                    try device.encode { try $0.copy(sequence: source, to: target, in: cache) }
-                }
-            }
-        }
-    }
-
-    func testGrownCachesContinue() throws {
-        for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits8, values: .bits8)] {
-            let cache = try makeCache(storage, capacity: 4, sequences: 2, whenFull: .fail)
-            let prompt = someTokens(4)
-            try append(prompt, to: cache, sequence: 0)
-            let own = someTokens(2)
-            let q = try queries(1)
-            let (out, copied) = (try zeros(1), try zeros(1))
-            let (keys, values) = (try tensor(own.map(\.key)), try tensor(own.map(\.value)))
-            assertRefused(what: "past the end") {
-                try device.encode { try $0.append(keys: keys, values: values, to: cache, sequence: 0) }
-            }
+            let outputs = try (0..<3).map { _ in try zeros(1) }
             var grown: AttentionCache?
             try device.encode { step in
                 let larger = try step.grow(cache, toCapacity: 6)
                 try step.copy(sequence: 0, of: cache, to: 1, of: larger)
-                for (sequence, result) in [(0, out), (1, copied)] {
-                    try step.append(keys: keys, values: values, to: larger, sequence: sequence)
-                    try step.attend(q, over: larger, into: result, sequence: sequence)
+                try step.copy(sequence: 1, to: 2, in: larger)
+                for (sequence, output) in outputs.enumerated() {
+                    try step.append(
+                        keys: tensor(own.map(\.key)), values: tensor(own.map(\.value)), to: larger, sequence: sequence)
+                    try step.attend(q, over: larger, into: output, sequence: sequence)
                 }
                 XCTAssertEqual(try larger.nextPosition(ofSequence: 0), 0)
                 grown = larger
             }
-            for result in [out, copied] {
-                try assertClose(result, try attended(q, over: prompt + own), accuracy: 0.02, "\(storage)")
+            for output in outputs {
+                try assertClose(output, try attended(q, over: prompt + own), accuracy: 0.02, "\(storage)")
             }
             let larger = try XCTUnwrap(grown)
             XCTAssertEqual(larger.dimensions.capacity, 6)
-            XCTAssertEqual(try (0..<2).map(larger.nextPosition(ofSequence:)), [6, 6])
-            XCTAssertEqual(try (0..<2).map(cache.nextPosition(ofSequence:)), [4, 0])
-            for capacity in [3, -1] {
-                assertRefused(op: "AttentionCache.grown", got: "\(capacity)") {
-                    try device.encode { _ = try $0.grow(cache, toCapacity: capacity) }
-                }
+            XCTAssertEqual(try (0..<3).map(larger.nextPosition(ofSequence:)), [6, 6, 6])
+            XCTAssertEqual(try (0..<3).map(cache.nextPosition(ofSequence:)), [4, 0, 0])
+            assertRefused(op: "AttentionCache.grown", got: "-1") {
+                try device.encode { _ = try $0.grow(cache, toCapacity: -1) }
             }
-            let other = try makeCache(.dense(.float32), capacity: 4, sequences: 2)
-            assertRefused(op: "AttentionCache.copy", what: "differ in shape or storage") {
-                try device.encode { try $0.copy(sequence: 0, of: cache, to: 0, of: other) }
-            }
-            for (source, target) in [(0, 2), (2, 0), (-1, 0), (0, -1)] {
+            for (source, target) in [(0, 3), (-1, 0), (0, -1)] {
                 assertRefused(op: "AttentionCache.copy") {
                     try device.encode { try $0.copy(sequence: source, of: cache, to: target, of: larger) }
                 }

@@ -41,19 +41,6 @@ final class EncodeTests: DeviceTestCase {
         XCTAssertEqual(try cache.keys.bytes(), before)
     }
 
-    func testRefusedCallRecordsNothingAndTheStepContinues() throws {
-        let cache = try makeCache()
-        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
-        let wrong = try Tensor.zeros(shape: [1, 3, 4], on: device)
-        let done = try device.encode { step in
-            assertRefused { try step.append(keys: wrong, values: wrong, to: cache) }
-            try step.append(keys: tokens, values: tokens, to: cache)
-        }
-        try done.wait()
-        XCTAssertEqual(try cache.nextPosition, 1)
-        XCTAssertEqual(done.summary.total.dispatches, 1)
-    }
-
     func testStepUsedAfterItsClosureIsAnError() throws {
         let cache = try makeCache()
         let tokens = try tokens(0..<1, heads: 2, headDim: 4)
@@ -70,13 +57,6 @@ final class EncodeTests: DeviceTestCase {
                 throw Abandoned()
             })
         assertRefused(op: "KernelEncoder", what: "ended") { try escaped?.barrier() }
-    }
-
-    func testEmptyStepSucceeds() throws {
-        let done = try device.encode(label: "nothing") { _ in }
-        try done.wait()
-        XCTAssertEqual(done.summary.total.dispatches, 0)
-        XCTAssertEqual(done.summary.total.bytesRead, 0)
     }
 
     func testStepThatLosesARaceForACacheIsRefused() throws {
@@ -139,18 +119,5 @@ final class EncodeTests: DeviceTestCase {
             XCTAssertEqual(isKnown, measures)
             XCTAssertLessThanOrEqual(summary.total.deviceSeconds, summary.deviceSeconds)
         }
-    }
-
-    func testSameBytesWrittenTwiceGetABarrier() throws {
-        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
-        let memory = try Tensor.zeros(shape: [2, 4, 4], dtype: .float16, on: device)
-        let view = KVCacheView(keys: memory)
-        let done = try device.encode { step in
-            try step.encode(KVCacheWrite(keys: tokens, into: view, at: 1))
-            try step.encode(KVCacheWrite(keys: tokens, into: view, at: 2))
-            try step.encode(KVCacheWrite(keys: tokens, into: view, at: 1))
-        }
-        try done.wait()
-        XCTAssertEqual(done.summary.barriers, 1)
     }
 }

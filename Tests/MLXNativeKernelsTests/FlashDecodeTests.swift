@@ -21,28 +21,6 @@ final class FlashDecodeTests: AttentionTestCase {
         for number in try logSumExp.array(of: Float.self) { XCTAssertEqual(Double(number), log(7), accuracy: 0.5) }
     }
 
-    func testSequencesAreAttendedToTogether() throws {
-        let cache = try makeCache(sequences: 3)
-        let lengths = [5, 9]
-        let tokens = lengths.map { someTokens($0) }
-        let q = try queries(2)
-        let out = try Tensor.zeros(shape: [2, heads, headDim], on: device)
-        try device.encode { step in
-            for (index, sequence) in [2, 0].enumerated() {
-                try step.append(
-                    keys: tensor(tokens[index].map(\.key)), values: tensor(tokens[index].map(\.value)), to: cache,
-                    sequence: sequence)
-            }
-            try step.attend(q, over: cache, sequences: [2, 0], into: out)
-        }.wait()
-        for index in 0..<2 {
-            try assertClose(try out[index..<index + 1], try attended(try q[index..<index + 1], over: tokens[index]))
-        }
-        let single = try Tensor.zeros(shape: [1, heads, headDim], on: device)
-        try device.encode { try $0.attend(q[0..<1], over: cache, into: single, sequence: 2) }.wait()
-        XCTAssertEqual(try single.array(of: Float.self), try out[0..<1].array(of: Float.self))
-    }
-
     func testConversationsContinueAPromptInAnotherCache() throws {
         let prompt = try makeCache()
         let conversations = try makeCache(sequences: 3)
@@ -139,31 +117,19 @@ final class FlashDecodeTests: AttentionTestCase {
         try assertClose(out, try attended(q, over: tokens), accuracy: 0.02)
     }
 
-    func testInvalidAttentionIsRefused() throws {
+    func testNumbersOutOfRangeAreRefused() throws {
         let cache = try makeCache(.dense(.float32), capacity: 4, whenFull: .fail)
-        let q = try queries(1)
-        let out = try Tensor.zeros(shape: [1, heads, headDim], on: device)
-        func refused(
-            op: String = "AttentionCache.attend", what: String = "", got: String = "", sequence: Int = 0,
-            _ options: AttentionOptions = AttentionOptions(), line: UInt = #line
-        ) {
-            assertRefused(op: op, what: what, got: got, line: line) {
-                try device.encode {
-                    try $0.attend(q, over: cache, into: out, options, sequence: sequence)
-                }
+        let (q, out) = (try queries(1), try zeros(1))
+        for (options, what, got) in [
+            (.init(window: -3), "window is out of range", "-3"), (.init(splits: .exactly(0)), "splits", "exactly 0"),
+            (.init(splits: .exactly(-1)), "splits", "exactly -1"),
+        ] as [(AttentionOptions, String, String)] {
+            assertRefused(op: "AttentionCache", what: what, got: got) {
+                try device.encode { try $0.attend(q, over: cache, into: out, options) }
             }
-        }
-        refused(op: "AttentionCache", got: "sequence 1", sequence: 1)
-        refused(op: "AttentionCache", got: "-1", sequence: -1)
-        refused(op: "AttentionCache", what: "window is out of range", AttentionOptions(window: -3))
-        refused(op: "AttentionCache", what: "splits", got: "exactly 0", AttentionOptions(splits: .exactly(0)))
-        refused(op: "AttentionCache", what: "splits", got: "exactly -1", AttentionOptions(splits: .exactly(-1)))
-        assertRefused(op: "FlashDecode", what: "exactly one target") {
-            try FlashDecode(q, over: KVCacheView(keys: cache.keys, values: cache.values), length: 1).plan()
         }
         assertRefused(op: "FlashDecode", what: "length is out of range") {
             try FlashDecode(q, over: KVCacheView(keys: cache.keys, values: cache.values), length: -1, into: out).plan()
         }
-        XCTAssertEqual(try cache.nextPosition, 0)
     }
 }

@@ -1,10 +1,6 @@
 import MLXNativeKernels
 import XCTest
 
-#if SWIFT_PACKAGE
-    import MLXNativeKernelsCore
-#endif
-
 /// Reading, writing and saving while work is in flight.
 final class InFlightTests: DeviceTestCase {
     private var library: KernelLibrary!
@@ -180,47 +176,4 @@ final class InFlightTests: DeviceTestCase {
         XCTAssertEqual(try y.array(of: Float.self)[63], 2)
         XCTAssertNotNil(host.lastFailure)
     }
-
-    #if SWIFT_PACKAGE
-        /// Swift has no completion handlers, but it shares the device's thread with those of the other APIs.
-        func testWaitingThatWouldDeadlockIsAnError() throws {
-            final class Handler: @unchecked Sendable {
-                var tensor: Tensor?
-                var done: Completion?
-                var errors: [KernelError] = []
-                let finished = XCTestExpectation()
-
-                func run() {
-                    do throws(KernelError) { _ = try tensor?.bytes() } catch { errors.append(error) }
-                    do throws(KernelError) { try done?.wait() } catch { errors.append(error) }
-                    finished.fulfill()
-                }
-            }
-            let handler = Handler()
-            let gates = try (0..<2).map { _ in try Gate(in: library, on: device) }
-            let second = try element()
-            try device.encode { try gates[0].pass(element(), $0) }
-
-            var failure: OpaquePointer?
-            let plain = try XCTUnwrap(mnk_device_make_default(&failure))  // the same device
-            defer { mnk_device_release(plain) }
-            let encoder = try XCTUnwrap(mnk_encoder_make(plain, "handled", &failure))
-            defer { mnk_encoder_release(encoder) }
-            let context = Unmanaged.passUnretained(handler).toOpaque()
-            let completion = mnk_encoder_commit(
-                encoder,
-                { context, _ in
-                    if let context { Unmanaged<Handler>.fromOpaque(context).takeUnretainedValue().run() }
-                }, context, &failure)
-            defer { mnk_completion_release(completion) }
-            handler.tensor = second
-            handler.done = try device.encode { try gates[1].pass(second, $0) }
-            gates[0].open()
-
-            wait(for: [handler.finished], timeout: 60)
-            XCTAssertEqual(handler.errors.map(\.code), [.wouldDeadlock, .wouldDeadlock])
-            gates[1].open()
-            XCTAssertEqual(try second.array(of: UInt32.self), [1])
-        }
-    #endif
 }

@@ -39,6 +39,11 @@ final class KernelErrorTests: DeviceTestCase {
         assertRefused(op: "AttentionCache", what: "capacity", expected: "4294967295") {
             try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 1 << 32), on: device)
         }
+        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 8, capacity: 1), on: device)
+        assertRefused(op: "AttentionCache", got: "-1") { try cache.truncate(to: -1) }
+        assertRefused(op: "AttentionCache", what: "latentDim is out of range", got: "-1") {
+            try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4, latentDim: -1), on: device)
+        }
         assertRefused(op: "KernelDevice", what: "workers") { try KernelDevice.host(HostOptions(workers: -1)) }
     }
 }
