@@ -1,6 +1,6 @@
 """The structs of the C API, and the functions that read them into those of C++."""
 
-from model import NUMBERS, Enum, Union, comment, sentence
+from model import NUMBERS, Enum, Union, comment, documented
 
 
 def value_type(field):
@@ -10,12 +10,12 @@ def value_type(field):
 
 
 def enum(one):
-    text = comment(sentence(one.api, "c", one.doc, one), "//")
+    text = documented("c", one.doc, one)
     text += f"typedef enum MNK_CLOSED({one.c}) {{\n"
     if one.has_default:
         text += f"  // The default of the field.\n  {one.c.upper()}_DEFAULT = 0,\n"
     for case, doc in one.cases.items():
-        text += comment(sentence(one.api, "c", doc, one), "//", 2)
+        text += documented("c", doc, one, indent=2)
         text += f"  {one.c_case(case)} = {one.c_number(case)},\n"
     return text + f"}} {one.c};\n\n"
 
@@ -36,7 +36,7 @@ def explained(field):
         text = text.rstrip() + f" 0 stands for `{field.type.c_case(field.default)}`."
     elif field.is_enum and field.type.numbers[field.default] != 0:
         text = text.rstrip() + f" The other languages' default is `{field.type.c_case(field.default)}`."
-    return comment(sentence(field.owner.api, "c", text, field.owner, field), "//", 2)
+    return documented("c", text, field.owner, field, indent=2)
 
 
 def field_lines(field):
@@ -62,7 +62,7 @@ def singular(name):
 
 
 def struct(one):
-    text = comment(sentence(one.api, "c", one.doc, one), "//")
+    text = documented("c", one.doc, one)
     if one.can_be_left_out and one.presence:
         needed = one.field(one.presence).c
         text += "//\n" + comment(f"Without `{needed}` it is left out, and all of it must be 0.", "//")
@@ -110,8 +110,8 @@ def ordered(types):
 def header(topic):
     guard = f"MNK_{topic.stem}_H".upper()
     text = comment(topic.doc, "//") + f"#ifndef {guard}\n#define {guard}\n\n"
-    own = {f"Generated/mnk_{used.stem}.h" for used in topic.uses if used.in_language("c")} | {"mnk_core.h"}
-    own |= set(topic.includes.get("c", []))
+    own = {f"Generated/mnk_{used.stem}.h" for used in topic.uses if used.in_language("c")} 
+    own |= {"mnk_core.h" if topic.structs("c") else "mnk_language.h"} | set(topic.includes.get("c", []))
     text += "".join(f'#include "MLXNativeKernels/{name}"\n' for name in sorted(own))
     text += "\nMNK_HEADER_BEGIN\n\n"
     for one in ordered(topic.in_language("c")):
@@ -247,12 +247,12 @@ def writers(api):
     text = ("// Writes structs of C++ into those of C. `handleOf` gives the handle of a tensor, or NULL of none;\n"
             "// lists of numbers and strings stay those of the C++ struct, and its `keep` holds lists of structs.\n#pragma once\n"
             '#include <algorithm>\n\n#include "CAPI/Indices.hpp"\n\nnamespace mnk::c {\n\n')
-    for one in (one for topic in api.topics for one in topic.in_language("c") if isinstance(one, Enum)):
+    for one in (one for one in api.in_language("c") if isinstance(one, Enum)):
         shift = " + 1" if one.has_default else ""
         text += (f"inline {one.c} write({one.cxx} from) {{\n"
                  f"return static_cast<{one.c}>(static_cast<uint32_t>(from){shift});\n}}\n")
     text += "\n"
-    for one in ordered([one for topic in api.topics for one in topic.in_language("c") if not isinstance(one, Enum)]):
+    for one in ordered([one for one in api.in_language("c") if not isinstance(one, Enum)]):
         body = write_union(one) if isinstance(one, Union) else "".join(write_field(field) for field in one.fields_in("c"))
         name = " handleOf" if "handleOf" in body else ""
         text += (f"template <typename Handles>\n{one.c} write(const {one.cxx}& from, Handles&&{name}) {{\n"
@@ -274,14 +274,13 @@ def declarations(api):
     text = "// Reads structs of C into those of C++. Zero, where it stands for a default, leaves a field as it is.\n"
     text += "#pragma once\n"
     text += '#include "CAPI/Indices.hpp"\n\nnamespace mnk::c {\n\n'
-    for topic in api.topics:
-        for one in topic.in_language("c"):
-            if isinstance(one, Enum):
-                text += f"Result<void> read({one.cxx}& into, {one.c} from);\n"
-                continue
-            text += f"Result<void> read({one.cxx}& into, const {one.c}& from, const Field& field);\n"
-            if one in needs_filled(api):
-                text += f"// Whether anything is not zero.\nbool isFilled(const {one.c}& from);\n"
+    for one in api.in_language("c"):
+        if isinstance(one, Enum):
+            text += f"Result<void> read({one.cxx}& into, {one.c} from);\n" if not one.is_returned else ""
+            continue
+        text += f"Result<void> read({one.cxx}& into, const {one.c}& from, const Field& field);\n"
+        if one in needs_filled(api):
+            text += f"// Whether anything is not zero.\nbool isFilled(const {one.c}& from);\n"
     return text + "\n}  // namespace mnk::c\n"
 
 
@@ -289,7 +288,7 @@ def source(topic):
     text = '#include "CAPI/Generated/Read.hpp"\n#include "Support/Errors.hpp"\n\nnamespace mnk::c {\n\n'
     for one in ordered(topic.in_language("c")):
         if isinstance(one, Enum):
-            text += read_enum(one)
+            text += read_enum(one) if not one.is_returned else ""
             continue
         text += is_filled(one) if one in needs_filled(topic.api) else ""
         text += read_struct(one)

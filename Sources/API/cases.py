@@ -11,7 +11,7 @@ from model import Enum, Struct, Union
 
 
 def structs(api, language):
-    return ordered([one for topic in api.topics for one in topic.in_language(language) if isinstance(one, Struct)])
+    return ordered([one for one in api.in_language(language) if isinstance(one, Struct)])
 
 
 def fields(api):
@@ -33,15 +33,19 @@ def other_case(field):
     return next(case for case in reversed(field.type.cases) if case != field.default)
 
 
+def changed_one(one):
+    return f"changed{one.word}(tensor, other)"
+
+
 def changed(field):
     """A statement that gives a field another value than its default."""
     at = f"core.{field.name}"
     if field.is_tensor:
         return f"{at} = other;"
     if field.is_list and field.is_struct:
-        return f"{at} = {{changed{field.type.name.replace('.', '')}(tensor, other)}};"
+        return f"{at} = {{{changed_one(field.type)}}};"
     if field.is_struct:
-        return f"{at} = changed{field.type.name.replace('.', '')}(tensor, other);"
+        return f"{at} = {changed_one(field.type)};"
     if field.is_enum:
         return f"{at} = {field.type.cxx}::{other_case(field)};"
     if field.base == "text":
@@ -133,56 +137,64 @@ def core_cases(api):
         equal = " && ".join(equality(field) for field in one.fields_in("c"))
         text += f"inline bool same(const {one.cxx}& a, const {one.cxx}& b) {{\nreturn {equal};\n}}\n"
     for one in structs(api, "cxx"):
-        if isinstance(one, Union):
-            word, first, last = one.name.replace(".", ""), one.fields[0].type, one.fields[-1].type
-            text += (f"inline {one.cxx} plain{word}(const Tensor& tensor) {{\nreturn plain{first.name}(tensor);\n}}\n"
-                     f"inline {one.cxx} changed{word}(const Tensor& tensor, const Tensor& other) {{\n"
-                     f"return changed{last.name}(tensor, other);\n}}\n")
-            continue
-        needed = [field for field in one.fields if field.required]
-        word = one.name.replace(".", "")
-        text += f"inline {one.cxx} plain{word}(const Tensor&{' tensor' if needed else ''}) {{\n{one.cxx} core;\n"
-        for field in needed:
-            value = "tensor" if field.is_tensor else f"plain{field.type.name.replace('.', '')}(tensor)"
-            text += f"core.{field.name} = {value};\n"
-        text += "return core;\n}\n"
-        text += (f"inline {one.cxx} changed{word}(const Tensor& tensor, const Tensor& other) {{\n"
-                 f"{one.cxx} core = plain{word}(tensor);\n{''.join(changed(field) for field in one.fields_in('c'))}\n"
-                 "static_cast<void>(other);\nreturn core;\n}\n")
-    text += ("\n// Calls body(name, core) with each field of each struct changed.\ntemplate <typename Body>\n"
-             "void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {\n")
+        text += makers(one)
+    each, zeros, wrongs = "", "", ""
     for one in structs(api, "cxx"):
-        word = one.name.replace(".", "")
+        isUnion = isinstance(one, Union)
         for field in one.fields_in("c"):
-            if isinstance(one, Union):
-                text += (f'{{\nconst {one.cxx} core = changed{field.type.name}(tensor, other);\n'
-                         f'body("{one.name}.{field.name}", core);\n}}\n')
+            name = f'"{one.name}.{field.name}"'
+            if isUnion:
+                each += block(f"const {one.cxx} core = {changed_one(field.type)};", f"body({name}, core);")
                 continue
-            text += (f"{{\n{one.cxx} core = plain{word}(tensor);\n{changed(field)}\n"
-                     f'body("{one.name}.{field.name}", core);\n}}\n')
-    text += ("}\n\n// Calls body(name, core, c) for each field that may be zero in C: where zero is its default, or\n"
-             "// stands for it. `handleOf` gives the handle of a tensor.\ntemplate <typename Handles, typename Body>\n"
-             "void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {\n")
-    for one in structs(api, "cxx"):
-        word = one.name.replace(".", "")
-        for field in one.fields_in("c"):
-            if isinstance(one, Union) or field.required or not objc.is_zero_in_c(field):
-                continue
-            at = f"c.{field.c}"
-            clear = f"std::fill(std::begin({at}), std::end({at}), 0);" if field.length else f"{at} = {{}};"
-            text += (f"{{\nconst {one.cxx} core = plain{word}(tensor);\n{one.c} c = c::write(core, handleOf);\n"
-                     f'{clear}\nbody("{one.name}.{field.name}", core, c);\n}}\n')
-    text += ("}\n\n// Calls body(name, error, core, c) for each field that can be wrong in C alone.\n"
-             "template <typename Handles, typename Body>\n"
-             "void forEachWrong(const Tensor& tensor, const Tensor& other, Handles&& handleOf, Body&& body) {\n")
-    for one in structs(api, "cxx"):
-        for field in one.fields_in("c") if not isinstance(one, Union) else []:
+            core = f"{one.cxx} core = plain{one.word}(tensor);"
+            write = f"{one.c} c = c::write(core, handleOf);"
+            each += block(core, changed(field), f"body({name}, core);")
+            if not field.required and objc.is_zero_in_c(field):
+                at = f"c.{field.c}"
+                clear = f"std::fill(std::begin({at}), std::end({at}), 0);" if field.length else f"{at} = {{}};"
+                zeros += block(f"const {core}", write, clear, f"body({name}, core, c);")
             for error, change in wrong(field):
-                text += (f"{{\n{one.cxx} core = plain{one.name.replace('.', '')}(tensor);\n"
-                         + (f"{changed(field)}\n" if field.has_flag or field.is_list else "") +
-                         f"{one.c} c = c::write(core, handleOf);\n{change}\n"
-                         f'body("{one.name}.{field.name}", "{error}", core, c);\n}}\n')
-    return text + "}\n\n}  // namespace mnk::test\n"
+                fill = [changed(field)] if field.has_flag or field.is_list else []
+                wrongs += block(core, *fill, write, change, f'body({name}, "{error}", core, c);')
+    return text + f"""
+// Calls body(name, core) with each field of each struct changed.
+template <typename Body>
+void forEachField(const Tensor& tensor, const Tensor& other, Body&& body) {{
+{each}}}
+
+// Calls body(name, core, c) for each field that may be zero in C: where zero is its default, or
+// stands for it. `handleOf` gives the handle of a tensor.
+template <typename Handles, typename Body>
+void forEachZero(const Tensor& tensor, Handles&& handleOf, Body&& body) {{
+{zeros}}}
+
+// Calls body(name, error, core, c) for each field that can be wrong in C alone.
+template <typename Handles, typename Body>
+void forEachWrong(const Tensor& tensor, const Tensor& other, Handles&& handleOf, Body&& body) {{
+{wrongs}}}
+
+}}  // namespace mnk::test
+"""
+
+
+def block(*lines):
+    return "{\n" + "\n".join(lines) + "\n}\n"
+
+
+def makers(one):
+    """Functions that make one with all that it needs, and one with all fields changed."""
+    needed = [field for field in one.fields if field.required]
+    if isinstance(one, Union):
+        plain, changes = f"return plain{one.fields[0].type.word}(tensor);", f"return {changed_one(one.fields[-1].type)};"
+    else:
+        values = {field: "tensor" if field.is_tensor else f"plain{field.type.word}(tensor)" for field in needed}
+        plain = f"{one.cxx} core;\n" + "".join(f"core.{field.name} = {value};\n" for field, value in values.items())
+        plain += "return core;"
+        changes = f"{one.cxx} core = plain{one.word}(tensor);\n"
+        changes += "".join(changed(field) for field in one.fields_in("c"))
+        changes += "\nstatic_cast<void>(other);\nreturn core;"
+    return (f"inline {one.cxx} plain{one.word}(const Tensor&{' tensor' if needed else ''}) {{\n{plain}\n}}\n"
+            f"inline {one.cxx} changed{one.word}(const Tensor& tensor, const Tensor& other) {{\n{changes}\n}}\n")
 
 
 def literal(field, value):
@@ -307,7 +319,7 @@ def swift_cases(api):
                 conditions += [text for other, (_, ones) in needed.items() if other is not field for text in ones]
                 body += f"do {{\nvar one = {made}\none.{inner.swift_name} = {value}\nlet c = {call}\n"
                 body += "".join(f'XCTAssertTrue({condition}, "{inner.swift_name}")\n' for condition in conditions) + "}\n"
-        text += f"func test{one.name.replace('.', '')}() throws {{\n"
+        text += f"func test{one.word}() throws {{\n"
         if memory:
             text += "let memory = CallMemory()\n"
         for name in ("tensor", "other"):

@@ -1,6 +1,6 @@
 """C++ headers: enums and structs with their defaults."""
 
-from model import NUMBERS, Enum, Union, comment, sentence
+from model import NUMBERS, Enum, Union, comment, documented
 
 
 def value_type(field):
@@ -44,17 +44,23 @@ def initializer(field):
 
 
 def enum(one, indent):
-    lines = comment(sentence(one.api, "cxx", one.doc, one), "//", indent)
+    lines = documented("cxx", one.doc, one, indent=indent)
     lines += f"enum class {one.short} : uint32_t {{\n"
     gap = one.numbers != {case: index for index, case in enumerate(one.cases)}
     for case, doc in one.cases.items():
-        lines += comment(sentence(one.api, "cxx", doc, one), "//", indent + 2)
+        lines += documented("cxx", doc, one, indent=indent + 2)
         lines += case + (f" = {one.numbers[case]}" if gap else "") + ",\n"
-    return lines + "};\n\n"
+    return lines + "};\n\n" + (name_function(one) if "unknown" in one.keys else "")
+
+
+def name_function(one):
+    text = f"constexpr std::string_view name({one.cxx} one) {{\nswitch (one) {{\n"
+    text += "".join(f'case {one.cxx}::{case}: return "{name}";\n' for case, name in one.names.items())
+    return text + f'}}\nreturn "{one.keys["unknown"]}";\n}}\n\n'
 
 
 def union(one, indent):
-    text = comment(sentence(one.api, "cxx", one.doc, one), "//", indent)
+    text = documented("cxx", one.doc, one, indent=indent)
     return text + f"using {one.short} = std::variant<{', '.join(field.type.cxx for field in one.fields)}>;\n\n"
 
 
@@ -78,7 +84,7 @@ def op_functions(one):
 
 def struct(one, indent=0):
     more = f"\n\n{one.more['cxx']}" if one.more["cxx"] else ""
-    text = comment(sentence(one.api, "cxx", one.doc.rstrip() + more, one), "//", indent)
+    text = documented("cxx", one.doc.rstrip() + more, one, indent=indent)
     text += f"struct {one.short} {{\n"
     if one.op is not None:
         text += f'static constexpr std::string_view name = "{one.name}";\n'
@@ -86,7 +92,7 @@ def struct(one, indent=0):
     for inner in one.api.nested(one, "cxx"):
         text += type_definition(inner, indent + 2)
     for field in one.fields_in("cxx"):
-        text += comment(sentence(one.api, "cxx", field.doc, one, field), "//", indent + 2)
+        text += documented("cxx", field.doc, one, field, indent=indent + 2)
         text += f"{field_type(field)} {field.name}{initializer(field)};\n"
     text += f"\n{one.keys['cxx']}\n" if "cxx" in one.keys and one.op is None else ""
     if one.keys.get("equatable"):

@@ -16,7 +16,8 @@ ROOT = FOLDER.parent.parent
 
 # Words that a change of case alone would split or spell otherwise.
 SNAKES = {"YaRN": "yarn", "MultiRoPE": "multi_rope"}
-CAPITALS = {"kv": "KV", "rope": "RoPE", "mlx1": "MLX1", "avx2": "AVX2", "avx512": "AVX512", "mrope": "MRoPE", "imrope": "IMRoPE"}
+CAPITALS = {"kv": "KV", "rope": "RoPE", "mlx1": "MLX1", "avx2": "AVX2", "avx512": "AVX512", "mrope": "MRoPE", "imrope": "IMRoPE",
+            "bfloat": "BFloat", "uint": "UInt"}
 NUMBERS = {
     # name: (C++ and C, Objective-C, Swift)
     "u32": ("uint32_t", "NSUInteger", "Int"),
@@ -30,10 +31,6 @@ NUMBERS = {
 # Words that a language uses for a thing everywhere.
 SWIFT_WORDS = {"from": "source", "into": "destination"}
 OBJC_WORDS = {"dtype": "elementType", **SWIFT_WORDS}
-ELEMENTS = {
-    "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "u16": "uint16", "u32": "uint32",
-    "i32": "int32",
-}
 
 
 def snake(name):
@@ -146,6 +143,11 @@ class Type:
         self.keys = keys
 
     @property
+    def word(self):
+        """The name as one word."""
+        return self.name.replace(".", "")
+
+    @property
     def cxx(self):
         return self.name.replace(".", "::")
 
@@ -155,7 +157,7 @@ class Type:
 
     @property
     def objc(self):
-        return self.keys.get("objc_name", "MNK" + self.name.replace(".", ""))
+        return self.keys.get("objc_name", "MNK" + self.word)
 
     @property
     def swift(self):
@@ -167,20 +169,22 @@ class Enum(Type):
         super().__init__(api, topic, name, keys)
         self.cases = keys["cases"]
         numbers = keys.get("numbers", {})
-        self.numbers = {case: numbers.get(case, index) for index, case in enumerate(self.cases)}
+        self.numbers = {case: numbers.get(case, index) for index, case in enumerate(self.cases, keys.get("first", 0))}
         # In C, zero stands for the default of the field, which differs from field to field.
         self.has_default = keys.get("has_default", False)
-        # Written by hand, with the same functions.
-        self.is_foreign = keys.get("foreign", False)
+        # Nothing that is passed to the API has it.
+        self.is_returned = keys.get("returned", False)
+        # The cases in Swift and Objective-C, and the texts of `name` in C++, if they are not the cases.
+        self.words, self.names = ({case: case for case in self.cases} | keys.get(key, {}) for key in ("words", "names"))
 
     def c_number(self, case):
         return self.numbers[case] + (1 if self.has_default else 0)
 
     def c_case(self, case):
-        return f"{'mnk' if self.is_foreign else self.c}_{snake(case)}".upper()
+        return f"{self.keys.get('c_prefix', self.c)}_{snake(case)}".upper()
 
     def objc_case(self, case):
-        return self.objc + capital(ELEMENTS[case] if self.is_foreign else case)
+        return self.keys.get("objc_prefix", self.objc) + capital(self.words[case])
 
 
 def is_field(value):
@@ -264,6 +268,9 @@ class Topic:
     def in_language(self, language):
         return [one for one in self.types if language in one.languages]
 
+    def structs(self, language):
+        return [one for one in self.in_language(language) if not isinstance(one, Enum)]
+
 
 class API:
     def __init__(self):
@@ -286,6 +293,9 @@ class API:
     def fields(self):
         return [field for one in self.types.values() for field in getattr(one, "fields", [])]
 
+    def in_language(self, language):
+        return [one for topic in self.topics for one in topic.in_language(language)]
+
     def nested(self, struct, language):
         return [one for one in self.types.values() if one.outer == struct.name and language in one.languages]
 
@@ -301,8 +311,9 @@ def reference(api, language, text, owner):
         return f"`{words[language]}`"
     if text.startswith("="):
         return spelled(owner.field(text[1:]), language)
-    if text in ELEMENTS:
-        return f"`{ELEMENTS[text]}`" if language in ("objc", "swift") else text
+    elements = api.types["DType"].words
+    if text in elements:
+        return f"`{elements[text]}`" if language in ("objc", "swift") else text
     if text.startswith("."):
         name, member = owner.name, text[1:]
     elif text in api.types:
@@ -310,18 +321,17 @@ def reference(api, language, text, owner):
     else:
         name, _, member = text.rpartition(".")
     one = api.types[name]
+    outer = one.swift.replace(".", "/") if language == "swift" else getattr(one, language)
+    between = {"cxx": "::", "swift": "/"}.get(language, ".")
     if not member:
-        return {"cxx": f"`{one.cxx}`", "c": f"`{one.c}`", "objc": f"`{one.objc}`",
-                "swift": f"``{one.swift.replace('.', '/')}``"}[language]
-    if isinstance(one, Enum):
-        return {"cxx": f"`{one.cxx}::{member}`", "c": f"`{one.c_case(member)}`", "objc": f"`{one.objc_case(member)}`",
-                "swift": f"``{one.name.replace('.', '/')}/{member}``"}[language]
-    field = one.field(member)
-    name = spelled(field, language)
-    if language == "swift":
-        return f"``{name}``" if one is owner else f"``{one.swift.replace('.', '/')}/{name}``"
-    prefix = {"cxx": one.cxx + "::", "c": one.c + ".", "objc": one.objc + "."}[language]
-    return f"`{name}`" if one is owner else f"`{prefix}{name}`"
+        text = outer
+    elif isinstance(one, Enum):
+        case = one.words[member] if language == "swift" else member
+        text = {"c": one.c_case, "objc": one.objc_case}.get(language, lambda _: f"{outer}{between}{case}")(member)
+    else:
+        name = spelled(one.field(member), language)
+        text = name if one is owner else f"{outer}{between}{name}"
+    return f"``{text}``" if language == "swift" else f"`{text}`"
 
 
 def sentence(api, language, text, owner, field=None):
@@ -346,6 +356,12 @@ def sentence(api, language, text, owner, field=None):
             return f" (<{key}>)" if language == "swift" else ""
         return reference(api, language, key, owner)
     return re.sub(r"\{([\w.:=]+)\}", replaced, text)
+
+
+def documented(language, text, owner, field=None, indent=0):
+    """The documentation in a language, as a comment."""
+    prefix = "///" if language in ("objc", "swift") else "//"
+    return comment(sentence(owner.api, language, text, owner, field), prefix, indent)
 
 
 def quoted(name):

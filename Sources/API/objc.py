@@ -1,20 +1,21 @@
 """The classes of the Objective-C API, and the functions that turn them into structs of C."""
 
 from c import ordered, singular
-from model import NUMBERS, Enum, Union, capital, comment, quoted, sentence
+from model import NUMBERS, Enum, Union, capital, documented, quoted
 
 UNAVAILABLE = "- (instancetype)init NS_UNAVAILABLE;\n+ (instancetype)new NS_UNAVAILABLE;\n\n"
 
 
 def enum(one):
-    text = comment(sentence(one.api, "objc", one.doc, one), "///")
+    text = documented("objc", one.doc, one)
     # The formatter takes a name for Swift in an enum for something else.
-    named = {case for case in one.cases if capital(case) != case[0].upper() + case[1:]}
+    named = {case for case, word in one.words.items() if capital(word) != word[0].upper() + word[1:]}
     text = ("// clang-format off\n" if named else "") + text
-    text += f"typedef NS_CLOSED_ENUM(uint32_t, {one.objc}) {{\n"
+    domain = one.keys.get("objc_domain")
+    text += f"typedef NS_ERROR_ENUM({domain}, {one.objc}) {{\n" if domain else f"typedef NS_CLOSED_ENUM(uint32_t, {one.objc}) {{\n"
     for case, doc in one.cases.items():
-        text += comment(sentence(one.api, "objc", doc, one), "///", 2)
-        swift = f" NS_SWIFT_NAME({case})" if case in named else ""
+        text += documented("objc", doc, one, indent=2)
+        swift = f" NS_SWIFT_NAME({one.words[case]})" if case in named else ""
         text += f"  {one.objc_case(case)}{swift} = {one.c_case(case)},\n"
     return text + "};\n" + ("// clang-format on\n" if named else "") + "\n"
 
@@ -75,7 +76,7 @@ def explained(field):
         text += " {true} by default."
     elif field.number_default is not None and not field.keys.get("zero_in_core"):
         text += f" {field.default:g} by default."
-    return comment(sentence(field.owner.api, "objc", text, field.owner, field), "///")
+    return documented("objc", text, field.owner, field)
 
 
 def property_line(field, readonly):
@@ -109,11 +110,11 @@ def signature(one, fields):
 
 
 def interface(one):
-    text = comment(sentence(one.api, "objc", one.doc.rstrip() + "\n\n" + one.more["objc"], one), "///")
+    text = documented("objc", one.doc.rstrip() + "\n\n" + one.more["objc"], one)
     if isinstance(one, Union):
         text += f"@protocol {one.objc} <NSObject, NSCopying>\n@end\n\n"
         for field in one.fields:
-            text += comment(sentence(one.api, "objc", field.doc, one, field), "///")
+            text += documented("objc", field.doc, one, field)
             text += f"@interface {field.type.objc} ({one.objc}) <{one.objc}>\n@end\n\n"
         return text
     text += f"@interface {one.objc} : {'MNKDescriptor' if one.op is None else 'MNKOperation'}\n\n"
@@ -128,17 +129,16 @@ def interface(one):
 
 def header(topic):
     types = topic.in_language("objc")
-    text = "#import <MLXNativeKernels/MNKDescriptor.h>\n"
+    classes = ordered(topic.structs("objc"))
+    text = f"#import <{'MLXNativeKernels/MNKDescriptor.h' if classes else 'Foundation/Foundation.h'}>\n"
     text += "".join(f"#import <MLXNativeKernels/Generated/MNK{used.camel}.h>\n" for used in topic.uses
                     if used.in_language("objc"))
     text += "".join(f"#import <MLXNativeKernels/{name}>\n" for name in topic.includes.get("objc", []))
     text += f'#include "MLXNativeKernels/Generated/mnk_{topic.stem}.h"\n\n'
     if any(field.is_tensor for one in types for field in getattr(one, "fields", [])):
         text += "@class MNKTensor;\n\n"
-    text += "NS_ASSUME_NONNULL_BEGIN\n\n"
-    enums = [one for one in types if isinstance(one, Enum)]
-    classes = ordered([one for one in types if not isinstance(one, Enum)])
-    text += "".join(enum(one) for one in enums) + "".join(interface(one) for one in classes)
+    text += "NS_ASSUME_NONNULL_BEGIN\n\n" + topic.includes.get("objc_before", "")
+    text += "".join(enum(one) for one in types if isinstance(one, Enum)) + "".join(interface(one) for one in classes)
     return text + "NS_ASSUME_NONNULL_END\n"
 
 
@@ -314,26 +314,26 @@ def declarations(api):
     text = "// Reads objects into structs of C, whose lists belong to the reading, and makes objects of the core's structs.\n"
     text += "#pragma once\n"
     text += '#import "ObjC/Core.hpp"\n\nNS_ASSUME_NONNULL_BEGIN\n\nnamespace mnk::objc {\n\n'
-    for topic in api.topics:
-        for one in topic.in_language("objc"):
-            if isinstance(one, Enum):
+    for one in api.in_language("objc"):
+        if isinstance(one, Enum):
+            if not one.is_returned:
                 text += f"{one.c} enumFrom(Reading &reading, {one.objc} value, std::string_view name);\n"
-                continue
-            type = f"id<{one.objc}> _Nullable " if isinstance(one, Union) else f"{one.objc} *_Nullable "
-            arguments = f"Reading &reading, {type}object, std::string_view name"
-            text += f"{one.c} structFrom({arguments});\n"
-            if is_made_from_core(one):
-                text += f"{one.objc} *objectFrom(const {one.cxx} &core);\n"
+            continue
+        type = f"id<{one.objc}> _Nullable " if isinstance(one, Union) else f"{one.objc} *_Nullable "
+        text += f"{one.c} structFrom(Reading &reading, {type}object, std::string_view name);\n"
+        if is_made_from_core(one):
+            text += f"{one.objc} *objectFrom(const {one.cxx} &core);\n"
     return text + "\n}  // namespace mnk::objc\n\nNS_ASSUME_NONNULL_END\n"
 
 
 def source(topic):
     types = topic.in_language("objc")
-    classes = [one for one in types if not isinstance(one, Enum)]
+    classes = topic.structs("objc")
     text = '#include "CAPI/Generated/Read.hpp"\n#include "CAPI/Generated/Write.hpp"\n'
     text += '#import "ObjC/Generated/Read.hpp"\n\nusing namespace mnk;\n\n'
     text += "".join(implementation(one) for one in classes)
-    text += "namespace mnk::objc {\n\n" + "".join(enum_reader(one) for one in types if one not in classes)
+    text += "namespace mnk::objc {\n\n" + "".join(
+        enum_reader(one) for one in types if one not in classes and not one.is_returned)
     for one in classes:
         text += reader(one)
         text += from_core(one) if is_made_from_core(one) else ""

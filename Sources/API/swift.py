@@ -1,7 +1,7 @@
 """The types of the Swift API, and their structs of C."""
 
 from c import singular
-from model import NUMBERS, Enum, Foreign, Union, comment, quoted, sentence
+from model import NUMBERS, Enum, Foreign, Union, comment, documented, quoted
 
 IMPORT = "#if SWIFT_PACKAGE\n    internal import MLXNativeKernelsCore\n#endif\n\n"
 
@@ -40,26 +40,31 @@ def default(field):
 
 
 def documentation(one):
-    text = sentence(one.api, "swift", one.doc, one)
-    extra = sentence(one.api, "swift", one.more["swift"], one)
-    return comment(text.rstrip() + ("\n\n" + extra if extra else ""), "///", 4 if one.outer else 0)
+    return documented("swift", f"{one.doc.rstrip()}\n\n{one.more['swift']}", one, indent=4 if "." in one.swift else 0)
 
 
 def enum(one):
-    inside = 8 if one.outer else 4
-    text = documentation(one) + f"public enum {one.short}: Sendable, Hashable, CaseIterable {{\n"
+    outer, _, short = one.swift.rpartition(".")
+    keys = one.keys.get("swift", {})
+    protocols = "String, Sendable, CaseIterable" if "raw" in keys else "Sendable, Hashable, CaseIterable"
+    text = documentation(one) + f"public enum {short}: {protocols} {{\n"
     for case, doc in one.cases.items():
-        text += comment(sentence(one.api, "swift", doc, one), "///", inside) + f"case {case}\n"
-    text += f"\nvar code: {one.c} {{\nswitch self {{\n"
-    text += "".join(f"case .{case}: .{one.c_case(case)}\n" for case in one.cases)
-    return text + "}\n}\n}\n\n"
+        text += documented("swift", doc, one, indent=8 if outer else 4) + f"case {one.words[case]}"
+        text += f" = {quoted(one.names[case])}\n" if "names" in one.keys else "\n"
+    if not one.is_returned:
+        text += f"\nvar code: {one.c} {{\nswitch self {{\n"
+        text += "".join(f"case .{one.words[case]}: .{one.c_case(case)}\n" for case in one.cases) + "}\n}\n"
+    if "from_c" in keys:
+        text += f"\ninit(_ code: {one.c}) {{\nswitch code {{\n"
+        text += "".join(f"case .{one.c_case(case)}: self = .{one.words[case]}\n" for case in one.cases) + "}\n}\n"
+    return text + "}\n\n"
 
 
 def union(one):
     """An enum of structs."""
     text = documentation(one) + f"public enum {one.short}: Sendable {{\n"
     for field in one.fields:
-        text += comment(sentence(one.api, "swift", field.doc, one, field), "///", 8)
+        text += documented("swift", field.doc, one, field, indent=8)
         text += f"case {field.swift_name}({value_type(field)})\n"
     text += f"\n{signature(one)} {{\nvar given = {one.c}()\nswitch self {{\n"
     for field in one.fields:
@@ -77,11 +82,37 @@ def label(field):
     return f"{given} {field.swift_name}" if given else field.swift_name
 
 
-def initializer(one, fields):
-    arguments = ", ".join(f"{label(field)}: {value_type(field)}{default(field)}" for field in fields)
-    text = comment(sentence(one.api, "swift", one.keys["swift"]["init"], one), "///", 4)
+def initializer(one, doc, arguments, values):
+    """Values by field."""
+    arguments = ", ".join(arguments)
+    text = documented("swift", doc, one, indent=4)
     text += f"public init({arguments}) {{\n" if len(arguments) < 95 else f"public init(\n{arguments}\n) {{\n"
-    return text + "".join(f"self.{field.swift_name} = {field.swift_name}\n" for field in fields) + "}\n"
+    return text + "".join(f"self.{field.swift_name} = {value}\n" for field, value in values.items()) + "}\n"
+
+
+def full_initializer(one, fields):
+    return initializer(one, one.keys["swift"]["init"],
+                       [f"{label(field)}: {value_type(field)}{default(field)}" for field in fields],
+                       {field: field.swift_name for field in fields})
+
+
+def initializers(one):
+    """Those that take some fields: each word is a name after its label, if it has one, with ! if it has no default."""
+    every = {field.name: field for field in flattened(one.fields_in("swift"))}
+    text = ""
+    for keys in one.keys["swift"].get("inits", []):
+        arguments, values = [], {}
+        for word in keys["takes"]:
+            before, _, name = word.rpartition(" ")
+            field = every[name.rstrip("!")]
+            type = value_type(field).rstrip("?") if "!" in name else value_type(field) + default(field)
+            values[field] = field.swift_name
+            if field.base == "HeadsView":
+                type = "(any HeadsViewConvertible)? = nil" if field.optional else "some HeadsViewConvertible"
+                values[field] += "?.headsView" if field.optional else ".headsView"
+            arguments.append(f"{before} {field.swift_name}: {type}".strip())
+        text += "\n" + initializer(one, keys["doc"], arguments, values)
+    return f"extension {one.swift} {{\n{text.lstrip()}}}\n\n" if text else ""
 
 
 def pointer(field):
@@ -195,18 +226,17 @@ def struct(one):
         text += type_definition(inner)
     fields = flattened(one.fields_in("swift"))
     for field in fields:
-        doc = sentence(one.api, "swift", field.swift.get("doc", field.doc), one, field)
-        text += comment(doc, "///", 8 if one.outer else 4)
+        text += documented("swift", field.swift.get("doc", field.doc), one, field, 8 if one.outer else 4)
         text += f"public var {field.swift_name}: {value_type(field)}"
         text += default(field) + "\n" if one.op is not None and "init" not in one.keys["swift"] else "\n"
     text += "\n"
     if "init" in one.keys["swift"]:
-        text += initializer(one, fields)
+        text += full_initializer(one, fields)
     text += f'\nstatic var name: String {{ "{one.name}" }}\n' + op_functions(one) if one.op is not None else ""
     text += descriptor(one)
     if one.keys["swift"].get("from_c"):
         text += from_c(one)
-    return text + "}\n\n" + (op_extension(one) if one.op is not None else "")
+    return text + "}\n\n" + initializers(one) + (op_extension(one) if one.op is not None else "")
 
 
 def type_definition(one):
@@ -216,9 +246,10 @@ def type_definition(one):
 def source(topic):
     text = ""
     for one in topic.in_language("swift"):
-        if one.outer and "swift" in topic.api.types[one.outer].languages:
+        outer = one.swift.rpartition(".")[0]
+        if outer in topic.api.types and "swift" in topic.api.types[outer].languages:
             continue
         body = type_definition(one)
-        text += f"extension {one.outer} {{\n{body.rstrip()}\n}}\n\n" if one.outer else body
+        text += f"extension {outer} {{\n{body.rstrip()}\n}}\n\n" if outer else body
     uses = "mnk_" in text
     return (IMPORT if uses else "") + text.rstrip() + "\n" if text else ""

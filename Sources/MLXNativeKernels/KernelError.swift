@@ -18,32 +18,6 @@ import Foundation
 /// }
 /// ```
 public struct KernelError: Error, Equatable, Sendable {
-    /// The kinds of failure.
-    public enum Code: String, Sendable, CaseIterable {
-        /// The request is invalid.
-        case invalidArgument
-        /// The device or this build lacks a feature.
-        case unsupported
-        /// Memory could not be allocated.
-        case outOfMemory
-        /// A file of kernels was not found.
-        case libraryNotFound
-        /// Kernel source does not compile, or lacks the function.
-        case shaderBuild
-        /// The device stopped a submission.
-        case deviceFault
-        /// The device is gone, or accepts no more work from this process; make another.
-        case deviceLost
-        /// The device stopped a submission that took too long.
-        case timeout
-        /// A kernel accessed memory that it does not own.
-        case pageFault
-        /// The system forbids work on the device now, such as while the app is in the background.
-        case notPermitted
-        /// Waiting here could never end, as for a command buffer that the app has not committed.
-        case wouldDeadlock
-    }
-
     /// The kind of failure.
     public let code: Code
     /// The op or the object that refused the call, such as `KVCacheWrite`.

@@ -92,19 +92,12 @@ private struct Preparation: Sendable {
         if let tuningFile { try checkPath(tuningFile, op: op) }
         let memory = CallMemory()
         defer { withExtendedLifetime((self, memory)) {} }
-        var preparation = mnk_preparation()
-        preparation.caches = memory.keep(caches.map { Optional($0.handle.pointer) })
-        preparation.cache_count = caches.count
-        preparation.query_heads = try UInt32(queryHeads, "queryHeads", op: op)
-        preparation.rows = try UInt32(rows, "rows", op: op)
-        preparation.dtype = dtype.code
-        preparation.options = try options.descriptor(op: op)
-        if let rotary {
-            preparation.has_rotary = true
-            preparation.rotary = try rotary.descriptor(op: op, in: memory)
-        }
-        preparation.tuning = tuning.code
-        preparation.tuning_file = memory.keep(tuningFile)
+        var preparation = mnk_preparation(
+            caches: memory.keep(caches.map { Optional($0.handle.pointer) }), cache_count: caches.count,
+            query_heads: try UInt32(queryHeads, "queryHeads", op: op), rows: try UInt32(rows, "rows", op: op),
+            dtype: dtype.code, options: try options.descriptor(op: op), has_rotary: rotary != nil,
+            rotary: try rotary?.descriptor(op: op, in: memory) ?? mnk_rotary_embedding(), tuning: tuning.code,
+            tuning_file: memory.keep(tuningFile))
         var summary = mnk_preparation_summary()
         try calling { mnk_device_prepare(device.handle.pointer, &preparation, &summary, $0) }
         return PreparationSummary(summary)

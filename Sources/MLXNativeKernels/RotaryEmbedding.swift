@@ -106,23 +106,13 @@ extension RotaryEmbedding {
     func descriptor(
         of owner: String = "", op: String, in memory: CallMemory
     ) throws(KernelError) -> mnk_rotary_embedding {
-        var rotary = mnk_rotary_embedding()
-        rotary.layout = layout.code
         let sections = try numbers(layout.sections, as: UInt32.self, "a section", op: op)
-        rotary.sections = (sections[0], sections[1], sections[2], sections[3])
-        rotary.base = base
-        rotary.rope_dim = try UInt64(ropeDim ?? 0, "ropeDim", op: op)
-        rotary.pairing = pairing.code
-        rotary.other_axis = otherAxis.code
-        rotary.scale = scale
-        rotary.frequency_factors = memory.keep(frequencyFactors)
-        rotary.frequency_factor_count = frequencyFactors.count
-        if let yarn {
-            rotary.has_yarn = true
-            rotary.yarn = try yarn.descriptor(op: op)
-        }
-        rotary.is_inverse = isInverse
-        return rotary
+        return mnk_rotary_embedding(
+            layout: layout.code, sections: (sections[0], sections[1], sections[2], sections[3]), base: base,
+            rope_dim: try UInt64(ropeDim ?? 0, "ropeDim", op: op), pairing: pairing.code, other_axis: otherAxis.code,
+            scale: scale, frequency_factors: memory.keep(frequencyFactors),
+            frequency_factor_count: frequencyFactors.count, has_yarn: yarn != nil,
+            yarn: try yarn?.descriptor(op: op) ?? mnk_rotary_embedding_yarn(), is_inverse: isInverse)
     }
 }
 

@@ -35,6 +35,12 @@ public struct SlidingWindow: Sendable, Hashable {
             max_rows: try UInt32(maxRows, "maxRows", of: owner, op: op),
             max_draft: try UInt32(maxDraft, "maxDraft", of: owner, op: op))
     }
+
+    init(_ descriptor: mnk_sliding_window) {
+        self.init(
+            window: Int(clamping: descriptor.window), maxRows: Int(clamping: descriptor.max_rows),
+            maxDraft: Int(clamping: descriptor.max_draft))
+    }
 }
 
 /// How attention chooses kernels, splits and sizes of threadgroups. The choice changes the last bits of results.

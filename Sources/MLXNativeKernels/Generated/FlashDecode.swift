@@ -96,6 +96,23 @@ public struct FlashDecode: Sendable, Op {
     }
 }
 
+extension FlashDecode {
+    /// Attention of rows of several sequences. Partials need the position of each sequence's rows.
+    public init(
+        _ queries: some HeadsViewConvertible, over cache: Cache, sequences: [AttendedSequence],
+        into output: Tensor? = nil, _ options: AttentionOptions = AttentionOptions(),
+        intoPartials partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+    ) {
+        self.queries = queries.headsView
+        self.cache = cache
+        self.sequences = sequences
+        self.output = output
+        self.options = options
+        self.partials = partials
+        self.logSumExp = logSumExp
+    }
+}
+
 extension KernelEncoder {
     /// Records a ``FlashDecode``.
     ///
@@ -151,6 +168,20 @@ public struct MergePartials: Sendable, Op {
             parts: parts.descriptor,
             sinks: sinks?.handle.pointer,
             results: AttentionResults(output: output, partials: partials, logSumExp: logSumExp).descriptor)
+    }
+}
+
+extension MergePartials {
+    /// A merge. It is checked when it is used.
+    public init(
+        _ parts: AttentionPartials, into output: Tensor? = nil, sinks: Tensor? = nil,
+        intoPartials partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+    ) {
+        self.parts = parts
+        self.output = output
+        self.sinks = sinks
+        self.partials = partials
+        self.logSumExp = logSumExp
     }
 }
 

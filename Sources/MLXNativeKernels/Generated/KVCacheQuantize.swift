@@ -87,6 +87,47 @@ public struct KVCacheQuantize: Sendable, Op {
     }
 }
 
+extension KVCacheQuantize {
+    /// Stores consecutive tokens, the first at `position`. A cache of several sequences needs the sequence.
+    public init(
+        keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil,
+        into destination: QuantizedKVCacheView, at position: Int, sequence: Int? = nil,
+        sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil, sourceIsRing: Bool = false,
+        options: KVQuantizeOptions = KVQuantizeOptions(), counts: Tensor? = nil, probe: Tensor? = nil
+    ) {
+        self.keys = keys.headsView
+        self.values = values?.headsView
+        self.destination = destination
+        self.position = position
+        self.sequence = sequence
+        self.sourceLayout = sourceLayout
+        self.sourceOffset = sourceOffset
+        self.tokens = tokens
+        self.sourceIsRing = sourceIsRing
+        self.options = options
+        self.counts = counts
+        self.probe = probe
+    }
+
+    /// Stores each source token at its own sequence and position.
+    public init(
+        keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil,
+        into destination: QuantizedKVCacheView, rows: KVCacheWrite.Rows, sourceLayout: KVLayout = .tokenMajor,
+        sourceOffset: Int = 0, tokens: Int? = nil, options: KVQuantizeOptions = KVQuantizeOptions(),
+        counts: Tensor? = nil
+    ) {
+        self.keys = keys.headsView
+        self.values = values?.headsView
+        self.destination = destination
+        self.rows = rows
+        self.sourceLayout = sourceLayout
+        self.sourceOffset = sourceOffset
+        self.tokens = tokens
+        self.options = options
+        self.counts = counts
+    }
+}
+
 extension KernelEncoder {
     /// Records a ``KVCacheQuantize``.
     ///
@@ -150,6 +191,22 @@ public struct KVCacheDequantize: Sendable, Op {
             values: values?.handle.pointer,
             layout: layout.code,
             domain: domain.code)
+    }
+}
+
+extension KVCacheDequantize {
+    /// Reads consecutive tokens, the first at `position`. A cache of several sequences needs the sequence.
+    public init(
+        keys: Tensor? = nil, values: Tensor? = nil, from source: QuantizedKVCacheView, at position: Int,
+        sequence: Int? = nil, layout: KVLayout = .tokenMajor, domain: KVDomain = .original
+    ) {
+        self.keys = keys
+        self.values = values
+        self.source = source
+        self.position = position
+        self.sequence = sequence
+        self.layout = layout
+        self.domain = domain
     }
 }
 

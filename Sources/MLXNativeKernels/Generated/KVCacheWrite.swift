@@ -97,6 +97,39 @@ public struct KVCacheWrite: Sendable, Op {
     }
 }
 
+extension KVCacheWrite {
+    /// A write of consecutive tokens, the first at `position`. A cache of several sequences needs the sequence.
+    public init(
+        keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil, into destination: KVCacheView,
+        at position: Int, sequence: Int? = nil, sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0,
+        tokens: Int? = nil, sourceIsRing: Bool = false
+    ) {
+        self.keys = keys.headsView
+        self.values = values?.headsView
+        self.destination = destination
+        self.position = position
+        self.sequence = sequence
+        self.sourceLayout = sourceLayout
+        self.sourceOffset = sourceOffset
+        self.tokens = tokens
+        self.sourceIsRing = sourceIsRing
+    }
+
+    /// A write where each source token goes to its own sequence and position.
+    public init(
+        keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil, into destination: KVCacheView,
+        rows: Rows, sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil
+    ) {
+        self.keys = keys.headsView
+        self.values = values?.headsView
+        self.destination = destination
+        self.rows = rows
+        self.sourceLayout = sourceLayout
+        self.sourceOffset = sourceOffset
+        self.tokens = tokens
+    }
+}
+
 extension KernelEncoder {
     /// Records a ``KVCacheWrite``.
     ///

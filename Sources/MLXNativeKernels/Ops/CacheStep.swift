@@ -38,23 +38,17 @@ extension KernelEncoder {
 
 extension CacheStep {
     fileprivate borrowing func descriptor(op: String, in memory: CallMemory) throws(KernelError) -> mnk_cache_step {
-        var given = mnk_cache_step()
-        if let queries { given.queries = try queries.descriptor(of: "queries", op: op) }
-        if let keys { given.keys = try keys.descriptor(of: "keys", op: op) }
-        if let values { given.values = try values.descriptor(of: "values", op: op) }
         let rows = try ListedRows(of: cache, sequences, rowCounts: rowCounts, op: op, in: memory)
-        given.sequences = rows.sequences
-        given.row_counts = rows.rowCounts
-        given.sequence_count = rows.count
-        if let results { given.results = results.descriptor }
-        if let options { given.options = try options.descriptor(op: op) }
-        if let rotary {
-            given.has_rotary = true
-            given.rotary = try rotary.descriptor(op: op, in: memory)
-        }
-        given.prefixes = memory.keep(try prefixes.map { (prefix) throws(KernelError) in try prefix.descriptor(op: op) })
-        given.prefix_count = prefixes.count
-        return given
+        return mnk_cache_step(
+            queries: try queries?.descriptor(of: "queries", op: op) ?? mnk_heads_view(),
+            keys: try keys?.descriptor(of: "keys", op: op) ?? mnk_heads_view(),
+            values: try values?.descriptor(of: "values", op: op) ?? mnk_heads_view(),
+            sequences: rows.sequences, row_counts: rows.rowCounts, sequence_count: rows.count,
+            results: results?.descriptor ?? mnk_attention_results(),
+            options: try options?.descriptor(op: op) ?? mnk_attention_options(), has_rotary: rotary != nil,
+            rotary: try rotary?.descriptor(op: op, in: memory) ?? mnk_rotary_step(),
+            prefixes: memory.keep(try prefixes.map { (prefix) throws(KernelError) in try prefix.descriptor(op: op) }),
+            prefix_count: prefixes.count)
     }
 }
 

@@ -47,21 +47,3 @@ extension KernelError {
             code: .invalidArgument, op: op, what: what, got: got, expected: expected, fix: fix, isRetryable: false)
     }
 }
-
-extension KernelError.Code {
-    init(_ code: mnk_error_code) {
-        switch code {
-        case .MNK_INVALID_ARGUMENT: self = .invalidArgument
-        case .MNK_UNSUPPORTED: self = .unsupported
-        case .MNK_OUT_OF_MEMORY: self = .outOfMemory
-        case .MNK_LIBRARY_NOT_FOUND: self = .libraryNotFound
-        case .MNK_SHADER_BUILD: self = .shaderBuild
-        case .MNK_DEVICE_FAULT: self = .deviceFault
-        case .MNK_DEVICE_LOST: self = .deviceLost
-        case .MNK_TIMEOUT: self = .timeout
-        case .MNK_PAGE_FAULT: self = .pageFault
-        case .MNK_NOT_PERMITTED: self = .notPermitted
-        case .MNK_WOULD_DEADLOCK: self = .wouldDeadlock
-        }
-    }
-}

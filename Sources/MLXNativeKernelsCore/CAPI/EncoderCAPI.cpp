@@ -1,4 +1,4 @@
-#include "CAPI/Fields.hpp"
+#include "CAPI/Generated/Read.hpp"
 #include "Support/Errors.hpp"
 
 using namespace mnk;
@@ -27,15 +27,6 @@ Result<FunctionConstant> constantFrom(const mnk_constant& input) {
                .fix = "Use the constants of mnk.h."};
 }
 
-Result<Access> accessFrom(mnk_access input) {
-  if (static_cast<uint32_t>(input) <= MNK_READ_WRITE) return static_cast<Access>(input);
-  return Error{.op = "C API",
-               .what = "the access of a binding is unknown",
-               .got = fmt::format("{}", static_cast<uint32_t>(input)),
-               .expected = "MNK_READ, MNK_WRITE or MNK_READ_WRITE",
-               .fix = "Use the constants of mnk.h."};
-}
-
 Result<Dispatch> dispatchFrom(const mnk_dispatch* input, const DeviceLimits& limits) {
   MNK_TRY(auto d, c::descriptor("mnk_dispatch", input));
   if (!d.function) return c::nullArgument("function");
@@ -55,7 +46,8 @@ Result<Dispatch> dispatchFrom(const mnk_dispatch* input, const DeviceLimits& lim
   }
   for (const mnk_binding& binding : buffers) {
     if (!binding.tensor) return c::nullArgument("the tensor of a binding");
-    MNK_TRY(auto access, accessFrom(binding.access));
+    Access access{};
+    MNK_TRY(c::read(access, binding.access));
     dispatch.buffers.push_back(Binding::whole(binding.index, binding.tensor->tensor, access));
   }
   for (const mnk_inline_bytes& inlined : inlines) {

@@ -91,11 +91,6 @@ Error unknownNumber(std::string_view type, uint32_t got, std::string_view expect
           .fix = "Use the constants of mnk.h."};
 }
 
-Result<DType> dtype(mnk_dtype input) {
-  const auto number = static_cast<uint32_t>(input);
-  if (number > MNK_I32) return unknownNumber("mnk_dtype", number, "MNK_F32 to MNK_I32");
-  return static_cast<DType>(number);
-}
 Result<Shape> shape(const uint64_t* extents, size_t rank) {
   if (!extents && rank != 0) return nullArgument("shape");
   return Shape::make(std::span<const uint64_t>(extents, rank));

@@ -23,10 +23,6 @@ struct Field {
   }
 };
 
-inline Result<void> read(DType& into, mnk_dtype from) {
-  MNK_TRY(into, dtype(from));
-  return {};
-}
 inline Error nullArgument(const Field& field) {
   return nullArgument(field.text());
 }

@@ -135,18 +135,15 @@ Result<Struct> descriptor(std::string_view type, const Struct* input) {
   return *input;
 }
 
-// The C enum has the numbers of the C++ enum.
-Result<DType> dtype(mnk_dtype input);
-inline mnk_dtype write(DType dtype) {
-  return static_cast<mnk_dtype>(dtype);
-}
+Result<void> read(DType& into, mnk_dtype from);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
 
 // A tensor over a new buffer, or the error of creating it.
 inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype input, const uint64_t* extents,
                                       size_t rank, uint64_t byteOffset) {
   if (!buffer) return std::move(buffer).error();
-  MNK_TRY(auto type, dtype(input));
+  DType type{};
+  MNK_TRY(read(type, input));
   MNK_TRY(auto tensorShape, shape(extents, rank));
   return handleFor(Tensor::over(*buffer, type, tensorShape, byteOffset));
 }

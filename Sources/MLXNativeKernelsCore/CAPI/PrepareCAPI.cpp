@@ -9,7 +9,8 @@ constexpr size_t kMaxCaches = 4096;
 
 Result<Preparation> preparationFrom(const mnk_preparation* preparation) {
   MNK_TRY(auto input, c::descriptor("mnk_preparation", preparation));
-  MNK_TRY(auto type, c::dtype(input.dtype));
+  DType type{};
+  MNK_TRY(c::read(type, input.dtype));
   if (input.cache_count > kMaxCaches) return c::tooMany("prepare", "caches", input.cache_count, kMaxCaches);
   if (!input.caches && input.cache_count != 0) return c::nullArgument("caches");
   if (input.caches && input.cache_count == 0) return c::uncounted("prepare", "caches", "cache_count");

@@ -14,7 +14,8 @@ const char* mnk_dtype_name(mnk_dtype dtype) {
 mnk_tensor* mnk_tensor_make(mnk_device* device, mnk_dtype dtype, const uint64_t* shape, size_t rank,
                             mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{device, "device"}}, [&]() -> Result<mnk_tensor*> {
-    MNK_TRY(auto type, c::dtype(dtype));
+    DType type{};
+    MNK_TRY(c::read(type, dtype));
     MNK_TRY(auto extents, c::shape(shape, rank));
     return c::handleFor(Tensor::zeros(device->device, type, extents));
   });

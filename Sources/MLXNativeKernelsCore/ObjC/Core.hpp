@@ -188,7 +188,6 @@ void read(Reading& reading, Core& into, const From& from) {
   }
 }
 
-mnk_dtype enumFrom(Reading& reading, MNKElementType type, std::string_view name = "element type");
 void fill(Reading& reading, mnk_row_indices& into, MNKIntegers* _Nullable numbers, std::string_view name);
 void fill(Reading& reading, mnk_rotary_offsets& into, MNKIntegers* _Nullable numbers, std::string_view name);
 void fill(Reading& reading, mnk_rotary_positions& into, MNKRotaryPositions* _Nullable positions, std::string_view name);

@@ -62,13 +62,6 @@ class Reading {
     unknown(static_cast<int64_t>(input), name, type);
     return Enum{};
   }
-  // The same for an enum without gaps, whose largest number is that of `last`.
-  template <typename Enum, typename Input>
-  Enum choice(Input input, Enum last, std::string_view name, std::string_view type) {
-    const auto number = static_cast<int64_t>(input);
-    if (number < 0 || number > static_cast<int64_t>(last)) unknown(number, name, type);
-    return failed() ? Enum{} : static_cast<Enum>(input);
-  }
   // False, with a failure, for an object of another class, which an array may hold at run time.
   bool isA(Class _Nonnull kind, id _Nullable object, std::string_view name);
   // `classes` are those that are expected.

@@ -125,8 +125,8 @@ Result<Dispatch> coreOf(MNKDispatch *input) {
                                            input.constantBits[index].unsignedIntValue);
   }
   for (NSNumber *index in sortedIndices(input.tensors)) {
-    const auto access =
-        reading.choice(input.accesses[index].unsignedIntValue, Access::readWrite, "access", "MNKAccess");
+    Access access{};
+    read(reading, access, enumFrom(reading, static_cast<MNKAccess>(input.accesses[index].unsignedIntValue), "access"));
     const mnk_tensor *tensor = handleOf(reading, input.tensors[index], "a buffer");
     dispatch.buffers.push_back(
         Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), tensor ? tensor->tensor : Tensor(), access));

@@ -75,7 +75,7 @@ using objc::Reading;
     reading.needed(buffer, "the buffer");
     mnk_device *target = objc::handleOf(reading, device);
     const Shape extents = reading.shape(shape);
-    const auto type = objc::enumFrom(reading, elementType);
+    const auto type = objc::enumFrom(reading, elementType, "element type");
     return objc::call(reading, mnk_tensor_make_over_metal_buffer, target, (__bridge void *)buffer, type,
                       extents.extents().data(), extents.extents().size(), offset);
   });

@@ -72,7 +72,7 @@ mnk_preparation structFrom(Reading &reading, MNKPreparation *preparation) {
     reading.fail("the rows do not fit a cache", "0 rows", "at least 1",
                  "Pass the most tokens that a step appends to a sequence.");
   }
-  into.dtype = enumFrom(reading, preparation.elementType);
+  into.dtype = enumFrom(reading, preparation.elementType, "element type");
   into.options = structFrom(reading, preparation.options, "options");
   into.has_rotary = preparation.rotary != nil;
   if (preparation.rotary) into.rotary = structFrom(reading, preparation.rotary, "rotary");

@@ -45,7 +45,7 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
                          error:(NSError **)error {
   return objc::make<MNKTensor>(error, "Tensor", [&](Reading &reading) {
     const Shape extents = reading.shape(shape);
-    const auto type = objc::enumFrom(reading, elementType);
+    const auto type = objc::enumFrom(reading, elementType, "element type");
     return objc::call(reading, mnk_tensor_make, objc::handleOf(reading, device), type, extents.extents().data(),
                       extents.extents().size());
   });
@@ -80,7 +80,7 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
   return objc::make<MNKTensor>(error, "Tensor", [&](Reading &reading) {
     mnk_device *target = objc::handleOf(reading, device);
     const Shape extents = reading.shape(shape);
-    const auto type = objc::enumFrom(reading, elementType);
+    const auto type = objc::enumFrom(reading, elementType, "element type");
     if (reading.failed() && deallocator) deallocator();
     // From here on the C API releases the memory, also if it fails.
     void *context = reading.failed() ? nullptr : (__bridge_retained void *)[deallocator copy];
@@ -181,9 +181,6 @@ MNKTensor *tensorFrom(const std::optional<Tensor> &tensor) {
 }
 MNKTensor *tensorFrom(const Tensor &tensor) {
   return tensor ? [[MNKTensor alloc] initWithHandle:new mnk_tensor{tensor}] : nil;
-}
-mnk_dtype enumFrom(Reading &reading, MNKElementType type, std::string_view name) {
-  return reading.choice(type, MNK_I32, name, "MNKElementType");
 }
 
 }  // namespace mnk::objc

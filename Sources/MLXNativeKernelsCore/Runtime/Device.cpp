@@ -58,28 +58,6 @@ Result<MatrixLayout> probeMatrixLayout(const std::shared_ptr<Device>& device) {
   return isLayout(findings, interleaved) ? MatrixLayout::interleaved : MatrixLayout::unknown;
 }
 
-std::string_view name(LibraryOrigin::Kind kind) {
-  switch (kind) {
-    case LibraryOrigin::Kind::program:
-      return "the program";
-    case LibraryOrigin::Kind::givenText:
-      return "given text";
-    case LibraryOrigin::Kind::givenFile:
-      return "given file";
-    case LibraryOrigin::Kind::moduleBundle:
-      return "module bundle";
-    case LibraryOrigin::Kind::frameworkBundle:
-      return "framework bundle";
-    case LibraryOrigin::Kind::besideCode:
-      return "beside the code";
-    case LibraryOrigin::Kind::mainBundle:
-      return "main bundle";
-    case LibraryOrigin::Kind::embeddedText:
-      return "embedded text";
-  }
-  return "unknown origin";
-}
-
 std::string LibraryOrigin::text() const {
   const std::string from(name(kind));
   if (kind == Kind::embeddedText && !path.empty()) {

@@ -5,34 +5,6 @@
 
 namespace mnk {
 
-std::string_view name(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalidArgument:
-      return "invalidArgument";
-    case ErrorCode::unsupported:
-      return "unsupported";
-    case ErrorCode::outOfMemory:
-      return "outOfMemory";
-    case ErrorCode::libraryNotFound:
-      return "libraryNotFound";
-    case ErrorCode::shaderBuild:
-      return "shaderBuild";
-    case ErrorCode::deviceFault:
-      return "deviceFault";
-    case ErrorCode::deviceLost:
-      return "deviceLost";
-    case ErrorCode::timeout:
-      return "timeout";
-    case ErrorCode::pageFault:
-      return "pageFault";
-    case ErrorCode::notPermitted:
-      return "notPermitted";
-    case ErrorCode::wouldDeadlock:
-      return "wouldDeadlock";
-  }
-  return "unknown code";
-}
-
 std::string Error::message() const {
   std::string text = op.empty() ? what : fmt::format("{}: {}", op, what);
   if (!got.empty() && !expected.empty()) {

@@ -9,6 +9,7 @@
 #include "CAPI/EncoderCAPI.cpp"
 #include "CAPI/Errors.cpp"
 #include "CAPI/Generated/AttentionOptionsC.cpp"
+#include "CAPI/Generated/BasicsC.cpp"
 #include "CAPI/Generated/CacheStorageC.cpp"
 #include "CAPI/Generated/CacheViewsC.cpp"
 #include "CAPI/Generated/FlashDecodeC.cpp"

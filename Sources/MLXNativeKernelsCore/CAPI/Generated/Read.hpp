@@ -13,6 +13,8 @@ Result<void> read(AttentionPartials& into, const mnk_attention_partials& from, c
 bool isFilled(const mnk_attention_partials& from);
 Result<void> read(AttentionResults& into, const mnk_attention_results& from, const Field& field);
 Result<void> read(AttendedSequence& into, const mnk_attended_sequence& from, const Field& field);
+Result<void> read(DType& into, mnk_dtype from);
+Result<void> read(Access& into, mnk_access from);
 Result<void> read(KVQuantizedPlanes& into, mnk_kv_quantized_planes from);
 Result<void> read(SlidingWindow& into, const mnk_sliding_window& from, const Field& field);
 // Whether anything is not zero.

@@ -14,6 +14,18 @@ inline mnk_attention_options_kernel write(AttentionOptions::Kernel from) {
 inline mnk_attention_options_merge write(AttentionOptions::Merge from) {
   return static_cast<mnk_attention_options_merge>(static_cast<uint32_t>(from));
 }
+inline mnk_dtype write(DType from) {
+  return static_cast<mnk_dtype>(static_cast<uint32_t>(from));
+}
+inline mnk_error_code write(ErrorCode from) {
+  return static_cast<mnk_error_code>(static_cast<uint32_t>(from));
+}
+inline mnk_library_origin write(LibraryOriginKind from) {
+  return static_cast<mnk_library_origin>(static_cast<uint32_t>(from));
+}
+inline mnk_access write(Access from) {
+  return static_cast<mnk_access>(static_cast<uint32_t>(from));
+}
 inline mnk_kv_quantized_planes write(KVQuantizedPlanes from) {
   return static_cast<mnk_kv_quantized_planes>(static_cast<uint32_t>(from));
 }

@@ -17,6 +17,8 @@ mnk_attention_results structFrom(Reading& reading, MNKAttentionResults* _Nullabl
 MNKAttentionResults* objectFrom(const AttentionResults& core);
 mnk_attended_sequence structFrom(Reading& reading, MNKAttendedSequence* _Nullable object, std::string_view name);
 MNKAttendedSequence* objectFrom(const AttendedSequence& core);
+mnk_dtype enumFrom(Reading& reading, MNKElementType value, std::string_view name);
+mnk_access enumFrom(Reading& reading, MNKAccess value, std::string_view name);
 mnk_kv_quantized_planes enumFrom(Reading& reading, MNKKVQuantizedPlanes value, std::string_view name);
 mnk_sliding_window structFrom(Reading& reading, MNKSlidingWindow* _Nullable object, std::string_view name);
 MNKSlidingWindow* objectFrom(const SlidingWindow& core);

@@ -51,23 +51,13 @@ struct DeviceProfile {
 
 // Where compiled kernels were found.
 struct LibraryOrigin {
-  enum class Kind : uint8_t {
-    program,          // compiled into the program
-    givenText,        // the caller's source, compiled at run time
-    givenFile,        // a file that the caller named
-    moduleBundle,     // the bundle that SwiftPM makes of this package's resources
-    frameworkBundle,  // the framework that holds this code
-    besideCode,       // the folder of the image that holds this code
-    mainBundle,       // the app's own resources
-    embeddedText,     // the source that this code carries, compiled at run time
-  };
+  using Kind = LibraryOriginKind;
   Kind kind = Kind::program;
   // If it was a file; of the embedded text: the compiled library that it replaces because of that one's fast math.
   std::string path;
 
   std::string text() const;  // "module bundle (/…/default.metallib)"
 };
-std::string_view name(LibraryOrigin::Kind kind);
 
 // Compiled kernels.
 class Library {

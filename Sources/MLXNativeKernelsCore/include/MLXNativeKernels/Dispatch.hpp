@@ -58,9 +58,6 @@ struct Region {
   uint64_t end() const { return rows == 0 ? offset : offset + rowStride * (rows - 1) + rowBytes; }
 };
 
-// What is written and not read is overwritten: a device that checks fills it with NaN first.
-enum class Access : uint8_t { read, write, readWrite };
-
 // A part of a buffer at a kernel's buffer index, with the bytes that the kernel reads and writes in it.
 struct Binding {
   uint32_t index = 0;

@@ -5,6 +5,7 @@
 
 #ifdef __OBJC__
 #import <MLXNativeKernels/Generated/MNKAttentionOptions.h>
+#import <MLXNativeKernels/Generated/MNKBasics.h>
 #import <MLXNativeKernels/Generated/MNKCacheStorage.h>
 #import <MLXNativeKernels/Generated/MNKCacheViews.h>
 #import <MLXNativeKernels/Generated/MNKFlashDecode.h>

@@ -1,15 +1,9 @@
+#import <MLXNativeKernels/Generated/MNKBasics.h>
 #import <MLXNativeKernels/MNKDescriptor.h>
 
 @class MNKKernelLibrary, MNKTensor;
 
 NS_ASSUME_NONNULL_BEGIN
-
-/// What a kernel does to a tensor. What is written and not read is overwritten.
-typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
-  MNKAccessRead = 0,
-  MNKAccessWrite,
-  MNKAccessReadWrite,
-};
 
 /// One launch of the caller's own kernel.
 ///

@@ -1,28 +1,8 @@
-#import <Foundation/Foundation.h>
+#import <MLXNativeKernels/Generated/MNKBasics.h>
 
 @class MNKDevice;
 
 NS_ASSUME_NONNULL_BEGIN
-
-/// Where compiled kernels were found.
-typedef NS_CLOSED_ENUM(uint32_t, MNKLibraryOrigin) {
-  /// Compiled into the program.
-  MNKLibraryOriginProgram = 0,
-  /// The caller's source, compiled at run time.
-  MNKLibraryOriginGivenText,
-  /// A file that the caller named.
-  MNKLibraryOriginGivenFile,
-  /// The bundle that SwiftPM makes of this package's resources.
-  MNKLibraryOriginModuleBundle,
-  /// The framework that holds this code.
-  MNKLibraryOriginFrameworkBundle,
-  /// The folder of the image that holds this code.
-  MNKLibraryOriginBesideCode,
-  /// The app's own resources.
-  MNKLibraryOriginMainBundle,
-  /// The source that this framework carries, compiled at run time.
-  MNKLibraryOriginEmbeddedText,
-};
 
 /// The caller's own compiled kernels, or those that ship.
 ///

@@ -1,22 +1,8 @@
-#import <Foundation/Foundation.h>
+#import <MLXNativeKernels/Generated/MNKBasics.h>
 
 @class MNKDevice;
 
 NS_ASSUME_NONNULL_BEGIN
-
-// The formatter takes a name for Swift in an enum for something else.
-// clang-format off
-/// What the elements of a tensor are.
-typedef NS_CLOSED_ENUM(uint32_t, MNKElementType) {
-  MNKElementTypeFloat32 = 0,
-  MNKElementTypeFloat16,
-  MNKElementTypeBFloat16 NS_SWIFT_NAME(bfloat16),
-  MNKElementTypeUInt8 NS_SWIFT_NAME(uint8),
-  MNKElementTypeUInt16 NS_SWIFT_NAME(uint16),
-  MNKElementTypeUInt32 NS_SWIFT_NAME(uint32),
-  MNKElementTypeInt32,
-};
-// clang-format on
 
 /// Bytes of one element; 0 if the number is not a type.
 FOUNDATION_EXPORT NSUInteger MNKElementTypeSize(MNKElementType type)

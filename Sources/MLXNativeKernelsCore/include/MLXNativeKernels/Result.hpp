@@ -9,23 +9,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "MLXNativeKernels/Generated/Basics.hpp"
+
 namespace mnk {
-
-enum class ErrorCode : uint32_t {
-  invalidArgument = 1,  // the request is invalid; nothing was encoded
-  unsupported,          // the device or this build lacks a feature
-  outOfMemory,
-  libraryNotFound,
-  shaderBuild,    // the kernel source does not compile, or lacks the function
-  deviceFault,    // the device stopped a submission
-  deviceLost,     // the device is gone, or accepts no more work from this process
-  timeout,        // the device stopped a submission that took too long
-  pageFault,      // a kernel accessed memory that it does not own
-  notPermitted,   // the system forbids work on the device now, such as in the background
-  wouldDeadlock,  // waiting here could never end
-};
-
-std::string_view name(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::invalidArgument;

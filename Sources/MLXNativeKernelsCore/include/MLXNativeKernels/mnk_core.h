@@ -3,36 +3,8 @@
 #ifndef MNK_CORE_H
 #define MNK_CORE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "MLXNativeKernels/Generated/mnk_basics.h"
 #include "MLXNativeKernels/mnk_version.h"
-
-// Closed: Swift can switch over the cases without a default. The size is fixed so that an invalid number is detectable,
-// not undefined.
-#ifdef __clang__
-#define MNK_NULLABLE _Nullable
-#define MNK_CLOSED(name) __attribute__((enum_extensibility(closed))) name : uint32_t
-#define MNK_NONNULL_BEGIN                                                                          \
-  _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wnullability-extension\"") \
-      _Pragma("clang assume_nonnull begin")
-#define MNK_NONNULL_END _Pragma("clang assume_nonnull end") _Pragma("clang diagnostic pop")
-#else
-#define MNK_NULLABLE
-#define MNK_CLOSED(name) name
-#define MNK_NONNULL_BEGIN
-#define MNK_NONNULL_END
-#endif
-#ifdef __cplusplus
-#define MNK_HEADER_BEGIN MNK_NONNULL_BEGIN extern "C" {
-#define MNK_HEADER_END \
-  }                    \
-  MNK_NONNULL_END
-#else
-#define MNK_HEADER_BEGIN MNK_NONNULL_BEGIN
-#define MNK_HEADER_END MNK_NONNULL_END
-#endif
 
 MNK_HEADER_BEGIN
 
@@ -47,20 +19,6 @@ typedef struct mnk_plan mnk_plan;
 typedef mnk_error* MNK_NULLABLE* MNK_NULLABLE mnk_error_out;
 
 // Errors
-
-typedef enum MNK_CLOSED(mnk_error_code) {
-  MNK_INVALID_ARGUMENT = 1,  // the request is invalid; nothing was encoded
-  MNK_UNSUPPORTED = 2,       // the device or this build lacks a feature
-  MNK_OUT_OF_MEMORY = 3,
-  MNK_LIBRARY_NOT_FOUND = 4,
-  MNK_SHADER_BUILD = 5,     // the kernel source does not compile, or lacks the function
-  MNK_DEVICE_FAULT = 6,     // the device stopped a submission
-  MNK_DEVICE_LOST = 7,      // the device is gone, or accepts no more work from this process
-  MNK_TIMEOUT = 8,          // the device stopped a submission that took too long
-  MNK_PAGE_FAULT = 9,       // a kernel accessed memory that it does not own
-  MNK_NOT_PERMITTED = 10,   // the system forbids work on the device now, such as in the background
-  MNK_WOULD_DEADLOCK = 11,  // waiting here could never end
-} mnk_error_code;
 
 mnk_error_code mnk_error_get_code(const mnk_error* error);
 bool mnk_error_is_retryable(const mnk_error* error);
@@ -93,8 +51,6 @@ struct mnk_host_options;
 mnk_device* MNK_NULLABLE mnk_device_make_host(const struct mnk_host_options* options, mnk_error_out error);
 
 // Tensors
-
-typedef enum MNK_CLOSED(mnk_dtype) { MNK_F32 = 0, MNK_F16, MNK_BF16, MNK_U8, MNK_U16, MNK_U32, MNK_I32 } mnk_dtype;
 
 size_t mnk_dtype_size(mnk_dtype dtype);
 const char* mnk_dtype_name(mnk_dtype dtype);
@@ -145,22 +101,10 @@ void mnk_device_clear_kernels(mnk_device* device);
 size_t mnk_library_function_count(const mnk_library* library);
 const char* mnk_library_function_name(const mnk_library* library, size_t index);  // "" beyond the count
 
-// Where compiled kernels were found.
-typedef enum MNK_CLOSED(mnk_library_origin) {
-  MNK_ORIGIN_PROGRAM = 0,       // compiled into the program
-  MNK_ORIGIN_GIVEN_TEXT,        // the caller's source, compiled at run time
-  MNK_ORIGIN_GIVEN_FILE,        // a file that the caller named
-  MNK_ORIGIN_MODULE_BUNDLE,     // the bundle that SwiftPM makes of this package's resources
-  MNK_ORIGIN_FRAMEWORK_BUNDLE,  // the framework that holds this code
-  MNK_ORIGIN_BESIDE_CODE,       // the folder of the image that holds this code
-  MNK_ORIGIN_MAIN_BUNDLE,       // the app's own resources
-  MNK_ORIGIN_EMBEDDED_TEXT,     // the source that this code carries, compiled at run time
-} mnk_library_origin;
 mnk_library_origin mnk_library_get_origin(const mnk_library* library);
 // "" if it was not a file. Of embedded text: the compiled file that it replaces, because that has fast math.
 const char* mnk_library_origin_path(const mnk_library* library);
 
-typedef enum MNK_CLOSED(mnk_access) { MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE } mnk_access;
 typedef enum MNK_CLOSED(mnk_constant_type) {
   MNK_CONSTANT_BOOL = 0,
   MNK_CONSTANT_I32,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "MLXNativeKernels/Generated/Basics.hpp"
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "MLXNativeKernels/Generated/QuantizedViews.hpp"
 #include "MLXNativeKernels/Tensor.hpp"

@@ -1,8 +1,8 @@
 // Generated from Sources/API by generate.py: change the description instead.
+#import <MLXNativeKernels/Generated/MNKBasics.h>
 #import <MLXNativeKernels/Generated/MNKCacheViews.h>
 #import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
 #import <MLXNativeKernels/MNKDescriptor.h>
-#import <MLXNativeKernels/MNKTensor.h>
 #include "MLXNativeKernels/Generated/mnk_cache_storage.h"
 
 @class MNKTensor;

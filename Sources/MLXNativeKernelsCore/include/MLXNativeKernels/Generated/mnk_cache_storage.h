@@ -3,6 +3,7 @@
 #ifndef MNK_CACHE_STORAGE_H
 #define MNK_CACHE_STORAGE_H
 
+#include "MLXNativeKernels/Generated/mnk_basics.h"
 #include "MLXNativeKernels/Generated/mnk_cache_views.h"
 #include "MLXNativeKernels/Generated/mnk_quantized_views.h"
 #include "MLXNativeKernels/mnk_core.h"
