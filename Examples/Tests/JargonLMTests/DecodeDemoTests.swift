@@ -153,16 +153,13 @@ final class DecodeDemoTests: XCTestCase {
         }
     }
 
+    /// `ReportFileTests` has the names that are refused.
     func testUnwritableReportExitsWithOne() throws {
-        let pipe = FileManager.default.temporaryDirectory.appendingPathComponent("report-\(UUID())").path
-        mkfifo(pipe, 0o600)
-        defer { unlink(pipe) }
-        for file in ["/nowhere/report.html", "/", "report/", pipe] {
-            let run = try run("--tokens", "1", "--report", file)
-            XCTAssertEqual(run.status, 1)
-            XCTAssertEqual(run.output, "", "it is known before anything is printed")
-            XCTAssert(run.complaint.hasPrefix("decode-demo: the report cannot be written (got \(file)"), run.complaint)
-        }
+        let file = "/nowhere/report.html"
+        let run = try run("--tokens", "1", "--report", file)
+        XCTAssertEqual(run.status, 1)
+        XCTAssertEqual(run.output, "", "it is known before anything is printed")
+        XCTAssert(run.complaint.hasPrefix("decode-demo: the report cannot be written (got \(file)"), run.complaint)
     }
 
     func testCtrlCEndsWithACompleteLine() throws {

@@ -77,15 +77,17 @@ final class TerminalTests: XCTestCase {
             ["", "a", "a", "a漢", "a漢e\u{301}", "a漢e\u{301}"])
     }
 
-    func testNarrowWindowsGetPlainText() throws {
-        let screen = Screen(columns: 19)
-        var terminal = Terminal(screen.window(), screen.write)
-        try terminal.stream("one\ttwo three four five\n")
-        XCTAssertFalse(terminal.wantsStatus)
-        try terminal.status(status)
-        try terminal.endStream()
-        try terminal.line(terminal.bold("end"))
-        XCTAssertEqual(screen.sent, "one\ttwo three four five\n\nend\n")
+    func testNarrowWindowsAndFilesGetPlainText() throws {
+        for (columns, isTerminal) in [(19, true), (20, false)] {
+            let screen = Screen(columns: columns)
+            var terminal = Terminal(screen.window(isTerminal: isTerminal), screen.write)
+            try terminal.stream("one\ttwo three four five\n漢")
+            XCTAssertFalse(terminal.wantsStatus)
+            try terminal.status(status)
+            try terminal.endStream()
+            try terminal.line(terminal.bold("end"))
+            XCTAssertEqual(screen.sent, "one\ttwo three four five\n漢\nend\n")
+        }
     }
 
     func testAWindowThatBecomesNarrow() throws {
@@ -107,17 +109,6 @@ final class TerminalTests: XCTestCase {
         try terminal.status(status)
         try terminal.endStream()
         XCTAssertEqual(screen.sent, before + "\tplain\n\n")
-    }
-
-    func testNonTerminalsGetPlainText() throws {
-        let screen = Screen(columns: 20)
-        var terminal = Terminal(screen.window(isTerminal: false), screen.write)
-        try terminal.stream("a text of more than twenty columns\n漢")
-        XCTAssertFalse(terminal.wantsStatus)
-        try terminal.status(status)
-        try terminal.endStream()
-        try terminal.line(terminal.bold("end"))
-        XCTAssertEqual(screen.sent, "a text of more than twenty columns\n漢\nend\n")
     }
 
     func testWithoutColorNothingIsHighlighted() throws {
