@@ -247,7 +247,8 @@ def swift_value(field, base):
         expected = field.swift["is"]
         return field.swift["case"], [f"{at}{expected}" if expected.startswith(".") else f"{at} == {expected}"]
     if field.is_list and field.is_struct:
-        value, conditions = swift_value(dataclasses.replace(field, keys={**field.keys, "type": field.base}), base)
+        one = dataclasses.replace(field, keys={**field.keys, "type": field.base}).resolve()
+        value, conditions = swift_value(one, base)
         return f"[{value}]", [one.replace(at, f"{at}![0]") for one in conditions]
     if field.base == "text":
         return '"name"', [f'{at}.map {{ String(cString: $0) }} == "name"']

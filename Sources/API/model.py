@@ -65,40 +65,27 @@ class Field:
         self.zero = self.keys.get("zero", False)
         self.swift = self.keys.get("swift", {})
         self.doc = self.keys["doc"]
+        self.inverse = "inverse" in self.keys
+        self.is_tensor = self.base == "tensor"
+        # The default of a number, if it is not 0.
+        isNumber = isinstance(self.default, (int, float)) and not isinstance(self.default, bool)
+        self.number_default = self.default if isNumber and self.default != 0 else None
+        # Its names in the other languages.
+        self.c = snake(self.keys.get("inverse", self.name))
+        self.swift_name = SWIFT_WORDS.get(self.name, self.name)
+        plain = self.name.removeprefix("is") if self.base == "bool" else OBJC_WORDS.get(self.name, self.name)
+        self.objc = self.name if plain == self.name else plain[0].lower() + plain[1:]
 
-    @property
-    def type(self):
-        return self.owner.api.types.get(self.base)
-
-    @property
-    def is_tensor(self):
-        return self.base == "tensor"
-
-    @property
-    def is_enum(self):
-        return isinstance(self.type, Enum)
-
-    @property
-    def is_struct(self):
-        return isinstance(self.type, Struct)
-
-    @property
-    def is_foreign(self):
-        return isinstance(self.type, Foreign)
-
-    @property
-    def is_union(self):
-        return isinstance(self.type, Union)
-
-    @property
-    def has_flag(self):
-        """Whether C says with a flag that there is a value."""
-        return self.optional and not self.is_tensor and self.base != "text" and not self.presence
-
-    @property
-    def presence(self):
-        """The field of this one's type without which it is left out."""
-        return self.type.presence if self.is_struct else None
+    def resolve(self):
+        """Sets what depends on its type, which may be described later."""
+        self.type = self.owner.api.types.get(self.base)
+        self.is_enum, self.is_struct = isinstance(self.type, Enum), isinstance(self.type, Struct)
+        self.is_foreign, self.is_union = isinstance(self.type, Foreign), isinstance(self.type, Union)
+        # The field of its type without which it is left out.
+        self.presence = self.type.presence if self.is_struct else None
+        # Whether C says with a flag that there is a value.
+        self.has_flag = self.optional and not self.is_tensor and self.base != "text" and not self.presence
+        return self
 
     @property
     def required(self):
@@ -106,31 +93,8 @@ class Field:
         holds = self.is_tensor or self.is_struct and self.type.holds_required
         return holds and not self.optional
 
-    @property
-    def number_default(self):
-        """The default of a number, if it is not 0."""
-        isNumber = isinstance(self.default, (int, float)) and not isinstance(self.default, bool)
-        return self.default if isNumber and self.default != 0 else None
-
     def exists_in(self, language):
         return language in self.keys.get("only", ("cxx", "c", "objc", "swift"))
-
-    @property
-    def c(self):
-        return snake(self.keys.get("inverse", self.name))
-
-    @property
-    def inverse(self):
-        return "inverse" in self.keys
-
-    @property
-    def swift_name(self):
-        return SWIFT_WORDS.get(self.name, self.name)
-
-    @property
-    def objc(self):
-        plain = self.name.removeprefix("is") if self.base == "bool" else OBJC_WORDS.get(self.name, self.name)
-        return self.name if plain == self.name else plain[0].lower() + plain[1:]
 
 
 class Type:
@@ -141,27 +105,11 @@ class Type:
         self.more = {language: keys.pop(f"{language}_doc", "") for language in ("cxx", "objc", "swift")}
         self.languages = keys.pop("languages", ["cxx", "c", "objc", "swift"])
         self.keys = keys
-
-    @property
-    def word(self):
-        """The name as one word."""
-        return self.name.replace(".", "")
-
-    @property
-    def cxx(self):
-        return self.name.replace(".", "::")
-
-    @property
-    def c(self):
-        return self.keys.get("c_name", "mnk_" + snake(self.name))
-
-    @property
-    def objc(self):
-        return self.keys.get("objc_name", "MNK" + self.word)
-
-    @property
-    def swift(self):
-        return self.keys.get("swift_name", self.name)
+        # The name as one word, and in each language.
+        self.word, self.cxx = name.replace(".", ""), name.replace(".", "::")
+        self.c = keys.get("c_name", "mnk_" + snake(name))
+        self.objc = keys.get("objc_name", "MNK" + self.word)
+        self.swift = keys.get("swift_name", name)
 
 
 class Enum(Type):
@@ -288,6 +236,8 @@ class API:
                 if not is_foreign:
                     topic.types.append(self.types[name])
             self.topics.append(topic)
+        for field in self.fields:
+            field.resolve()
 
     @property
     def fields(self):
