@@ -101,12 +101,12 @@ def struct(one, indent=0):
 
 
 def form(one):
-    """What plans depend on, as the key of those that are kept."""
+    """What plans depend on, for the key of those that are kept."""
     names = [field.name for field in one.fields_in("cxx") if not field.is_tensor]
     every = ", ".join(field.name for field in one.fields_in("cxx"))
     return (f"// All fields but the tensors: plans depend on every one.\n"
             f"inline auto numbersOf(const {one.cxx}& from) {{\nconst auto& [{every}] = from;\n"
-            f"return std::tuple({', '.join(names)});\n}}\n\n")
+            f"return std::tie({', '.join(names)});\n}}\n\n")
 
 
 def header(topic):
@@ -126,10 +126,6 @@ def header(topic):
     own |= set(topic.includes.get("cxx", []))
     text += "".join(f'#include "MLXNativeKernels/{name}"\n' for name in sorted(own))
     text += "\nnamespace mnk {\n\n" + topic.includes.get("before", "")
-    for one in types:
-        if one.outer:
-            continue
-        text += type_definition(one)
-        if one.keys.get("form"):
-            text += form(one)
+    text += "".join(type_definition(one) for one in types if not one.outer)
+    text += "".join(form(one) for one in types if one.keys.get("form"))
     return text + "}  // namespace mnk\n"

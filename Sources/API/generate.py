@@ -25,6 +25,16 @@ HEADERS = "Sources/MLXNativeKernelsCore/include/MLXNativeKernels/Generated"
 NOTICE = "Generated from Sources/API by generate.py: change the description instead."
 
 
+def umbrellas(api):
+    """One header with all of each language, so that a new topic is in the API without another list."""
+    names = {"Types.hpp": '#include "{}{}.hpp"', "mnk_types.h": '#include "{}mnk_{}.h"', "MNKTypes.h": "#import <{}MNK{}.h>"}
+    for name, line in names.items():
+        language = {"T": "cxx", "m": "c", "M": "objc"}[name[0]]
+        topics = [topic for topic in api.topics if topic.in_language(language)]
+        lines = [line.format("MLXNativeKernels/Generated/", topic.stem if language == "c" else topic.camel) for topic in topics]
+        yield f"{HEADERS}/{name}", "// Every type of the description.\n#pragma once\n" + "\n".join(sorted(lines)) + "\n"
+
+
 def outputs(api):
     """The path and the text of every file, before it is formatted."""
     yield "Sources/MLXNativeKernelsCore/CAPI/Generated/Read.hpp", c.declarations(api)
@@ -38,6 +48,7 @@ def outputs(api):
         yield f"Sources/MLXNativeKernelsCore/ObjC/Generated/MNK{topic.camel}.mm", objc.source(topic)
         if text := swift.source(topic):
             yield f"Sources/MLXNativeKernels/Generated/{topic.camel}.swift", text
+    yield from umbrellas(api)
     yield "Sources/MLXNativeKernels/MLXNativeKernels.docc/Generated/Names.md", names.page(api)
     yield from cases.outputs(api)
 

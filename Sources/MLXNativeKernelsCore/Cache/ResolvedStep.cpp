@@ -202,7 +202,7 @@ std::string_view callOf(Kind kind) {
 }
 
 bool areDefaults(const AttentionOptions& options) {
-  return numbersOf(options) == numbersOf({}) && !options.mask && !options.slopes && !options.sinks;
+  return numbersOf(options) == numbersOf(AttentionOptions()) && !options.mask && !options.slopes && !options.sinks;
 }
 
 // Refuses operands that the call does not use.

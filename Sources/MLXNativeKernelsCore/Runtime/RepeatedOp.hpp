@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>
@@ -40,14 +41,24 @@ class OpForm {
   // Starts the next op of a plan that consists of several ops.
   void beginStage() { addWord(++stage_); }
 
-  template <typename Number>
-  void add(Number number) {
-    if constexpr (std::is_same_v<Number, float>)
-      addWord(std::bit_cast<uint32_t>(number));
-    else if constexpr (std::is_same_v<Number, double>)
-      addWord(std::bit_cast<uint64_t>(number));
-    else
-      addWord(static_cast<uint64_t>(number));
+  // A number, an enum, a struct whose fields the description of the API lists, or several of them.
+  template <typename Value>
+  void add(const Value& value) {
+    if constexpr (requires { numbersOf(value); }) {
+      std::apply([&](const auto&... fields) { (add(fields), ...); }, numbersOf(value));
+    } else if constexpr (requires { value.has_value(); }) {
+      add(value.has_value());
+      if (value) add(*value);
+    } else if constexpr (requires { value.size(); }) {
+      add(value.size());
+      for (const auto& one : value) add(one);
+    } else if constexpr (std::is_same_v<Value, float>) {
+      addWord(std::bit_cast<uint32_t>(value));
+    } else if constexpr (std::is_same_v<Value, double>) {
+      addWord(std::bit_cast<uint64_t>(value));
+    } else {
+      addWord(static_cast<uint64_t>(value));
+    }
   }
   void add(const HeadsView::Strides& strides);
   void add(std::string_view op);  // the name of one, which is static

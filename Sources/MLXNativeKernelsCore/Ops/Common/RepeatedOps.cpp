@@ -81,10 +81,7 @@ bool RepeatedQuantize::describe(OpForm& form) const {
                    kKVCacheQuantizeChannelScales},
                   op_.values ? Access::write : Access::read);
   }
-  form.add(op_.options.candidates);
-  form.add(op_.options.keyScale);
-  form.add(op_.options.valueScale);
-  form.add(op_.options.nonFinite);
+  form.add(op_.options);
   form.bind(kKVCacheQuantizeCounts, op_.counts, Access::readWrite);
   form.bind(kKVCacheQuantizeProbe, op_.probe, Access::write);
   return describeAddresses(op_, form);
@@ -124,27 +121,6 @@ Result<void> encodeRepeated(CommandEncoder& encoder, const KVCacheQuantize& op) 
 namespace {
 
 constexpr RotaryIndices kRotaryIndices{kMultiRoPEFrequencies, kMultiRoPEPositions, kMultiRoPEOffsets};
-
-void describeRotary(const RotaryEmbedding& rotary, OpForm& form) {
-  form.add(rotary.layout);
-  for (const uint32_t section : rotary.sections) form.add(section);
-  form.add(rotary.base);
-  form.add(rotary.ropeDim);
-  form.add(rotary.pairing);
-  form.add(rotary.otherAxis);
-  form.add(rotary.scale);
-  form.add(rotary.frequencyFactors.size());
-  for (const float factor : rotary.frequencyFactors) form.add(factor);
-  form.add(rotary.yarn.has_value());
-  if (const auto& yarn = rotary.yarn) {
-    form.add(yarn->originalContext);
-    for (const float number : {yarn->extensionFactor, yarn->attentionFactor, yarn->betaFast, yarn->betaSlow}) {
-      form.add(number);
-    }
-    form.add(yarn->roundsCorners);
-  }
-  form.add(rotary.isInverse);
-}
 
 void describeOperand(OpForm& form, uint32_t index, const HeadsView& from, const std::optional<HeadsView>& into) {
   form.bind(index, from, into ? Access::read : Access::readWrite);
@@ -190,17 +166,17 @@ class RepeatedRotation final : public RepeatedOp {
 uint64_t hashOf(const RotaryEmbedding& rotary) {
   OpForm form;
   if (!rotary.yarn || rotary.yarn->attentionFactor == 1) {
-    describeRotary(rotary, form);
+    form.add(rotary);
   } else {
     RotaryEmbedding unscaled = rotary;
     unscaled.yarn->attentionFactor = 1;  // of lengths, not angles
-    describeRotary(unscaled, form);
+    form.add(unscaled);
   }
   return form.hash();
 }
 
 void describeAngles(const MultiRoPE& op, const RotaryIndices& indices, OpForm& form) {
-  describeRotary(op.rotary, form);
+  form.add(op.rotary);
   form.add(op.positions.source.index());
   if (const auto* list = positionList(op)) {
     form.add(list->axes);
@@ -398,7 +374,7 @@ bool RepeatedAttention::describe(OpForm& form) const {
     describeSlots(dense, form);
   }
   describeResults(op_.results, form);
-  std::apply([&](auto... numbers) { (form.add(numbers), ...); }, numbersOf(op_.options));
+  form.add(op_.options);
   form.bind(kFlashDecodeSlopes, op_.options.slopes, Access::read);
   form.bind(kFlashDecodeSinks, op_.options.sinks, Access::read);
   return true;

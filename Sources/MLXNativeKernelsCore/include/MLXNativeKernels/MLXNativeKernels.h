@@ -4,17 +4,7 @@
 #include "MLXNativeKernels/mnk_metal.h"
 
 #ifdef __OBJC__
-#import <MLXNativeKernels/Generated/MNKAttentionOptions.h>
-#import <MLXNativeKernels/Generated/MNKBasics.h>
-#import <MLXNativeKernels/Generated/MNKCacheStorage.h>
-#import <MLXNativeKernels/Generated/MNKCacheViews.h>
-#import <MLXNativeKernels/Generated/MNKFlashDecode.h>
-#import <MLXNativeKernels/Generated/MNKHostOptions.h>
-#import <MLXNativeKernels/Generated/MNKKVCacheQuantize.h>
-#import <MLXNativeKernels/Generated/MNKKVCacheWrite.h>
-#import <MLXNativeKernels/Generated/MNKMultiRoPE.h>
-#import <MLXNativeKernels/Generated/MNKQuantizedViews.h>
-#import <MLXNativeKernels/Generated/MNKRotary.h>
+#import <MLXNativeKernels/Generated/MNKTypes.h>
 #import <MLXNativeKernels/MNKAttentionCache.h>
 #import <MLXNativeKernels/MNKAttentionResults.h>
 #import <MLXNativeKernels/MNKCacheStep.h>

@@ -13,11 +13,7 @@
 #ifndef MNK_H
 #define MNK_H
 
-#include "MLXNativeKernels/Generated/mnk_flash_decode.h"
-#include "MLXNativeKernels/Generated/mnk_host_options.h"
-#include "MLXNativeKernels/Generated/mnk_kv_cache_quantize.h"
-#include "MLXNativeKernels/Generated/mnk_kv_cache_write.h"
-#include "MLXNativeKernels/Generated/mnk_multi_rope.h"
+#include "MLXNativeKernels/Generated/mnk_types.h"
 #include "MLXNativeKernels/mnk_attention_cache.h"
 #include "MLXNativeKernels/mnk_core.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"

@@ -78,12 +78,6 @@ struct AttentionOptions {
   Merge merge = Merge::automatic;
 };
 
-// All fields but the tensors: plans depend on every one.
-inline auto numbersOf(const AttentionOptions& from) {
-  const auto& [scale, isCausal, window, windowSeesPinned, softcap, mask, slopes, sinks, splits, kernel, merge] = from;
-  return std::tuple(scale, isCausal, window, windowSeesPinned, softcap, splits, kernel, merge);
-}
-
 // Attention over a part of the keys, for `MergePartials` to finish.
 //
 // Parts may come from several caches or devices. Each says where its rows are (`AttendedSequence::position`), so that
@@ -135,5 +129,11 @@ struct AttendedSequence {
 
   bool operator==(const AttendedSequence&) const = default;
 };
+
+// All fields but the tensors: plans depend on every one.
+inline auto numbersOf(const AttentionOptions& from) {
+  const auto& [scale, isCausal, window, windowSeesPinned, softcap, mask, slopes, sinks, splits, kernel, merge] = from;
+  return std::tie(scale, isCausal, window, windowSeesPinned, softcap, splits, kernel, merge);
+}
 
 }  // namespace mnk

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "MLXNativeKernels/Generated/CacheViews.hpp"
 #include "MLXNativeKernels/Result.hpp"
@@ -163,5 +164,11 @@ struct QuantizedKVCacheView {
   // Of keys, or of values if keys are dense.
   KVCodec::Name codecName() const { return keys.isDense() && values ? values->codec.name : keys.codec.name; }
 };
+
+// All fields but the tensors: plans depend on every one.
+inline auto numbersOf(const KVQuantizeOptions& from) {
+  const auto& [candidates, keyScale, valueScale, nonFinite] = from;
+  return std::tie(candidates, keyScale, valueScale, nonFinite);
+}
 
 }  // namespace mnk
