@@ -85,15 +85,16 @@ class Scenario {
 
  private:
   void useOps() {
-    makeTensors();
-    for (const Op op : kOps) require(session_.plan(op));
-    requireBrokenRule(session_.plan(Op::broken));
-    std::vector<Step> ops;
-    for (const Op op : kOps) ops.push_back(session_.encode(op));
-    submit(ops, [&] { requireBrokenRule(session_.encode(Op::broken)); });
-    for (const Name name :
-         {kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries, kRotatedKeys}) {
-      compare("ops", name);
+    static const Cases cases = chooseCases(session_.device());
+    test::BindingMemory memory(session_.device());
+    const auto stepsOf = [&](const test::BindingCase* one) {
+      return std::visit([&](const auto& op) { return session_.stepsOf(op); }, one->makeOp(memory));
+    };
+    std::vector<Step> encodes;
+    for (const test::BindingCase* one : cases.valid) {
+      const Session::OpSteps steps = stepsOf(one);
+      require(steps.plan);
+      encodes.push_back(steps.encode);
     }
     const Session::OpSteps broken = stepsOf(cases.broken);
     requireBrokenRule(broken.plan);
@@ -104,13 +105,12 @@ class Scenario {
   }
 
   void makeTensors() {
-    for (uint8_t name = 0; name <= kPartialStats; ++name) {
-      if (name != kWrapped) require(session_.makeTensor(static_cast<Name>(name)));
+    for (uint8_t name = 0; name < kRowKeys; ++name) {
+      if (name != kQueries) require(session_.makeTensor(static_cast<Name>(name)));
     }
-    require(session_.makeTensor(kRowAttended));
     require([&] {
       ++wraps_;
-      const Status status = session_.wrap(kWrapped, wrappedMemory, &released_)();
+      const Status status = session_.wrap(kQueries, wrappedMemory, &released_)();
       if (!status.succeeded && released_ != wraps_)
         throw Wrong("a call that failed did not release its memory at once");
       return status;
@@ -123,8 +123,7 @@ class Scenario {
     require(session_.slice(kRowKeys, kKeys, 0, 2));
     require(session_.slice(kRowValues, kValues, 0, 2));
     require(session_.slice(kRowQueries, kQueries, 1, 2));
-    require(session_.reshape(kPartSums, kPartialSums));
-    require(session_.reshape(kPartStats, kPartialStats));
+    require(session_.reshape(kReshaped, kKeys));
   }
 
   void useCache(bool isQuantized) {
@@ -197,7 +196,7 @@ class Scenario {
 
   // A recorded step with a rotation by the next positions and a call that rotates, appends and attends.
   void useStep(const std::string& of) {
-    record({session_.encode(Op::ropeNext), session_.encode(CacheCall::both, {1}, Rotation::ofCache)});
+    record({session_.rotate(), session_.encode(CacheCall::both, {1}, Rotation::ofCache)});
     checkPositions();
     const auto compareRun = [&](const std::string& run) {
       moveTo({4, positions_[1] + kTokens, 7});
@@ -360,12 +359,12 @@ class Scenario {
   }
 
   void compare(const std::string& of, Name name) {
-    const About& about = kAbout[name];
-    uint64_t count = 1;
-    for (size_t axis = 0; axis < about.rank; ++axis) count *= about.shape[axis];
-    std::vector<float> numbers(count);
+    std::vector<float> numbers(shapeOf(name)[0] * kHeads * kHeadDim);
     require(session_.read(name, numbers));
-    const auto& expected = expected_.try_emplace(fmt::format("{}: {}", of, about.name), numbers).first->second;
+    compare(fmt::format("{}, tensor {}", of, static_cast<int>(name)), numbers);
+  }
+  void compare(const std::string& of, const std::vector<float>& numbers) {
+    const auto& expected = expected_.try_emplace(of, numbers).first->second;
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (std::abs(numbers[i] - expected[i]) <= 1e-5f * (1 + std::abs(expected[i]))) continue;
       throw Wrong(fmt::format("{}: element {} is {}, expected {}", of, i, numbers[i], expected[i]));

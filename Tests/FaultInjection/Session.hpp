@@ -2,10 +2,13 @@
 // allocations may fail.
 #pragma once
 #include <array>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "CAPI/CStructs.hpp"
+#include "CAPI/Handles.hpp"
 #include "Calls.hpp"
 #include "MLXNativeKernels/mnk_metal.h"
 
@@ -13,39 +16,11 @@ namespace mnk::inject {
 
 // Sizes: heads of queries and of the cache, elements of a vector, tokens of a step, slots.
 inline constexpr uint32_t kHeads = 2, kHeadDim = 64, kTokens = 3, kCapacity = 8, kMeasuredCapacity = 256,
-                          kCodeBytes = 32, kSequences = 3;
+                          kSequences = 3;
 inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // in a step
 
-// Tensors: constant, name in reports, element type and shape. The first three are filled with numbers; those from
-// kDenseKeys on are the memory of a cache, and those from kRowKeys on are views of others.
-#define MNK_TENSORS(X)                                                              \
-  X(kKeys, "keys", MNK_F32, kTokens, kHeads, kHeadDim)                              \
-  X(kValues, "values", MNK_F32, kTokens, kHeads, kHeadDim)                          \
-  X(kQueries, "queries", MNK_F32, kTokens, kHeads, kHeadDim)                        \
-  X(kAttended, "attention", MNK_F32, kTokens, kHeads, kHeadDim)                     \
-  X(kAttendedQuantized, "attention over codes", MNK_F32, kTokens, kHeads, kHeadDim) \
-  X(kMerged, "merged partials", MNK_F32, kTokens, kHeads, kHeadDim)                 \
-  X(kReadKeys, "dequantized keys", MNK_F32, kTokens, kHeads, kHeadDim)              \
-  X(kReadValues, "dequantized values", MNK_F32, kTokens, kHeads, kHeadDim)          \
-  X(kTurned, "Hadamard transform", MNK_F32, kTokens, kHeads, kHeadDim)              \
-  X(kRotatedQueries, "rotated queries", MNK_F32, kTokens, kHeads, kHeadDim)         \
-  X(kRotatedKeys, "rotated keys", MNK_F32, kTokens, kHeads, kHeadDim)               \
-  X(kWrapped, "wrapped memory", MNK_F32, kTokens, kHeads, kHeadDim)                 \
-  X(kDenseKeys, "dense keys", MNK_F32, kHeads, kCapacity, kHeadDim)                 \
-  X(kDenseValues, "dense values", MNK_F32, kHeads, kCapacity, kHeadDim)             \
-  X(kKeyCodes, "codes of keys", MNK_U8, kHeads, kCapacity, kCodeBytes)              \
-  X(kValueCodes, "codes of values", MNK_U8, kHeads, kCapacity, kCodeBytes)          \
-  X(kKeyScales, "scales of keys", MNK_F16, kHeads, kCapacity)                       \
-  X(kValueScales, "scales of values", MNK_F16, kHeads, kCapacity)                   \
-  X(kPartialSums, "sums of partials", MNK_F32, 1, kTokens, kHeads, kHeadDim)        \
-  X(kPartialStats, "stats of partials", MNK_F32, 1, kTokens, kHeads, 2)             \
-  X(kRowKeys, "keys of rows", MNK_F32, 2, kHeads, kHeadDim)                         \
-  X(kRowValues, "values of rows", MNK_F32, 2, kHeads, kHeadDim)                     \
-  X(kRowQueries, "queries of rows", MNK_F32, 2, kHeads, kHeadDim)                   \
-  X(kRowAttended, "attention of rows", MNK_F32, 2, kHeads, kHeadDim)                \
-  X(kPartSums, "sums of a part", MNK_F32, kTokens, kHeads, kHeadDim)                \
-  X(kPartStats, "stats of a part", MNK_F32, kTokens, kHeads, 2)
-
+// Tensors of f32, [rows, kHeads, kHeadDim]. The first three are filled with numbers; those from kRowKeys on are views
+// of others.
 enum Name : uint8_t {
   kKeys,
   kValues,
@@ -67,32 +42,6 @@ inline std::array<uint64_t, 3> shapeOf(Name name) {
   return {areRows ? 2 : kTokens, kHeads, kHeadDim};
 }
 
-struct About {
-  const char* name;
-  mnk_dtype dtype;
-  std::array<uint64_t, 4> shape;
-  size_t rank;
-};
-#define MNK_ABOUT(name, text, dtype, ...) \
-  {text, dtype, {__VA_ARGS__}, std::initializer_list<uint64_t>{__VA_ARGS__}.size()},
-inline constexpr About kAbout[] = {MNK_TENSORS(MNK_ABOUT)};
-
-enum class Op : uint8_t {
-  write,
-  quantize,
-  dequantize,
-  hadamard,
-  attend,
-  attendQuantized,
-  attendPartials,
-  merge,
-  rope,
-  ropeNext,  // by the next positions of the cache's sequence 1, in two entries
-  broken
-};
-inline constexpr Op kOps[] = {Op::write,           Op::quantize,       Op::dequantize, Op::hadamard, Op::attend,
-                              Op::attendQuantized, Op::attendPartials, Op::merge,      Op::rope};
-
 enum class CacheCall : uint8_t { append, attend, both };
 enum class Rotation : uint8_t { none, ofCache, listed };  // of a step; listed: by the cache's next positions
 
@@ -104,77 +53,6 @@ class Session {
 
   mnk_heads_view view(Name name) const { return {.tensor = tensors_[name], .layout = MNK_KV_LAYOUT_TOKEN_MAJOR}; }
 
-  // Calls `body` with the descriptor of an op, and the functions that plan and encode it.
-  template <typename Body>
-  auto withOp(Op op, Body body) const {
-    const auto& t = tensors_;
-    const mnk_kv_cache_view dense{.keys = t[kDenseKeys], .values = t[kDenseValues]};
-    const mnk_kv_codec codec{MNK_KV_CODEC_NAME_TURBO, 4, 0};
-    const mnk_quantized_kv_cache_view quantized{
-        .keys = {.codec = codec, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
-        .values = {.codec = codec, .codes = t[kValueCodes], .scales = t[kValueScales]}};
-    const mnk_attended_sequence sequence{.sequence = 0, .length = kTokens, .has_position = true};
-    mnk_kv_cache_write write{.keys = view(kKeys), .values = view(kValues), .into = dense};
-    const auto attend = [&](bool isQuantized, const mnk_attention_results& results) {
-      mnk_flash_decode decode{
-          .queries = view(kQueries), .sequences = &sequence, .sequence_count = 1, .results = results};
-      if (isQuantized)
-        decode.cache.quantized = quantized;
-      else
-        decode.cache.dense = dense;
-      const auto plan = [this](const mnk_flash_decode* decode, mnk_error_out error) {
-        return mnk_flash_decode_make_plan(decode, device_, error);
-      };
-      return body(decode, plan, mnk_encoder_flash_decode);
-    };
-    switch (op) {
-      case Op::write:
-        break;
-      case Op::quantize: {
-        const mnk_kv_cache_quantize quantize{.keys = view(kKeys), .values = view(kValues), .into = quantized};
-        return body(quantize, mnk_kv_cache_quantize_make_plan, mnk_encoder_kv_cache_quantize);
-      }
-      case Op::dequantize: {
-        const mnk_kv_cache_dequantize dequantize{
-            .from = quantized, .keys = t[kReadKeys], .values = t[kReadValues], .layout = MNK_KV_LAYOUT_TOKEN_MAJOR};
-        return body(dequantize, mnk_kv_cache_dequantize_make_plan, mnk_encoder_kv_cache_dequantize);
-      }
-      case Op::hadamard: {
-        const mnk_hadamard hadamard{
-            .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_KV_CODEC_NAME_TURBO};
-        return body(hadamard, mnk_hadamard_make_plan, mnk_encoder_hadamard);
-      }
-      case Op::attend:
-        return attend(false, {.output = t[kAttended]});
-      case Op::attendQuantized:
-        return attend(true, {.output = t[kAttendedQuantized]});
-      case Op::attendPartials:
-        return attend(false, {.partials = {.sums = t[kPartSums], .stats = t[kPartStats]}});
-      case Op::merge: {
-        const mnk_merge_partials merge{.parts = {.sums = t[kPartialSums], .stats = t[kPartialStats]},
-                                       .results = {.output = t[kMerged]}};
-        return body(merge, mnk_merge_partials_make_plan, mnk_encoder_merge_partials);
-      }
-      case Op::rope:
-      case Op::ropeNext: {
-        static constexpr uint32_t kListed[] = {1, 1}, kRows[] = {1, kTokens - 1};
-        mnk_multi_rope rope{.queries = view(kQueries),
-                            .keys = view(kKeys),
-                            .rotated_queries = view(kRotatedQueries),
-                            .rotated_keys = view(kRotatedKeys),
-                            .rotary = kRotary};
-        if (op == Op::rope) rope.positions = {.has_first = true, .first = 7};
-        if (op == Op::ropeNext)
-          rope.positions = {.cache = cache_, .sequences = kListed, .row_counts = kRows, .sequence_count = 2};
-        return body(rope, mnk_multi_rope_make_plan, mnk_encoder_multi_rope);
-      }
-      case Op::broken:
-        write.position = kCapacity;
-        break;
-    }
-    return body(write, mnk_kv_cache_write_make_plan, mnk_encoder_kv_cache_write);
-  }
-
  public:
   Step makeDevice(bool isMetal) {
     return [=, this] {
@@ -185,6 +63,7 @@ class Session {
       });
     };
   }
+  const std::shared_ptr<Device>& device() const { return device_->device; }
   // Compiles kernel text, then clears the device's registry.
   Step compile() {
     return [this] {
@@ -199,21 +78,18 @@ class Session {
     };
   }
   Step makeTensor(Name name) {
-    return [=, this] {
-      const About& about = kAbout[name];
-      return MAKE(tensors_[name], mnk_tensor_make, device_, about.dtype, about.shape.data(), about.rank);
-    };
+    return MAKES(tensors_[name], mnk_tensor_make, device_, MNK_F32, shapeOf(name).data(), 3);
   }
   // `released` counts how often the memory was released.
   Step wrap(Name name, std::span<float> memory, std::atomic<int>* released) {
     return MAKES(tensors_[name], mnk_tensor_make_wrapping, device_, memory.data(), memory.size_bytes(), MNK_F32,
-                 kAbout[name].shape.data(), kAbout[name].rank, 0, count, released);
+                 shapeOf(name).data(), 3, 0, count, released);
   }
   Step slice(Name name, Name of, uint64_t begin, uint64_t count) {
     return MAKES(tensors_[name], mnk_tensor_make_slice, tensors_[of], begin, count);
   }
   Step reshape(Name name, Name of) {
-    return MAKES(tensors_[name], mnk_tensor_make_reshaped, tensors_[of], kAbout[name].shape.data(), kAbout[name].rank);
+    return MAKES(tensors_[name], mnk_tensor_make_reshaped, tensors_[of], shapeOf(name).data(), 3);
   }
   Step write(Name name, std::span<const float> from) {
     return RUNS(mnk_tensor_write, tensors_[name], from.data(), from.size_bytes());
@@ -222,23 +98,46 @@ class Session {
     return RUNS(mnk_tensor_read, tensors_[name], into.data(), into.size_bytes());
   }
 
-  Step plan(Op op) {
-    return [=, this] {
+  // The steps that plan and encode an op.
+  struct OpSteps {
+    Step plan, encode;
+  };
+  template <typename Op>
+  OpSteps stepsOf(const Op& of) {
+    struct Kept {
+      Op op;
+      test::CStructs structs = {};
+      decltype(structs.of(op)) given = structs.of(op);
+    };
+    const std::shared_ptr<Kept> kept(new Kept{of});
+    const auto plan = [=, this] {
       mnk_plan* plan = nullptr;
       const Status status = make("mnk_…_make_plan", plan, [&](mnk_error_out error) {
-        return withOp(op, [&](const auto& about, auto plan, auto) { return plan(&about, error); });
+        return test::makePlan(test::cFunctionsOf<Op>().first, &kept->given, device_, error);
       });
       if (!status.succeeded) return status;
       call("mnk_plan_dispatch", [&] { return mnk_plan_dispatch(plan, 0).bytes_read + *mnk_plan_text(plan); });
       drop(plan);
       return Status();
     };
+    const auto encode = [=, this] {
+      return run("mnk_encoder_…",
+                 [&](mnk_error_out error) { return test::cFunctionsOf<Op>().second(encoder_, &kept->given, error); });
+    };
+    return {plan, encode};
   }
-  Step encode(Op op) {
-    return [=, this] {
-      return run("mnk_encoder_…", [&](mnk_error_out error) {
-        return withOp(op, [&](const auto& about, auto, auto encode) { return encode(encoder_, &about, error); });
-      });
+  // Rotates by the next positions of the cache's sequence 1, in two entries.
+  Step rotate() {
+    return [this] {
+      static constexpr uint32_t kListed[] = {1, 1}, kRows[] = {1, kTokens - 1};
+      const mnk_multi_rope rope{
+          .queries = view(kQueries),
+          .keys = view(kKeys),
+          .rotated_queries = view(kRotatedQueries),
+          .rotated_keys = view(kRotatedKeys),
+          .positions = {.cache = cache_, .sequences = kListed, .row_counts = kRows, .sequence_count = 2},
+          .rotary = kRotary};
+      return RUN(mnk_encoder_multi_rope, encoder_, &rope);
     };
   }
   Step makeEncoder() {
