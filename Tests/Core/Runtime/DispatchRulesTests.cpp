@@ -5,6 +5,7 @@
 #include "Harness/Check.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Harness/Golden.hpp"
+#include "Harness/PlanBuffer.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 
 namespace mnk::test {
@@ -73,6 +74,7 @@ void (*const kCases[])(DispatchFixture&) = {
     [](DispatchFixture& f) { f.dispatch.buffers[0].writes[0].rowStride = uint64_t{1} << 63; },
     [](DispatchFixture& f) { f.dispatch.buffers[0].reads[0].offset = UINT64_MAX - 8; },
     [](DispatchFixture& f) { f.dispatch.buffers[0].buffer = REQUIRE(f.stranger->makeBuffer(256)); },
+    [](DispatchFixture& f) { f.dispatch.buffers[0].buffer = std::make_shared<PlanBuffer>(256); },
     [](DispatchFixture& f) { f.dispatch.inlines.push_back(zeros(2, 0)); },
     [](DispatchFixture& f) { f.dispatch.inlines[0] = zeros(1, 4097); },
     [](DispatchFixture& f) { add(f, 8, 16); },
