@@ -1,4 +1,5 @@
 // Repeated ops are encoded byte for byte like fresh plans, whatever changes between repetitions.
+#include <map>
 #include <thread>
 
 #include "Runtime/RepeatedOp.hpp"
@@ -174,7 +175,11 @@ struct LayersOnDevice {
   std::optional<RecordedStep> step = {};
 
   explicit LayersOnDevice(const AttentionCacheDescriptor& descriptor) {
-    for (int layer = 0; layer < 2; ++layer) caches.push_back(REQUIRE(AttentionCache::make(device, descriptor)));
+    for (int layer = 0; layer < 2; ++layer) {
+      caches.push_back(REQUIRE(AttentionCache::make(device, descriptor)));
+      names_[caches.back().view().keys.buffer().get()] = -1 - 2 * layer;
+      names_[caches.back().view().values->buffer().get()] = -2 - 2 * layer;
+    }
   }
 
   Result<void> run(const DrawnStep& drawn, bool forgetsPlans) {
@@ -195,22 +200,39 @@ struct LayersOnDevice {
     MNK_TRY(step->run());
     return {};
   }
+  // The memory that dispatches bind, by numbers that are equal on each device.
+  std::vector<int> memoryOf(const FakeDevice::Recorded& recorded) const {
+    std::vector<int> numbers;
+    for (const ReadyDispatch& ready : recorded.dispatches) {
+      for (const Binding& binding : ready.dispatch.buffers) {
+        const auto found = names_.find(binding.buffer.get());
+        numbers.push_back(found == names_.end() ? 0 : found->second);
+      }
+    }
+    return numbers;
+  }
 
  private:
+  Tensor make(DType dtype, std::initializer_list<uint64_t> extents) {
+    Tensor tensor = memory.make(dtype, extents);
+    names_[tensor.buffer().get()] = ++made_;
+    return tensor;
+  }
   Result<void> encode(CommandEncoder& encoder, const DrawnStep& drawn, bool forgetsPlans) {
+    made_ = 0;
     for (AttentionCache& cache : caches) {
       if (!(&cache == &caches.front() ? drawn.usesFirst : drawn.usesSecond)) continue;
       if (forgetsPlans) device->planCache().clear();
       const uint64_t tokens = drawn.tokens;
-      CacheStep call{.queries = memory.make(DType::f16, {tokens, 4, 32}),
-                     .keys = memory.make(DType::f16, {tokens, 2, 32}),
-                     .values = memory.make(DType::f16, {tokens, 2, 32}),
-                     .results = {.output = memory.make(DType::f16, {tokens, 4, 32})},
+      CacheStep call{.queries = make(DType::f16, {tokens, 4, 32}),
+                     .keys = make(DType::f16, {tokens, 2, 32}),
+                     .values = make(DType::f16, {tokens, 2, 32}),
+                     .results = {.output = make(DType::f16, {tokens, 4, 32})},
                      .options = {.window = drawn.window},
                      .sequences = drawn.sequences,
                      .rowCounts = drawn.rowCounts};
       if (drawn.isFused) {
-        const Tensor fused = memory.make(DType::f16, {tokens, 8 * 32});
+        const Tensor fused = make(DType::f16, {tokens, 8 * 32});
         call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 32));
         call.keys = REQUIRE(HeadsView::columns(fused, 4 * 32, 2, 32));
         call.values = REQUIRE(HeadsView::columns(fused, 6 * 32, 2, 32));
@@ -239,11 +261,14 @@ struct LayersOnDevice {
       MNK_TRY(cache.attend(encoder, call));
       if (drawn.copies) MNK_TRY(cache.copy(encoder, drawn.sequences[0], 1 - drawn.sequences[0]));
       if (drawn.reads && cache.quantizedView() && cache.descriptor().whenFull == KVWrap::linear) {
-        MNK_TRY(cache.dequantize(encoder, memory.make(DType::f16, {1, 2, 32}), {}, 0, drawn.sequences[0]));
+        MNK_TRY(cache.dequantize(encoder, make(DType::f16, {1, 2, 32}), {}, 0, drawn.sequences[0]));
       }
     }
     return {};
   }
+
+  std::map<const Buffer*, int> names_;  // of a call's tensors, and of its caches
+  int made_ = 0;
 };
 
 }  // namespace
@@ -413,6 +438,7 @@ TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
           for (Binding& binding : planned.back().buffers) binding.buffer.reset();  // each device has its own
         }
         expectSameDispatches(got.back(), expected.back(), planned);
+        EXPECT_EQ(sides[side].memoryOf(got.back()), fresh.memoryOf(expected.back()));
       }
     }
     EXPECT(knowing.device->planCache().count() > 2);
@@ -454,49 +480,43 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
     }
     EXPECT(plans[1] >= 3);  // the first attention probes the device, which clears the plans
     EXPECT_EQ(plans[7], plans[3]);
-    // A list that fails its checks must not match a cached form.
-    const ExpectedError misfit{.op = "AttentionCache.appendAndAttend", .what = "a result does not match the queries"};
-    const auto encode = [&](const CacheStep& step, int times) {
-      Result<void> encoded;
-      for (int i = 0; i < times && encoded; ++i) {
+    // A list that fails its checks must not match the form of another one.
+    const auto expectMisfit = [&](const CacheStep& sound, const CacheStep& wrong, std::string_view what) {
+      const auto encode = [&](const CacheStep& step) {
         CommandEncoder encoder(device);
-        encoded = cache.appendAndAttend(encoder, step);
-      }
-      return encoded;
+        return cache.appendAndAttend(encoder, step);
+      };
+      for (int i = 0; i < 2; ++i) REQUIRE(encode(sound));
+      EXPECT_ERROR(encode(wrong), {.op = "AttentionCache.appendAndAttend", .what = what});
     };
-    CacheStep other = call;
-    other.results.output = memory.make(DType::f16, {4, 16, 32});
-    EXPECT_ERROR(encode(other, 1), (misfit));
+    constexpr std::string_view kMisfit = "a result does not match the queries";
+    CacheStep sound = call, wrong = call;
+    wrong.results.output = memory.make(DType::f16, {4, 16, 32});
+    expectMisfit(sound, wrong, kMisfit);
     // All entries have rows, or one has none.
-    const auto withTokens = [&](std::initializer_list<uint64_t> resultAxes) {
-      CacheStep step = call;
-      step.rotary.reset();
-      for (HeadsView* view : {&step.queries, &step.keys, &step.values}) {
-        view->tensor = REQUIRE(view->tensor.slice(0, 15));
-      }
-      step.results.output = memory.make(DType::f16, resultAxes);
-      return step;
-    };
-    other = withTokens({15, 1, 4, 32});
-    other.sequences.pop_back();
-    REQUIRE(encode(other, 2));
-    other.sequences.push_back(0);
-    other.rowCounts = std::vector<uint32_t>(15, 1);
-    other.rowCounts->push_back(0);
-    EXPECT_ERROR(encode(other, 1), (misfit));
+    sound.rotary.reset();
+    for (HeadsView* view : {&sound.queries, &sound.keys, &sound.values}) {
+      view->tensor = REQUIRE(view->tensor.slice(0, 15));
+    }
+    sound.results.output = memory.make(DType::f16, {15, 1, 4, 32});
+    wrong = sound;
+    sound.sequences.pop_back();
+    wrong.rowCounts = std::vector<uint32_t>(15, 1);
+    wrong.rowCounts->push_back(0);
+    expectMisfit(sound, wrong, kMisfit);
     // Results of all rows, or with an axis of those entries that have rows.
-    other = withTokens({15, 4, 32});
-    other.rowCounts = std::vector<uint32_t>(16, 0);
-    for (size_t entry = 0; entry < 5; ++entry) (*other.rowCounts)[entry] = 3;
-    REQUIRE(encode(other, 2));
-    other.results = withTokens({5, 3, 4, 32}).results;
-    EXPECT_ERROR(encode(other, 1), (misfit));
-    other = call;
-    other.options.isCausal = false;
-    REQUIRE(encode(other, 2));
-    other.sequences[0] = other.sequences[1];
-    EXPECT_ERROR(encode(other, 1),
-                 {.op = misfit.op, .what = "a sequence is listed again in attention that is not causal"});
+    sound.sequences = call.sequences;
+    sound.rowCounts = std::vector<uint32_t>(16, 0);
+    for (size_t entry = 0; entry < 5; ++entry) (*sound.rowCounts)[entry] = 3;
+    wrong = sound;
+    sound.results.output = memory.make(DType::f16, {15, 4, 32});
+    wrong.results.output = memory.make(DType::f16, {5, 3, 4, 32});
+    expectMisfit(sound, wrong, kMisfit);
+    sound = call;
+    sound.options.isCausal = false;
+    wrong = sound;
+    wrong.sequences[0] = wrong.sequences[1];
+    expectMisfit(sound, wrong, "a sequence is listed again in attention that is not causal");
   }
 }
 
