@@ -75,10 +75,10 @@ Status make(const char* name, Handle*& kept, Body body) {
 }
 
 // The same for one function of the API, whose last argument is the error.
-#define RUN(function, ...) run(#function, [&](mnk_error_out error) { return function(__VA_ARGS__, error); })
+#define RUN(function, ...) inject::run(#function, [&](mnk_error_out error) { return function(__VA_ARGS__, error); })
 #define MAKE(kept, function, ...) \
-  make(#function, kept, [&](mnk_error_out error) { return function(__VA_ARGS__, error); })
-// Steps of a session that are one such call.
+  inject::make(#function, kept, [&](mnk_error_out error) { return function(__VA_ARGS__, error); })
+// Steps that are one such call.
 #define RUNS(...) [=, this] { return RUN(__VA_ARGS__); }
 #define MAKES(...) [=, this] { return MAKE(__VA_ARGS__); }
 

@@ -1,11 +1,10 @@
-// A typical use of the library, from tensors to a saved cache, with checks that hold whichever allocation fails: a call
-// succeeds, or reports outOfMemory without changing anything and succeeds when it is repeated.
+// A typical use of the library through the C API, from tensors to a saved cache, with checks that hold whichever
+// allocation fails: a call succeeds, or reports outOfMemory without changing anything and succeeds when it is repeated.
 #pragma once
-#include <map>
+#include <cstdint>
+#include <memory>
 #include <stdexcept>
-#include <vector>
-
-#include "Session.hpp"
+#include <string>
 
 namespace mnk::inject {
 
@@ -17,9 +16,6 @@ struct Wrong : std::runtime_error {
 struct Tally {
   uint64_t succeeded = 0, failed = 0;
 };
-
-// The numbers read in a run without failures, by name.
-using Numbers = std::map<std::string, std::vector<float>>;
 
 // Each part is a separate scenario, so that few steps precede and follow the failing allocation.
 enum class Part : uint8_t { library, ops, denseCache, quantizedCache, files };
@@ -33,7 +29,18 @@ struct Setting {
   std::string folder;   // an empty folder for files
 };
 
-// Leaves nothing behind except the device of a setting that is not cold. The first run fills in the numbers.
-void runScenario(Session& session, const Setting& setting, Numbers& expected, Tally& tally);
+// One part on a device.
+class Scenario {
+ public:
+  static std::unique_ptr<Scenario> make(const Setting& setting);
+  virtual ~Scenario() = default;
+
+  // Leaves nothing behind except the device of a setting that is not cold. The first run fills in the numbers.
+  virtual void run() = 0;
+  // Releases what a failed run has left.
+  virtual void clear() = 0;
+
+  Tally tally;
+};
 
 }  // namespace mnk::inject

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "Calls.hpp"
 #include "Harness/Arguments.hpp"
 #include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
 #include "Scenario.hpp"
@@ -57,13 +58,9 @@ bool settlesAt(Counter counter, int64_t expected) {
 class Suite {
  public:
   explicit Suite(Setting setting) : setting_(std::move(setting)) {
-    if (!setting_.isCold) (void)session_.makeDevice(setting_.isMetal)();
     // The second run uses memory that the device retains, such as scratch memory.
-    for (int i = 0; i < 2; ++i) runScenario(session_, setting_, numbers_, ignored_);
-  }
-  ~Suite() {
-    session_.dropTensors();
-    session_.dropDevice();
+    for (int i = 0; i < 2; ++i) scenario_->run();
+    scenario_->tally = {};
   }
 
   // Returns false if the scenario does not reach this allocation.
@@ -75,7 +72,7 @@ class Suite {
     begin(point, burst, setting_.isMetal ? Threads::handlersOfMetal : Threads::all);
     bool isReached = true;
     try {
-      runScenario(session_, setting_, numbers_, tally);
+      scenario_->run();
       isReached = failed() != 0;
       stop();
       if (setting_.isMetal) softmetal::waitUntilIdle();
@@ -88,8 +85,7 @@ class Suite {
     } catch (const std::exception& exception) {
       stop();
       reportFailure(exception.what());
-      session_.dropTensors();
-      if (setting_.isCold) session_.dropDevice();
+      scenario_->clear();
       for (const auto& entry : std::filesystem::directory_iterator(setting_.folder)) {
         std::filesystem::remove_all(entry.path());
       }
@@ -110,7 +106,8 @@ class Suite {
                        setting_.isCold ? "--cold" : "--warm", kPartNames[static_cast<size_t>(setting_.part)]);
   }
 
-  Tally tally;
+  const Tally& tally() const { return scenario_->tally; }
+
   uint64_t runs = 0, failures = 0;
 
  private:
@@ -120,10 +117,8 @@ class Suite {
                  running);
   }
 
-  Setting setting_;
-  Session session_;
-  Numbers numbers_;
-  Tally ignored_;
+  const Setting setting_;
+  const std::unique_ptr<Scenario> scenario_ = Scenario::make(setting_);
 };
 
 struct Total {
@@ -149,8 +144,8 @@ void runSuite(const Options& options, const Setting& setting, Total& total) {
   }
   suite.checkLeaks();
   total.failures += suite.failures;
-  total.calls.succeeded += suite.tally.succeeded;
-  total.calls.failed += suite.tally.failed;
+  total.calls.succeeded += suite.tally().succeeded;
+  total.calls.failed += suite.tally().failed;
   fmt::print("{}: {} runs, {} wrong\n", suite.name(), suite.runs, suite.failures);
   std::fflush(stdout);
 }

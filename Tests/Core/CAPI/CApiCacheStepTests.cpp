@@ -110,20 +110,10 @@ mnk_rotary_step textRotation() {
 
 }  // namespace
 
-TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
+// Its lists and prefixes, and a rotation.
+TEST(CApiCacheStep, EachPartReachesTheCache) {
   StepFixture fixture;
   const std::vector<uint32_t> sequences = {1, 0, 1}, rowCounts = {2, 1, 2};
-  fixture.step.sequences = sequences.data();
-  fixture.step.row_counts = rowCounts.data();
-  fixture.step.sequence_count = 3;
-  fixture.twinStep.sequences = sequences;
-  fixture.twinStep.rowCounts = rowCounts;
-  for (const bool isOneCall : {true, false}) fixture.expectSameStep(isOneCall);
-  EXPECT_EQ(nextPosition(fixture.cache.get(), 1), 8u);
-}
-
-TEST(CApiCacheStep, PrefixesReachTheCache) {
-  StepFixture fixture;
   const Owned<mnk_cache> prompt(mnk_cache_make(fixture.device.get(), &fixture.descriptor, nullptr), mnk_cache_release);
   const auto filling = makeEncoder(fixture.device.get());
   REQUIRE(prompt->cache.append(filling->encoder, fixture.twinStep.keys, fixture.twinStep.values, 1));
@@ -144,26 +134,20 @@ TEST(CApiCacheStep, PrefixesReachTheCache) {
     attend.prefixes = list, attend.prefix_count = count;
     no(mnk_encoder_attend(encoder.get(), fixture.cache.get(), &attend, no.out()));
   }
-}
 
-// With positions of the cache, from a number on, listed ones, and offsets.
-TEST(CApiCacheStep, AStepRotates) {
-  const int32_t listed[] = {4, 9, 2, 30, 7}, offsets[] = {-3};
-  for (const int kind : {0, 1, 2, 3}) {
-    const Context context(fmt::format("positions {}", kind));
-    StepFixture fixture;
-    mnk_rotary_step rotary = textRotation();
-    RotaryStep twin{.embedding = {.layout = RotaryEmbedding::Layout::halfSplit, .base = 100}};
-    if (kind == 1) rotary.positions = {.has_first = true, .first = 70}, twin.positions = RotaryPositions(70);
-    if (kind >= 2) rotary.positions = {.list = listed, .list_count = 5};
-    if (kind >= 2) twin.positions = std::vector<int32_t>(listed, listed + 5);
-    if (kind == 3) rotary.offsets = {.list = offsets, .list_count = 1};
-    if (kind == 3) twin.offsets = std::vector<int32_t>{-3};
-    fixture.step.has_rotary = true;
-    fixture.step.rotary = rotary;
-    fixture.twinStep.rotary = twin;
-    fixture.expectSameStep();
-  }
+  fixture.step.prefixes = nullptr, fixture.step.prefix_count = 0;
+  fixture.twinStep.after.clear();
+  fixture.step.sequences = sequences.data();
+  fixture.step.row_counts = rowCounts.data();
+  fixture.step.sequence_count = 3;
+  fixture.twinStep.sequences = sequences;
+  fixture.twinStep.rowCounts = rowCounts;
+  for (const bool isOneCall : {true, false}) fixture.expectSameStep(isOneCall);
+  EXPECT_EQ(nextPosition(fixture.cache.get(), 1), 8u);
+  fixture.step.has_rotary = true;
+  fixture.step.rotary = textRotation();
+  fixture.twinStep.rotary = RotaryStep{.embedding = {.layout = RotaryEmbedding::Layout::halfSplit, .base = 100}};
+  fixture.expectSameStep();
 }
 
 TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
@@ -178,12 +162,6 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   EXPECT(made.capacity == 4 && made.when_full == MNK_KV_WRAP_RING && !made.is_storage_only);
   EXPECT(made.sliding_window.window == 3 && made.sliding_window.max_rows == 2 && made.sliding_window.max_draft == 1);
   for (int round = 0; round < 3; ++round) fixture.expectSameStep();
-  mnk_attention_cache_descriptor prompts = fixture.descriptor;
-  prompts.has_sliding_window = true;
-  prompts.sliding_window = {.window = 3};
-  const Owned<mnk_cache> served(mnk_cache_make(fixture.device.get(), &prompts, nullptr), mnk_cache_release);
-  EXPECT_EQ(mnk_cache_get_descriptor(served.get()).sliding_window.max_rows, 64u);
-  EXPECT_EQ(mnk_cache_get_descriptor(served.get()).capacity, 66u);
   const auto encoder = makeEncoder(fixture.device.get());
   EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 1, nullptr));
   commit(encoder);

@@ -66,25 +66,20 @@ class Caught {
   mnk_error* error_ = nullptr;
 };
 
-// Calls that fail: Refusals no; no(call(…, no.out())). Their errors are lines of Refusals.inc that start with the name
-// of the test.
-class Refusals {
+// Calls that fail: Refusals no; no(call(…, no.out())).
+class Refusals : RefusedCalls {
  public:
-  explicit Refusals(std::source_location where = std::source_location::current());
-  ~Refusals();
+  explicit Refusals(std::source_location where = std::source_location::current()) : RefusedCalls(where) {}
   mnk_error_out out() { return caught_.out(); }
-  template <typename Result>
-  void operator()(Result result, std::source_location at = std::source_location::current()) {
+  template <typename Handle>
+  void operator()(Handle result, std::source_location at = std::source_location::current()) {
     add(!result, at);
   }
 
  private:
   void add(bool isRefused, std::source_location at);
 
-  std::string test_;
   Caught caught_;
-  std::string last_;
-  ErrorLines errors_;
 };
 
 // Appends keys and values to one sequence.
@@ -112,17 +107,6 @@ std::vector<T> contents(const Owned<mnk_tensor>& tensor) {
 
 inline void write(const Owned<mnk_tensor>& tensor, const void* bytes) {
   EXPECT(mnk_tensor_write(tensor.get(), bytes, mnk_tensor_byte_count(tensor.get()), nullptr));
-}
-
-template <typename Op>
-void runOp(mnk_device* device, const Op& op, bool (*encode)(mnk_encoder*, const Op*, mnk_error_out)) {
-  const auto encoder = makeEncoder(device);
-  Caught caught;
-  if (!encode(encoder.get(), &op, caught.out())) {
-    fail(__FILE__, __LINE__, mnk_error_message(caught.get()));
-    throw Stop{};
-  }
-  commit(encoder);
 }
 
 // A cache, keys for it, and a write of them.

@@ -58,11 +58,6 @@ TEST(CApiRecordedStep, RunsAndJoinsAnEncoder) {
   EXPECT_EQ(nextPosition(s.cache.get(), 0), 3u);
 
   no(mnk_recorded_step_run(step.get(), finished, nullptr, no.out()));
-  EXPECT(mnk_cache_truncate(s.cache.get(), 1, 0, nullptr));
-  const Owned<mnk_completion> again(mnk_recorded_step_run(step.get(), nullptr, nullptr, nullptr),
-                                    mnk_completion_release);
-  EXPECT(mnk_completion_wait(again.get(), nullptr));
-  EXPECT_EQ(nextPosition(s.cache.get(), 0), 2u);
 }
 
 TEST(CApiRecordedStep, APlanIsEncodedLater) {

@@ -6,8 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
-
-#include "Harness/Check.hpp"
+#include <utility>
 
 namespace mnk::test {
 
@@ -37,6 +36,11 @@ std::string_view lineAt(std::string_view text, size_t at) {
   const size_t begin = std::min(text.rfind('\n', at - 1) + 1, text.size());
   return text.substr(begin, text.find('\n', begin) - begin);
 }
+
+constexpr GoldenText kRefusals{
+    "Harness/Refusals.inc",
+#include "Refusals.inc"
+};
 
 }  // namespace
 
@@ -94,6 +98,19 @@ void ErrorLines::add(const Error& error, bool hasOp) {
     joined_ = parts;
   }
   lines_.push_back(fmt::format("{}", fmt::join(joined_, " | ")));
+}
+
+RefusedCalls::RefusedCalls(std::source_location where) : test_(testAt(where)) {}
+
+RefusedCalls::~RefusedCalls() {
+  std::vector<std::string> lines = errors_.lines();
+  lines.emplace_back();  // there is no further line
+  for (size_t i = 0; i < lines.size(); ++i) expectGoldenLine(kRefusals, fmt::format("{} {:02}", test_, i), lines[i]);
+}
+
+void RefusedCalls::add(const Error* error, std::source_location at) {
+  if (!error) return fail(at.file_name(), static_cast<int>(at.line()), "it is not refused");
+  if (const std::string message = error->message(); std::exchange(last_, message) != message) errors_.add(*error, true);
 }
 
 }  // namespace mnk::test

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "MLXNativeKernels/Result.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 
@@ -35,6 +35,26 @@ class ErrorLines {
   std::vector<std::string> lines_;
   Parts last_, joined_;
   size_t listed_ = 4;  // which part is a list; 4: none yet
+};
+
+// Calls that fail: RefusedCalls no; no(tensor.slice(3, 2)). Their errors are lines of Refusals.inc that start with the
+// name of the test.
+class RefusedCalls {
+ public:
+  explicit RefusedCalls(std::source_location where = std::source_location::current());
+  ~RefusedCalls();
+  RefusedCalls(const RefusedCalls&) = delete;
+  template <typename T>
+  void operator()(const Result<T>& result, std::source_location at = std::source_location::current()) {
+    add(errorOf(result), at);
+  }
+
+ protected:
+  void add(const Error* error, std::source_location at);
+
+ private:
+  std::string test_, last_;
+  ErrorLines errors_;
 };
 
 }  // namespace mnk::test

@@ -105,12 +105,4 @@ TEST(EmbeddedShaders, AreSelfContained) {
   EXPECT_EQ(count(wholeText(), MNK_SHADER_STAMP), 1u);
 }
 
-TEST(EmbeddedShaders, MetalCompatPrecedesUserText) {
-  const auto library = REQUIRE(compiled(std::string(kWords) + "#line 1 \"mine\"\n" + R"(
-kernel void fill(device float* out [[buffer(0)]], uint at [[thread_position_in_grid]]) { out[at] = 1; }
-export_kernel(fill)
-)"));
-  EXPECT_EQ(namesOf(*library), "fill");
-}
-
 }  // namespace mnk::test

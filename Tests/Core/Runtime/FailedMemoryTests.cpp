@@ -1,7 +1,5 @@
 // The outputs of failed work: reading them reports the failure until they are written again.
-#include "Harness/FakeDevice.hpp"
-#include "Harness/HeldWork.hpp"
-#include "Runtime/Witness.hpp"
+#include "Runtime/FakeWork.hpp"
 #include "Runtime/WorkInFlight.hpp"
 
 namespace mnk::test {
@@ -47,19 +45,8 @@ void commitWriting(const std::shared_ptr<Device>& device, const Tensor& tensor) 
   REQUIRE(encoder.commit());
 }
 
-struct FailingWork {
-  std::shared_ptr<FakeDevice> device = FakeDevice::make();
-  Tensor a = floats(device, 16, 1), b = floats(device, 16, 2), c = floats(device, 16, 3);
-
+struct FailingWork : FakeWork {
   FailingWork() { device->holdCompletions(); }
-  Completion commit(const Dispatch& dispatch) const {
-    CommandEncoder encoder(device);
-    REQUIRE(encoder.dispatch(dispatch));
-    return REQUIRE(encoder.commit());
-  }
-  Completion commit(const std::vector<Tensor>& reads, const std::vector<Tensor>& writes) const {
-    return commit(fakeDispatch("A", reads, writes));
-  }
   void failWriting(const Tensor& tensor) const {
     commit({a}, {tensor});
     device->finishNext(fault());

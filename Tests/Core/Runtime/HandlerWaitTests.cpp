@@ -121,21 +121,23 @@ TEST(HandlerWait, ReleasingMemoryDoesNotWaitForItsDevice) {
 
 TEST(HandlerWait, HandlersMayReleaseEachOthersDevices) {
   auto released = std::make_shared<std::latch>(2);
+  std::vector<Completion> works;
   {
     std::shared_ptr<Device> devices[] = {hostDevice({}), hostDevice({})};
     auto areBoth = std::make_shared<std::latch>(3);
     for (int i = 0; i < 2; ++i) {
       CommandEncoder encoder(devices[i]);
-      REQUIRE(encoder.commit([=, other = devices[1 - i]](const Result<Summary>&) mutable {
+      works.push_back(REQUIRE(encoder.commit([=, other = devices[1 - i]](const Result<Summary>&) mutable {
         areBoth->arrive_and_wait();
         other.reset();
         released->count_down();
-      }));
+      })));
     }
     for (auto& device : devices) device.reset();
     areBoth->count_down();
   }
   released->wait();
+  for (const Completion& work : works) REQUIRE(work.wait());  // although its device is gone
 }
 
 }  // namespace mnk::test

@@ -4,9 +4,8 @@
 
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
-#include "Harness/FakeDevice.hpp"
-#include "Harness/HeldWork.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Runtime/FakeWork.hpp"
 
 namespace mnk::test {
 
@@ -24,21 +23,18 @@ const ExpectedError kReadOfOpenStep{
     .expected = "memory that no open step writes",
     .fix = "Read after the step: after the closure of encode, or after the encoder is committed."};
 
-// a is read, b is written, other is not used.
-struct OpenSteps {
-  std::shared_ptr<FakeDevice> device = FakeDevice::make();
-  Tensor a = floats(device, 16, 1), b = floats(device, 16, 2), other = floats(device, 16, 3);
-
+// a is read, b is written, c is not used.
+struct OpenSteps : FakeWork {
   void encode(CommandEncoder& encoder) const { REQUIRE(encoder.dispatch(fakeDispatch("A", {a}, {b}))); }
   void expectFree() const {
-    for (const Tensor& tensor : {a, b, other}) expectFree(tensor);
+    for (const Tensor& tensor : {a, b, c}) expectFree(tensor);
   }
   void expectRefused() const {
     EXPECT_ERROR(fill(a, 4), (kWrite));
     EXPECT_ERROR(fill(b, 4), (kWrite));
     EXPECT_ERROR(valuesOf(b), (kReadOfOpenStep));
     EXPECT(REQUIRE(valuesOf(a)) == std::vector<float>(16, 1));
-    expectFree(other);
+    expectFree(c);
   }
   static void expectFree(const Tensor& tensor) {
     REQUIRE(fill(tensor, 5));
@@ -83,7 +79,7 @@ TEST(OpenStep, EndsIfTheEncoderFailsMidway) {
   s.encode(encoder);
   s.device->failAt(FakeDevice::Call::dispatch, 1);
   EXPECT(!encoder.encode(
-      Plan{.op = "both", .dispatches = {fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.b}, {s.other})}}));
+      Plan{.op = "both", .dispatches = {fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.b}, {s.c})}}));
   s.expectFree();
   EXPECT(!encoder.commit());
 }
@@ -105,11 +101,11 @@ TEST(OpenStep, RefusesStepsThatRunBeforeIt) {
     REQUIRE(inner.dispatch(fakeDispatch("B", {reads}, {writes})));
     return inner.commit();
   };
-  EXPECT_ERROR(commit(s.b, s.other), (expected));
-  EXPECT_ERROR(commit(s.other, s.a), (expected));
-  EXPECT_ERROR(commit(s.other, s.b), (expected));
-  REQUIRE(commit(s.a, s.other));
-  std::thread([&] { REQUIRE(commit(s.other, s.b)); }).join();  // threads order their work themselves
+  EXPECT_ERROR(commit(s.b, s.c), (expected));
+  EXPECT_ERROR(commit(s.c, s.a), (expected));
+  EXPECT_ERROR(commit(s.c, s.b), (expected));
+  REQUIRE(commit(s.a, s.c));
+  std::thread([&] { REQUIRE(commit(s.c, s.b)); }).join();  // threads order their work themselves
   REQUIRE(open.commit());
   REQUIRE(commit(s.b, s.a));
 }
@@ -160,7 +156,7 @@ TEST(OpenStep, CanBeAskedWhileItRecords) {
   std::thread asking([&] {
     do {
       if (!fill(s.a, 4)) ++refused;
-      EXPECT(fill(s.other, 5));
+      EXPECT(fill(s.c, 5));
     } while (!isDone);
   });
   for (int i = 0; i < 2000; ++i) s.encode(encoder);

@@ -10,6 +10,7 @@
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
+#include "Harness/Golden.hpp"
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
@@ -30,7 +31,7 @@ RecordedStep record(const std::shared_ptr<Device>& device, const Body& body) {
 struct RecordingFixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   AttentionCache cache = make(), other = make();
-  Tensor token = tokens(device, 1), source = tokens(device, 1), rows = tokens(device, 1, 2, 64);
+  Tensor token = tokens(device, 1), rows = tokens(device, 1, 2, 64);
 
   AttentionCache make() const {
     AttentionCacheDescriptor descriptor = kDescriptor;
@@ -45,14 +46,6 @@ struct RecordingFixture {
       return other.append(encoder, token, token, 0);
     });
   }
-  // A kernel of the caller, a rotation that follows the cache, and an append.
-  RecordedStep rotatedAppend() {
-    return record(device, [&](CommandEncoder& encoder) -> Result<void> {
-      MNK_TRY(encoder.dispatch(fakeDispatch("project", {source}, {token})));
-      MNK_TRY(encoder.encode(MultiRoPE{.queries = token, .positions = cache.nextPositions({0})}));
-      return append(encoder);
-    });
-  }
 };
 
 // The error of the call that would append the fifth token.
@@ -65,25 +58,14 @@ std::vector<std::byte> inlineBytes(const FakeDevice::Recorded& recorded, size_t 
   return {};
 }
 
-int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t dispatch) {
-  MultiRoPEParams params{.firstPosition = INT32_MIN};
-  const std::vector<std::byte> bytes = inlineBytes(recorded, dispatch, kMultiRoPEParams);
-  if (bytes.size() == sizeof params) std::memcpy(&params, bytes.data(), sizeof params);
-  return params.firstPosition;
-}
-
 }  // namespace
 
 TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
   RecordingFixture s;
+  RefusedCalls no;
   const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
-    EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder",
-                                    .what = "the encoder of a recording never runs",
-                                    .got = "it is committed",
-                                    .expected = "calls that encode",
-                                    .fix = "End the recording, then run its step."});
-    EXPECT_ERROR(encoder.join(&s, nullptr),
-                 {.what = "the encoder of a recording never runs", .got = "a participant of the caller joins it"});
+    no(encoder.commit());
+    no(encoder.join(&s, nullptr));
     return s.append(encoder);
   });
   EXPECT_EQ(*s.cache.nextPosition(0), 0u);
@@ -100,14 +82,9 @@ TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
 
 TEST(RecordedStep, RefusesAnEncoderOfAnotherDevice) {
   RecordingFixture s;
-  const RecordedStep step = s.both();
-  const auto elsewhere = FakeDevice::make();
-  CommandEncoder encoder(elsewhere);
-  EXPECT_ERROR(step.encode(encoder), {.op = "RecordedStep",
-                                      .what = "the encoder is of another device than the step",
-                                      .got = "Fake",
-                                      .expected = "the same device object as when it was recorded, Fake",
-                                      .fix = "Record the step on the device that runs it."});
+  CommandEncoder encoder(FakeDevice::make());
+  RefusedCalls no;
+  no(s.both().encode(encoder));
   REQUIRE(encoder.commit());
 }
 
@@ -133,106 +110,10 @@ TEST(RecordedStep, RunsRepeatCallsAndBarriers) {
   REQUIRE(REQUIRE(empty.run()).wait());
 }
 
-// Each call of a cache counts once, although it encodes several ops.
-TEST(RecordedStep, CachesAdvanceWithEveryRunUntilFull) {
-  RecordingFixture s;
-  const RecordedStep step = s.both();
-  for (uint64_t run = 1; run <= 4; ++run) {
-    REQUIRE(step.run());
-    EXPECT_EQ(s.device->committed().back().dispatches.size(), 2u);
-    EXPECT_EQ(*s.cache.nextPosition(0), run);
-    EXPECT_EQ(*s.other.nextPosition(0), run);
-  }
-  EXPECT_ERROR(step.run(), (kFull));
-  // A run advances all caches or none: only the first has space.
-  REQUIRE(s.cache.truncate(1, 0));
-  EXPECT_ERROR(step.run(), (kFull));
-  EXPECT_EQ(*s.cache.nextPosition(0), 1u);
-  EXPECT_EQ(s.device->committed().size(), 4u);
-  REQUIRE(s.other.truncate(2, 0));
-  REQUIRE(step.run());
-  EXPECT_EQ(*s.cache.nextPosition(0), 2u);
-  EXPECT_EQ(*s.other.nextPosition(0), 3u);
-}
-
-TEST(RecordedStep, RecordsAllCallsOfCaches) {
-  const auto device = FakeDevice::make();
-  AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 64, .capacity = 8, .sequences = 3};
-  descriptor.quantized.emplace();
-  AttentionCache cache = makeCache(device, descriptor);
-  const Tensor one = tokens(device, 1, 2, 64), two = tokens(device, 2, 2, 64), into = tokens(device, 2, 2, 64);
-  const Tensor numbers = tokens(device, 1, 2, 64);
-  const Body body = [&](CommandEncoder& e) -> Result<void> {
-    std::vector<uint32_t> listed{0, 1}, rows{1, 1};
-    MNK_TRY(cache.append(e, one, one, 0));
-    MNK_TRY(cache.append(e, {.keys = two, .values = two, .sequences = listed, .rowCounts = rows}));
-    MNK_TRY(cache.attend(e, {.queries = two, .results = {.output = into}, .sequences = listed, .rowCounts = rows}));
-    MNK_TRY(cache.attend(e, one, {.output = numbers}, {}, 1));
-    MNK_TRY(cache.copy(e, 0, 2));
-    MNK_TRY(cache.dequantize(e, numbers, {}, 0, 2));
-    MNK_TRY(cache.appendAndAttend(
-        e, {.queries = one, .keys = one, .values = one, .results = {.output = numbers}, .sequences = {0}}));
-    listed = {7, 7};  // the recording holds a copy
-    return {};
-  };
-  const RecordedStep step = record(device, body);
-  REQUIRE(step.run());
-  const std::string trace = device->committed().back().trace;
-  for (uint32_t sequence = 0; sequence < 3; ++sequence) {
-    EXPECT_EQ(*cache.nextPosition(sequence), std::array<uint64_t, 3>{3, 1, 2}[sequence]);
-  }
-  REQUIRE(step.run());
-  EXPECT_EQ(*cache.nextPosition(0), 6u);
-  EXPECT_EQ(*cache.nextPosition(2), 5u);
-  cache.reset();
-  CommandEncoder fresh(device);
-  REQUIRE(body(fresh));
-  REQUIRE(fresh.commit());
-  EXPECT_EQ(device->committed().back().trace, trace);
-}
-
-// Also after the cache was truncated or reset, beside other work, and if the step is part of another one.
-TEST(RecordedStep, RotaryPositionsFollowTheCache) {
-  RecordingFixture s;
-  const RecordedStep step = s.rotatedAppend();
-  const auto expectPosition = [&](int32_t expected) {
-    REQUIRE(step.run());
-    EXPECT_EQ(firstPosition(s.device->committed().back(), 1), expected);
-  };
-  for (const int32_t position : {0, 1, 2}) expectPosition(position);
-  REQUIRE(s.cache.truncate(1, 0));
-  expectPosition(1);
-  s.cache.reset();
-  expectPosition(0);
-  const RecordedStep twice = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
-    MNK_TRY(step.encode(encoder));
-    return step.encode(encoder);
-  });
-  {
-    CommandEncoder dropped(s.device);
-    REQUIRE(step.encode(dropped));
-  }
-  CommandEncoder encoder(s.device);
-  REQUIRE(s.append(encoder));
-  REQUIRE(s.other.append(encoder, s.token, s.token, 0));
-  REQUIRE(twice.encode(encoder));
-  REQUIRE(encoder.commit());
-  EXPECT_EQ(firstPosition(s.device->committed().back(), 3), 2);
-  EXPECT_EQ(firstPosition(s.device->committed().back(), 6), 3);
-  EXPECT_EQ(*s.cache.nextPosition(0), 4u);
-  EXPECT_EQ(*s.other.nextPosition(0), 1u);
-  EXPECT_ERROR(step.run(), (kFull));
-}
-
 // Numbers would stay while the cache advances.
 TEST(RecordedStep, RefusesNumbersBesideAnAppend) {
   RecordingFixture s;
-  const ExpectedError expected{
-      .op = "RecordedStep",
-      .what = "rotary positions stay as recorded, while the cache advances with every run",
-      .got = "positions given as numbers, and an append to a cache",
-      .expected = "positions that follow the cache, or a tensor of positions that is written before each run",
-      .fix = "Use the next positions of the cache, or pass `rotary` without positions to appendAndAttend."};
+  RefusedCalls no;
   const Tensor tensor = REQUIRE(Tensor::zeros(s.device, DType::i32, REQUIRE(Shape::make({1}))));
   const Plan planned = REQUIRE(plan(MultiRoPE{.queries = s.rows, .positions = 5}));
   const RecordedStep inner =
@@ -251,8 +132,8 @@ TEST(RecordedStep, RefusesNumbersBesideAnAppend) {
                              rotation({.queries = s.rows, .positions = std::vector<int32_t>{5}}),
                              Body([&](CommandEncoder& encoder) { return encoder.encode(planned); }),
                              Body([&](CommandEncoder& encoder) { return inner.encode(encoder); })}) {
-    EXPECT_ERROR(recorded(rotate, append), (expected));
-    EXPECT_ERROR(recorded(append, rotate), (expected));
+    no(recorded(rotate, append));
+    no(recorded(append, rotate));
   }
   for (const Body& rotate :
        {rotation({.queries = s.rows, .positions = tensor}), rotation({.queries = s.rows, .offsets = tensor})}) {
@@ -331,38 +212,12 @@ TEST(RecordedStep, FailingCallsAreNotRecorded) {
 
 TEST(RecordedStep, ReportsErrorsOfRecording) {
   const auto device = FakeDevice::make();
-  EXPECT_ERROR(RecordedStep::record(device, {}), {.op = "RecordedStep",
-                                                  .what = "there is nothing to record",
-                                                  .got = "an empty function",
-                                                  .expected = "a function that encodes",
-                                                  .fix = "Pass a function that records work into the encoder."});
-  EXPECT_ERROR(RecordedStep::record(nullptr, [](CommandEncoder&) { return Result<void>(); }),
-               {.op = "RecordedStep",
-                .what = "there is no device to record for",
-                .got = "a null device",
-                .expected = "a device",
-                .fix = "Make one with Device::makeDefault and pass it."});
-  EXPECT_ERROR(RecordedStep::record(device, [](CommandEncoder&) -> Result<void> { throw std::bad_alloc(); }),
-               {.code = ErrorCode::outOfMemory, .op = "RecordedStep"});
+  RefusedCalls no;
+  no(RecordedStep::record(device, {}));
+  no(RecordedStep::record(nullptr, [](CommandEncoder&) { return Result<void>(); }));
+  no(RecordedStep::record(device, [](CommandEncoder&) -> Result<void> { throw std::bad_alloc(); }));
   device->failAt(Call::makeSubmission);
   EXPECT(!RecordedStep::record(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
-}
-
-TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
-  RecordingFixture s;
-  const RecordedStep step = s.both();
-  REQUIRE(step.run());
-  s.device->holdCompletions();
-  const Completion failed = REQUIRE(step.run());
-  EXPECT(s.device->finishNext(fakeFailure()));
-  EXPECT(!failed.wait());
-  EXPECT(s.cache.isSuspect() && s.other.isSuspect());
-  EXPECT_ERROR(step.run(), {.op = "AttentionCache.append"});
-  for (AttentionCache* cache : {&s.cache, &s.other}) REQUIRE(cache->truncate(1, 0));
-  const Completion again = REQUIRE(step.run());
-  EXPECT(s.device->finishNext({}));
-  REQUIRE(again.wait());
-  EXPECT_EQ(*s.cache.nextPosition(0), 2u);
 }
 
 TEST(RecordedStep, AMovedFromStepIsEmpty) {
@@ -370,15 +225,11 @@ TEST(RecordedStep, AMovedFromStepIsEmpty) {
   RecordedStep step = record(device, [](CommandEncoder&) { return Result<void>(); });
   const RecordedStep moved = std::move(step);
   const RecordedStep never;
-  const ExpectedError expected{.op = "RecordedStep",
-                               .what = "there is no step to run",
-                               .got = "a step that was moved from, or never recorded",
-                               .expected = "a recorded step",
-                               .fix = "Record a step, and run it where it was moved to."};
+  RefusedCalls no;
   CommandEncoder encoder(device);
   for (const RecordedStep* empty : {static_cast<const RecordedStep*>(&step), &never}) {
-    EXPECT_ERROR(empty->run(), (expected));
-    EXPECT_ERROR(empty->encode(encoder), (expected));
+    no(empty->run());
+    no(empty->encode(encoder));
     EXPECT_EQ(empty->summary().total.dispatches, 0u);
     EXPECT(!empty->device());
   }
@@ -411,6 +262,7 @@ TEST(RecordedStep, AFinishedRecordingReleasesItsEncoder) {
 // ends.
 TEST(RecordedStep, NestingHasALimit) {
   const auto device = FakeDevice::make();
+  RefusedCalls no;
   for (const int times : {1, 4}) {
     const auto nested = [&](const RecordedStep& inner) {
       return RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
@@ -423,19 +275,7 @@ TEST(RecordedStep, NestingHasALimit) {
     for (; step && steps < 100; ++steps) step = nested(*step);
     // 4 ^ 8 calls are recorded, 4 ^ 9 are more than 2 ^ 17.
     EXPECT_EQ(steps, times == 1 ? 16 : 9);
-    if (times == 1) {
-      EXPECT_ERROR(step, {.op = "RecordedStep",
-                          .what = "recorded steps are nested too deeply",
-                          .got = "17 steps, each in the next",
-                          .expected = "at most 16",
-                          .fix = "Record the calls of the inner steps in one step"});
-    } else {
-      EXPECT_ERROR(step, {.op = "RecordedStep",
-                          .what = "a recording has too many calls",
-                          .got = "196608 calls, with those of the steps in it",
-                          .expected = "at most 131072",
-                          .fix = "Record fewer calls"});
-    }
+    no(step);
   }
 }
 
@@ -445,7 +285,8 @@ TEST(RecordedStep, CallsHaveALimit) {
   const auto recorded = RecordedStep::record(device, [&](CommandEncoder& encoder) -> Result<void> {
     for (;; ++calls) MNK_TRY(encoder.barrier());
   });
-  EXPECT_ERROR(recorded, {.what = "a recording has too many calls", .got = "131073 calls"});
+  RefusedCalls no;
+  no(recorded);
   EXPECT_EQ(calls, 131072u);
 }
 

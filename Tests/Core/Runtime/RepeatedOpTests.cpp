@@ -1,4 +1,5 @@
 // Repeated ops are encoded byte for byte like fresh plans, whatever changes between repetitions.
+#include <map>
 #include <thread>
 
 #include "Runtime/RepeatedOp.hpp"
@@ -6,6 +7,7 @@
 #include "Harness/Seeded.hpp"
 #include "Harness/TimedDevice.hpp"
 #include "Ops/Common/BindingCases.hpp"
+#include "Support/Errors.hpp"
 
 namespace mnk::test {
 
@@ -108,6 +110,166 @@ void appendAndTakeBack(AttentionCache& cache, uint32_t sequence, BindingMemory& 
   REQUIRE(encoder.commit());
   (void)cache.truncate(before, sequence);
 }
+
+KVQuantizedPlanes drawnPlanes(Seeded& random) {
+  return oneOf(random, {KVQuantizedPlanes::both, KVQuantizedPlanes::keys, KVQuantizedPlanes::values});
+}
+
+// How a step calls two caches.
+struct DrawnStep {
+  std::vector<uint32_t> sequences = {0};
+  std::optional<std::vector<uint32_t>> rowCounts = {};
+  uint64_t tokens = 1, first = 0;
+  uint32_t window = 0, positions = 0;
+  int32_t last = 0;
+  bool isRotated = false, isOneCall = false, isFused = false, hasOffsets = false, hasFactors = false;
+  bool usesFirst = true, usesSecond = true;  // of the caches
+  bool copies = false, reads = false;        // the first sequence to the other one, and its first token
+
+  DrawnStep() = default;
+  // Many tokens at first, so that a ring wraps, a linear cache fills up, and long sequences are split.
+  DrawnStep(Seeded& random, int step, uint32_t variant)
+      : first(random.below(1 << 20)),
+        window(random.below(4) == 0 ? 8 : 0),
+        positions(static_cast<uint32_t>(random.below(6))),
+        last(static_cast<int32_t>(random.below(300))),
+        isRotated(variant & 4),
+        isOneCall(variant & 8),
+        isFused(random.below(3) == 0),
+        hasOffsets(random.below(4) == 0),
+        hasFactors(variant % 3 == 0),
+        usesFirst(random.below(12) != 0),
+        usesSecond(random.below(12) != 0),
+        copies(random.below(12) == 0),
+        reads(random.below(4) == 0) {
+    const uint64_t many = variant & 16 ? 30 + random.below(300) : 12;
+    tokens = step < 2 ? many : random.below(4) == 0 ? 1 + random.below(4) : 1;
+    sequences = {step < 2 ? step : static_cast<uint32_t>(random.below(2))};
+    if (step < 2 || random.below(2) == 0) return;
+    // Both sequences, in any order: one token of each, more, or unequal numbers, which rows count.
+    sequences = random.below(2) == 0 ? std::vector{0u, 1u} : std::vector{1u, 0u};
+    tokens *= 2;
+    const auto ofFirst = static_cast<uint32_t>(tokens > 2 && random.below(2) == 0 ? 1 : tokens / 2);
+    if (tokens > 2 || random.below(2) == 0) rowCounts = {ofFirst, static_cast<uint32_t>(tokens) - ofFirst};
+  }
+
+  // A recording takes no numbers, which would stay while the cache advances.
+  bool canBeRecorded() const { return !isRotated || positions > 1; }
+  // As numbers, in a tensor, or the next ones of the cache: left out, or asked for.
+  std::optional<RotaryPositions> positionsOf(const AttentionCache& cache, BindingMemory& memory) const {
+    std::vector<int32_t> numbers(tokens, static_cast<int32_t>(first));
+    numbers.back() = last;
+    if (positions == 0) return RotaryPositions(first);
+    if (positions == 1) return RotaryPositions(numbers);
+    if (positions == 2) return RotaryPositions(memory.make(DType::i32, {tokens}));
+    if (positions == 3 && isOneCall) return std::nullopt;
+    return cache.nextPositions(sequences, rowCounts);
+  }
+};
+
+// Two caches on a device of their own, and a step that was recorded there.
+struct LayersOnDevice {
+  std::shared_ptr<FakeDevice> device = makeDevice();
+  std::vector<AttentionCache> caches;
+  BindingMemory memory{device};
+  std::optional<RecordedStep> step = {};
+
+  explicit LayersOnDevice(const AttentionCacheDescriptor& descriptor) {
+    for (int layer = 0; layer < 2; ++layer) {
+      caches.push_back(REQUIRE(AttentionCache::make(device, descriptor)));
+      names_[caches.back().view().keys.buffer().get()] = -1 - 2 * layer;
+      names_[caches.back().view().values->buffer().get()] = -2 - 2 * layer;
+    }
+  }
+
+  Result<void> run(const DrawnStep& drawn, bool forgetsPlans) {
+    CommandEncoder encoder(device);
+    MNK_TRY(encode(encoder, drawn, forgetsPlans));
+    REQUIRE(encoder.commit());
+    return {};
+  }
+  void record(const DrawnStep& drawn) {
+    step.reset();
+    if (!drawn.canBeRecorded()) return;
+    auto made = RecordedStep::record(device, [&](CommandEncoder& encoder) { return encode(encoder, drawn, false); });
+    // Steps are also parts of steps.
+    if (made && drawn.reads) made = RecordedStep::record(device, [&](CommandEncoder& e) { return made->encode(e); });
+    if (made) step = std::move(*made);
+  }
+  Result<void> runStep() const {
+    MNK_TRY(step->run());
+    return {};
+  }
+  // The memory that dispatches bind, by numbers that are equal on each device.
+  std::vector<int> memoryOf(const FakeDevice::Recorded& recorded) const {
+    std::vector<int> numbers;
+    for (const ReadyDispatch& ready : recorded.dispatches) {
+      for (const Binding& binding : ready.dispatch.buffers) {
+        const auto found = names_.find(binding.buffer.get());
+        numbers.push_back(found == names_.end() ? 0 : found->second);
+      }
+    }
+    return numbers;
+  }
+
+ private:
+  Tensor make(DType dtype, std::initializer_list<uint64_t> extents) {
+    Tensor tensor = memory.make(dtype, extents);
+    names_[tensor.buffer().get()] = ++made_;
+    return tensor;
+  }
+  Result<void> encode(CommandEncoder& encoder, const DrawnStep& drawn, bool forgetsPlans) {
+    made_ = 0;
+    for (AttentionCache& cache : caches) {
+      if (!(&cache == &caches.front() ? drawn.usesFirst : drawn.usesSecond)) continue;
+      if (forgetsPlans) device->planCache().clear();
+      const uint64_t tokens = drawn.tokens;
+      CacheStep call{.queries = make(DType::f16, {tokens, 4, 32}),
+                     .keys = make(DType::f16, {tokens, 2, 32}),
+                     .values = make(DType::f16, {tokens, 2, 32}),
+                     .results = {.output = make(DType::f16, {tokens, 4, 32})},
+                     .options = {.window = drawn.window},
+                     .sequences = drawn.sequences,
+                     .rowCounts = drawn.rowCounts};
+      if (drawn.isFused) {
+        const Tensor fused = make(DType::f16, {tokens, 8 * 32});
+        call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 32));
+        call.keys = REQUIRE(HeadsView::columns(fused, 4 * 32, 2, 32));
+        call.values = REQUIRE(HeadsView::columns(fused, 6 * 32, 2, 32));
+      }
+      if (drawn.isRotated) {
+        RotaryStep& rotary = call.rotary.emplace();
+        rotary.positions = drawn.positionsOf(cache, memory);
+        if (drawn.hasOffsets) rotary.offsets = std::vector<int32_t>{drawn.last};
+        if (drawn.hasFactors) rotary.embedding.frequencyFactors.assign(16, 1.5f);
+      }
+      if (drawn.isOneCall) {
+        MNK_TRY(cache.appendAndAttend(encoder, call));
+        continue;
+      }
+      if (const auto rotary = std::exchange(call.rotary, {})) {
+        MNK_TRY(encoder.encode(MultiRoPE{.queries = call.queries,
+                                         .keys = call.keys,
+                                         .positions = *rotary->positions,
+                                         .offsets = rotary->offsets,
+                                         .rotary = rotary->embedding}));
+      }
+      MNK_TRY(cache.append(
+          encoder,
+          {.keys = call.keys, .values = call.values, .sequences = call.sequences, .rowCounts = call.rowCounts}));
+      call.keys = call.values = {};
+      MNK_TRY(cache.attend(encoder, call));
+      if (drawn.copies) MNK_TRY(cache.copy(encoder, drawn.sequences[0], 1 - drawn.sequences[0]));
+      if (drawn.reads && cache.quantizedView() && cache.descriptor().whenFull == KVWrap::linear) {
+        MNK_TRY(cache.dequantize(encoder, make(DType::f16, {1, 2, 32}), {}, 0, drawn.sequences[0]));
+      }
+    }
+    return {};
+  }
+
+  std::map<const Buffer*, int> names_;  // of a call's tensors, and of its caches
+  int made_ = 0;
+};
 
 }  // namespace
 
@@ -225,111 +387,68 @@ TEST(RepeatedOp, RefusesMemoryOfAnotherDevice) {
   EXPECT(!expectFresh(op, device));
 }
 
-// Steps of two caches, like those of two layers, on a device that knows their plans and on one that knows none. Both
-// caches are mostly at the same positions, so the encoder derives one step from the other.
+// Steps of two caches, like those of two layers: on a device that knows their plans, on one that knows none, and as
+// runs of a step that was recorded at another position. Both caches are mostly at the same positions, so the encoder
+// derives one call from the other.
 TEST(RepeatedOp, CacheStepsMatchFreshPlans) {
   Seeded random(11);
-  uint64_t encoded = 0, refused = 0, known = 0;
-  for (uint32_t variant = 0; variant < 16; ++variant) {
+  uint64_t encoded = 0, refused = 0, known = 0, recorded = 0, rerun = 0;
+  for (uint32_t variant = 0; variant < 32; ++variant) {
     const Context context(fmt::format("variant {}", variant));
-    const bool isQuantized = variant & 1, isRing = variant & 2, isRotated = variant & 4, isOneCall = variant & 8;
-    AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 32, .capacity = 24, .sequences = 2};
+    const bool isQuantized = variant & 1, isRing = variant & 2, isLarge = variant & 16;
+    AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 32, .capacity = isLarge ? 700u : 24u, .sequences = 2};
     if (isRing) descriptor.whenFull = KVWrap::ring, descriptor.pinned = 3;
-    if (isQuantized) descriptor.quantized.emplace();
-    const std::shared_ptr<FakeDevice> devices[] = {makeDevice(), makeDevice()};
-    std::vector<AttentionCache> caches[2];
-    std::vector<BindingMemory> memories;
-    for (size_t i = 0; i < 2; ++i) {
-      for (int layer = 0; layer < 2; ++layer) {
-        caches[i].push_back(REQUIRE(AttentionCache::make(devices[i], descriptor)));
-      }
-      memories.emplace_back(devices[i]);
-    }
-    for (int step = 0; step < 40; ++step) {
+    if (isQuantized) descriptor.quantized = KVQuantizedStorage{.planes = drawnPlanes(random)};
+    LayersOnDevice sides[] = {LayersOnDevice(descriptor), LayersOnDevice(descriptor), LayersOnDevice(descriptor)};
+    LayersOnDevice &knowing = sides[0], &fresh = sides[1], &replaying = sides[2];
+    DrawnStep drawn;
+    for (int step = 0; step < 30; ++step) {
       const Context context(fmt::format("step {}", step));
-      // Many tokens at first, so that a ring wraps and a linear cache fills up.
-      const uint64_t most = step < 2 ? 12 : random.below(4) == 0 ? 1 + random.below(4) : 1;
-      const uint32_t sequence = step < 2 ? step : static_cast<uint32_t>(random.below(2));
-      const uint32_t window = random.below(4) == 0 ? 8 : 0;
-      const bool isCut = random.below(10) == 0;
-      const uint64_t cut = random.below(300), position = random.below(1 << 20), positions = random.below(5);
-      const bool hasOffsets = random.below(4) == 0, hasFactors = variant % 3 == 0, isFused = step % 16 < 5;
-      const bool isAlone = random.below(8) == 0, isTakenBack = random.below(8) == 0;
-      // Both sequences, in any order: one token of each, more, or unequal numbers, which rows count.
-      const bool isListed = step >= 2 && random.below(2) == 0;
-      const std::vector<uint32_t> listed = random.below(2) == 0 ? std::vector{0u, 1u} : std::vector{1u, 0u};
-      const uint64_t tokens = isListed ? 2 * most : most;
-      const bool isUneven = isListed && tokens > 2 && random.below(2) == 0;
-      const auto first = static_cast<uint32_t>(isUneven ? 1 : tokens / 2),
-                 second = static_cast<uint32_t>(tokens) - first;
-      const bool hasCounts = isListed && (tokens > 2 || random.below(2) == 0);
-      const auto rowCounts = hasCounts ? std::optional(std::vector{first, second}) : std::nullopt;
-      Result<void> results[2];
-      for (size_t i = 0; i < 2; ++i) {
-        if (isTakenBack) appendAndTakeBack(caches[i].back(), sequence, memories[i], devices[i]);
-        CommandEncoder encoder(devices[i]);
-        for (AttentionCache& cache : caches[i]) {
-          if (!results[i] || (isAlone && &cache != &caches[i].front())) continue;
-          if (i == 1) devices[1]->planCache().clear();
+      const bool isAgain = step > 2 && random.below(2) == 0;
+      if (!isAgain) drawn = DrawnStep(random, step, variant);
+      const uint32_t sequence = drawn.sequences[0];
+      const bool isCut = random.below(10) == 0, isTakenBack = random.below(8) == 0;
+      const uint64_t cut = random.below(900);
+      for (LayersOnDevice& side : sides) {
+        if (isTakenBack) appendAndTakeBack(side.caches.back(), sequence, side.memory, side.device);
+        for (AttentionCache& cache : side.caches) {
           if (isCut) (void)cache.truncate(cut % (*cache.nextPosition(sequence) + 1), sequence);
-          CacheStep call{.queries = memories[i].make(DType::f16, {tokens, 4, 32}),
-                         .keys = memories[i].make(DType::f16, {tokens, 2, 32}),
-                         .values = memories[i].make(DType::f16, {tokens, 2, 32}),
-                         .sequences = {0}};
-          if (isFused) {
-            const Tensor fused = memories[i].make(DType::f16, {tokens, 8 * 32});
-            call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 32));
-            call.keys = REQUIRE(HeadsView::columns(fused, 4 * 32, 2, 32));
-            call.values = REQUIRE(HeadsView::columns(fused, 6 * 32, 2, 32));
-          }
-          call.results.output = memories[i].make(DType::f16, {tokens, 4, 32});
-          call.options.window = window;
-          call.sequences = isListed ? listed : std::vector{sequence};
-          if (isListed) call.rowCounts = rowCounts;
-          if (isRotated) {
-            std::vector<int32_t> numbers(tokens, static_cast<int32_t>(position));
-            numbers.back() = static_cast<int32_t>(cut);
-            RotaryStep& rotary = call.rotary.emplace();
-            if (positions == 0) rotary.positions = RotaryPositions(position);
-            if (positions == 1) rotary.positions = RotaryPositions(numbers);
-            if (positions == 2) rotary.positions = RotaryPositions(memories[i].make(DType::i32, {tokens}));
-            if (hasOffsets) rotary.offsets = std::vector<int32_t>{static_cast<int32_t>(cut)};
-            if (hasFactors) rotary.embedding.frequencyFactors.assign(16, 1.5f);
-          }
-          if (isOneCall) {
-            results[i] = cache.appendAndAttend(encoder, call);
-          } else {
-            CacheStep attended = call;
-            attended.keys = attended.values = {};
-            attended.rotary.reset();
-            results[i] = cache.append(
-                encoder,
-                {.keys = call.keys, .values = call.values, .sequences = call.sequences, .rowCounts = call.rowCounts});
-            if (results[i]) results[i] = cache.attend(encoder, attended);
+        }
+      }
+      if (!isAgain) replaying.record(drawn);
+      rerun += isAgain && replaying.step;
+      recorded += !isAgain && replaying.step;
+      const Result<void> results[] = {knowing.run(drawn, false), fresh.run(drawn, true),
+                                      replaying.step ? replaying.runStep() : replaying.run(drawn, false)};
+      ++(results[1] ? encoded : refused);
+      const auto expected = fresh.device->takeCommitted();
+      for (const size_t side : {0, 2}) {
+        const Context context(side == 0 ? "known plans" : "a recorded step");
+        const auto got = sides[side].device->takeCommitted();
+        expectSameError(errorOf(results[side]), errorOf(results[1]));
+        for (size_t layer = 0; layer < 2; ++layer) {
+          for (const uint32_t each : {0, 1}) {
+            EXPECT_EQ(*sides[side].caches[layer].nextPosition(each), *fresh.caches[layer].nextPosition(each));
           }
         }
-        if (results[i]) REQUIRE(encoder.commit());
-      }
-      expectSameError(errorOf(results[0]), errorOf(results[1]));
-      ++(results[0] ? encoded : refused);
-      if (!results[0] || !results[1]) continue;
-      const auto got = devices[0]->takeCommitted().back(), expected = devices[1]->takeCommitted().back();
-      std::vector<Dispatch> planned;
-      for (const ReadyDispatch& ready : expected.dispatches) {
-        planned.push_back(ready.dispatch);
-        for (Binding& binding : planned.back().buffers) binding.buffer.reset();  // each device has its own
-      }
-      expectSameDispatches(got, expected, planned);
-      for (size_t layer = 0; layer < 2; ++layer) {
-        EXPECT_EQ(*caches[0][layer].nextPosition(sequence), *caches[1][layer].nextPosition(sequence));
+        if (!results[side] || !results[1]) continue;
+        std::vector<Dispatch> planned;
+        for (const ReadyDispatch& ready : expected.back().dispatches) {
+          planned.push_back(ready.dispatch);
+          for (Binding& binding : planned.back().buffers) binding.buffer.reset();  // each device has its own
+        }
+        expectSameDispatches(got.back(), expected.back(), planned);
+        EXPECT_EQ(sides[side].memoryOf(got.back()), fresh.memoryOf(expected.back()));
       }
     }
-    EXPECT(devices[0]->planCache().count() > 2);
-    known += devices[0]->planCache().count();
+    EXPECT(knowing.device->planCache().count() > 2);
+    known += knowing.device->planCache().count();
   }
-  EXPECT(encoded > 400);
+  EXPECT(encoded > 600);
   EXPECT(refused > 10);
   EXPECT(known < 2 * encoded);  // each step encodes up to four ops
+  EXPECT(recorded > 100);
+  EXPECT(rerun > 100);
 }
 
 // One token of each sequence, with rows that share a dispatch although their positions differ.
@@ -361,74 +480,70 @@ TEST(RepeatedOp, StepsOverListsAreCached) {
     }
     EXPECT(plans[1] >= 3);  // the first attention probes the device, which clears the plans
     EXPECT_EQ(plans[7], plans[3]);
-    // A list that fails its checks must not match a cached form.
-    const ExpectedError misfit{.op = "AttentionCache.appendAndAttend", .what = "a result does not match the queries"};
-    const auto encode = [&](const CacheStep& step, int times) {
-      Result<void> encoded;
-      for (int i = 0; i < times && encoded; ++i) {
+    // A list that fails its checks must not match the form of another one.
+    const auto expectMisfit = [&](const CacheStep& sound, const CacheStep& wrong, std::string_view what) {
+      const auto encode = [&](const CacheStep& step) {
         CommandEncoder encoder(device);
-        encoded = cache.appendAndAttend(encoder, step);
-      }
-      return encoded;
+        return cache.appendAndAttend(encoder, step);
+      };
+      for (int i = 0; i < 2; ++i) REQUIRE(encode(sound));
+      EXPECT_ERROR(encode(wrong), {.op = "AttentionCache.appendAndAttend", .what = what});
     };
-    CacheStep other = call;
-    other.results.output = memory.make(DType::f16, {4, 16, 32});
-    EXPECT_ERROR(encode(other, 1), (misfit));
+    constexpr std::string_view kMisfit = "a result does not match the queries";
+    CacheStep sound = call, wrong = call;
+    wrong.results.output = memory.make(DType::f16, {4, 16, 32});
+    expectMisfit(sound, wrong, kMisfit);
     // All entries have rows, or one has none.
-    const auto withTokens = [&](std::initializer_list<uint64_t> resultAxes) {
-      CacheStep step = call;
-      step.rotary.reset();
-      for (HeadsView* view : {&step.queries, &step.keys, &step.values}) {
-        view->tensor = REQUIRE(view->tensor.slice(0, 15));
-      }
-      step.results.output = memory.make(DType::f16, resultAxes);
-      return step;
-    };
-    other = withTokens({15, 1, 4, 32});
-    other.sequences.pop_back();
-    REQUIRE(encode(other, 2));
-    other.sequences.push_back(0);
-    other.rowCounts = std::vector<uint32_t>(15, 1);
-    other.rowCounts->push_back(0);
-    EXPECT_ERROR(encode(other, 1), (misfit));
+    sound.rotary.reset();
+    for (HeadsView* view : {&sound.queries, &sound.keys, &sound.values}) {
+      view->tensor = REQUIRE(view->tensor.slice(0, 15));
+    }
+    sound.results.output = memory.make(DType::f16, {15, 1, 4, 32});
+    wrong = sound;
+    sound.sequences.pop_back();
+    wrong.rowCounts = std::vector<uint32_t>(15, 1);
+    wrong.rowCounts->push_back(0);
+    expectMisfit(sound, wrong, kMisfit);
     // Results of all rows, or with an axis of those entries that have rows.
-    other = withTokens({15, 4, 32});
-    other.rowCounts = std::vector<uint32_t>(16, 0);
-    for (size_t entry = 0; entry < 5; ++entry) (*other.rowCounts)[entry] = 3;
-    REQUIRE(encode(other, 2));
-    other.results = withTokens({5, 3, 4, 32}).results;
-    EXPECT_ERROR(encode(other, 1), (misfit));
-    other = call;
-    other.options.isCausal = false;
-    REQUIRE(encode(other, 2));
-    other.sequences[0] = other.sequences[1];
-    EXPECT_ERROR(encode(other, 1),
-                 {.op = misfit.op, .what = "a sequence is listed again in attention that is not causal"});
+    sound.sequences = call.sequences;
+    sound.rowCounts = std::vector<uint32_t>(16, 0);
+    for (size_t entry = 0; entry < 5; ++entry) (*sound.rowCounts)[entry] = 3;
+    wrong = sound;
+    sound.results.output = memory.make(DType::f16, {15, 4, 32});
+    wrong.results.output = memory.make(DType::f16, {5, 3, 4, 32});
+    expectMisfit(sound, wrong, kMisfit);
+    sound = call;
+    sound.options.isCausal = false;
+    wrong = sound;
+    wrong.sequences[0] = wrong.sequences[1];
+    expectMisfit(sound, wrong, "a sequence is listed again in attention that is not causal");
   }
 }
 
-// A form that is full must not drop further choices: another split count would have the same form.
-TEST(RepeatedOp, AFormThatIsTooLargeIsNotCached) {
-  OpForm form;
-  for (int word = 0; word < 10'000 && !form.isTooLarge(); ++word) form.add(word);
-  EXPECT(form.isTooLarge());
+// A form that is full must not drop further choices: another split count would have the same form. A plan made before a
+// clear refers to kernels that are forgotten. Plans in use stay when many are cached.
+TEST(RepeatedOp, PlansAreKeptByTheirForm) {
+  const auto formOf = [](int number, int words = 1) {
+    OpForm form;
+    for (int word = 0; word < words; ++word) form.add(number + word);
+    return form;
+  };
   PlanCache plans;
-  plans.keep(form, {}, 0);
+  EXPECT(formOf(0, 10'000).isTooLarge());
+  plans.keep(formOf(0, 10'000), {}, 0);
   EXPECT_EQ(plans.count(), 0u);
-  EXPECT(!plans.find(form));
-}
-
-// A plan made before a clear refers to kernels that are forgotten.
-TEST(RepeatedOp, APlanIsNotCachedAfterAClear) {
-  OpForm form;
-  form.add(1);
-  PlanCache plans;
+  EXPECT(!plans.find(formOf(0, 10'000)));
   const uint64_t before = plans.timesCleared();
   plans.clear();
-  plans.keep(form, {}, before);
-  EXPECT(!plans.find(form));
-  plans.keep(form, {}, plans.timesCleared());
-  EXPECT(plans.find(form));
+  plans.keep(formOf(1), {}, before);
+  EXPECT(!plans.find(formOf(1)));
+  for (int number = 0; number < 1000; ++number) {
+    plans.keep(formOf(number), {}, plans.timesCleared());
+    EXPECT(plans.find(formOf(0)));
+  }
+  EXPECT(plans.count() <= 256);
+  EXPECT(!plans.find(formOf(1)));
+  EXPECT(plans.find(formOf(999)));
 }
 
 // Probing the device fails while the first op is planned and succeeds right after.
@@ -446,23 +561,6 @@ TEST(RepeatedOp, TheDeviceProfileMayChange) {
   timed.device->takeCommitted();  // the probe
   op.sequences = {{.length = 116}};
   EXPECT(expectFresh(op, timed.device));
-}
-
-// Plans in use stay when many are cached.
-TEST(RepeatedOp, DropsTheOldestPlans) {
-  PlanCache plans;
-  const auto formOf = [](int number) {
-    OpForm form;
-    form.add(number);
-    return form;
-  };
-  for (int number = 0; number < 1000; ++number) {
-    plans.keep(formOf(number), {}, 0);
-    EXPECT(plans.find(formOf(0)));
-  }
-  EXPECT(plans.count() <= 256);
-  EXPECT(!plans.find(formOf(1)));
-  EXPECT(plans.find(formOf(999)));
 }
 
 // Cached plans retain no caller-owned memory, and none are left once kernels are forgotten.

@@ -2,27 +2,8 @@
 
 #include "Harness/EveryDevice.hpp"
 #include "Host/HostTestSupport.hpp"
-#include "MLXNativeKernels/Generated/FlashDecode.hpp"
-#include "MLXNativeKernels/MLXNativeKernels.hpp"
 
 namespace mnk::test {
-
-namespace {
-
-Tensor zeros(const std::shared_ptr<Device>& device, const std::vector<uint64_t>& extents) {
-  return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make(extents))));
-}
-
-// Attention in three splits, whose results need scratch memory.
-FlashDecode inSplits(const std::shared_ptr<Device>& device, uint64_t heads = 1) {
-  return {.queries = zeros(device, {heads, 64}),
-          .cache = KVCacheView{.keys = zeros(device, {heads, 48, 64}), .values = zeros(device, {heads, 48, 64})},
-          .sequences = {{0, 48}},
-          .results = {.output = zeros(device, {heads, 64})},
-          .options = {.splits = 3}};
-}
-
-}  // namespace
 
 TEST(ScratchPool, ReusesReturnedBuffers) {
   const auto device = hostDevice({});
@@ -64,17 +45,6 @@ TEST(ScratchPool, DoesNotKeepItsDeviceAlive) {
     acquired.reset();
   }
   EXPECT(known.expired());
-}
-
-TEST(ScratchPool, ServesStepsOfSeveralPlans) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (int step = 0; step < 3; ++step) {
-      CommandEncoder encoder(device, "step");
-      for (uint64_t layer = 0; layer < 4; ++layer) REQUIRE(encoder.encode(inSplits(device, 1 + layer)));
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-    }
-    EXPECT(device->scratch().idleCount() <= 4);
-  });
 }
 
 TEST(MatrixLayout, IsDetectedOnEveryDevice) {

@@ -1,9 +1,7 @@
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <initializer_list>
+#include <map>
 #include <set>
 
 #include "Common/FunctionConstants.h"
@@ -25,118 +23,54 @@ namespace {
 // constant.
 constexpr size_t kMaxFunctions = 92;
 
-// All combinations of the constants of functions that start with `prefix`, with numeric constants that suit all of
-// them.
-struct Family {
-  std::string_view prefix;
-  std::vector<uint32_t> booleans;
-  std::vector<FunctionConstant> numbers = {};
-};
-const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheHasValues, kKVCacheHasRows, kKVCacheRowsMayRepeat,
-                                                      kKVCacheWriteIsVectorized};
-const std::vector<uint32_t> kMultiRoPEConstants = {
-    kMultiRoPEHasKeys,    kMultiRoPEIsOutOfPlace,  kMultiRoPEHasKeysOutOfPlace, kMultiRoPEHasPositions,
-    kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
-const std::vector<uint32_t> kKVCodecConstants = {
-    kKVCacheHasValues,          kKVCodecIsTurbo,     kKVCodecIsVectorized,  kKVCodecHasQuantizedKeys,
-    kKVCodecHasQuantizedValues, kKVCodecHasKeyMeans, kKVCodecHasValueMeans, kKVCodecHasChannelScales,
-    kKVCodecIsUnrotated,        kKVCodecIsAffine};
-template <typename T>
-std::vector<T> joined(std::vector<T> some, std::initializer_list<std::type_identity_t<T>> more) {
-  some.insert(some.end(), more);
-  return some;
-}
-const std::vector<FunctionConstant> kCodecNumbers = {{kKVCodecKeyBits, 5u},
-                                                     {kKVCodecValueBits, 4u},
-                                                     {kKVCodecKeyDim, 80u},
-                                                     {kKVCodecValueDim, 64u},
-                                                     {kKVCodecHasAlignedCodes, true},
-                                                     {kKVCodecElementType, uint32_t{kFloat16}},
-                                                     {kKVCodecDenseType, uint32_t{kFloat16}}};
-std::vector<FunctionConstant> flashDecodeNumbers(uint32_t simdgroupsPerRow = 1) {
-  return {{kKVCodecKeyBits, 4u},
-          {kKVCodecValueBits, 3u},
-          {kKVCodecKeyDim, 128u},
-          {kKVCodecValueDim, 128u},
-          {kFlashDecodeCacheType, uint32_t{kFloat16}},
-          {kFlashDecodeQueryType, uint32_t{kFloat32}},
-          {kFlashDecodeIntoType, uint32_t{kBFloat16}},
-          {kFlashDecodeMaskType, uint32_t{kFloat16}},
-          {kFlashDecodeTableBits, 14u},
-          {kFlashDecodeSimdgroupsPerRow, simdgroupsPerRow}};
-}
-// Everything in FlashDecode that is not a number is a flag.
-const std::vector<uint32_t> kFlashDecodeConstants = [] {
-  std::vector<uint32_t> flags = {kKVCodecIsTurbo,     kKVCodecHasQuantizedKeys, kKVCodecHasQuantizedValues,
-                                 kKVCodecHasKeyMeans, kKVCodecHasValueMeans,    kKVCodecHasChannelScales,
-                                 kKVCodecIsUnrotated, kKVCodecIsAffine};
-  std::set<uint32_t> numbers;
-  for (const FunctionConstant& number : flashDecodeNumbers()) numbers.insert(number.index);
-#define ROW(op, name, index) \
-  if (std::string_view(#op) == "FlashDecode" && !numbers.contains(index)) flags.push_back(index);
-  MNK_FUNCTION_CONSTANTS(ROW)
-#undef ROW
-  return flags;
-}();
-const Family kFamilies[] = {
-    {"kvCacheMove_", kKVCacheWriteConstants},
-    {"kvCacheConvert_", kKVCacheWriteConstants},
-    {"multiRoPE_", kMultiRoPEConstants},
-    {"kvCacheQuantize_",
-     joined(kKVCodecConstants, {kKVCacheHasRows, kKVCacheRowsMayRepeat, kKVCacheQuantizeAppliesRoPE,
-                                kKVCacheQuantizeHasSearch, kMultiRoPEHasPositions, kMultiRoPEHasOffsets}),
-     joined(kCodecNumbers, {{kRotaryAppendQueryType, uint32_t{kBFloat16}},
-                            {kMultiRoPEIsInterleaved, false},
-                            {kMultiRoPEIsVectorized, true}})},
-    {"rotaryAppend",
-     {kKVCacheHasRows, kKVCacheRowsMayRepeat, kMultiRoPEHasPositions, kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved,
-      kMultiRoPEIsVectorized},
-     {{kRotaryAppendQueryType, uint32_t{kFloat16}},
-      {kRotaryAppendKeyType, uint32_t{kFloat32}},
-      {kRotaryAppendCacheType, uint32_t{kBFloat16}}}},
-    {"kvCacheDequantize_", kKVCodecConstants, kCodecNumbers},
-    {"hadamard",
-     {kHadamardIsOutOfPlace, kHadamardIsVectorized},
-     {{kHadamardFromType, uint32_t{kFloat32}}, {kHadamardIntoType, uint32_t{kBFloat16}}}},
-    {"flashDecodeVector_", kFlashDecodeConstants, flashDecodeNumbers()},
-    {"flashDecodeMatrix_", kFlashDecodeConstants, flashDecodeNumbers()},
-    {"flashDecodeReduce_", kFlashDecodeConstants, flashDecodeNumbers()},
-    {"flashPrefill_latent_", kFlashDecodeConstants, flashDecodeNumbers(4)},
-    {"flashPrefill_", kFlashDecodeConstants, flashDecodeNumbers(2)},
-    {"mathProbe", {}},
-    {"matrixLayoutProbe", {}},
-    {"ordersThreadgroups", {}},
-    {MNK_SHADER_STAMP, {}},
-};
+// Function constants that are numbers, with values that suit all functions. All others are flags.
+const std::vector<FunctionConstant> kNumbers = {{kKVCodecKeyBits, 4u},
+                                                {kKVCodecValueBits, 3u},
+                                                {kKVCodecKeyDim, 128u},
+                                                {kKVCodecValueDim, 128u},
+                                                {kKVCodecElementType, uint32_t{kFloat16}},
+                                                {kKVCodecDenseType, uint32_t{kFloat16}},
+                                                {kHadamardFromType, uint32_t{kFloat32}},
+                                                {kHadamardIntoType, uint32_t{kBFloat16}},
+                                                {kRotaryAppendQueryType, uint32_t{kBFloat16}},
+                                                {kRotaryAppendKeyType, uint32_t{kFloat32}},
+                                                {kRotaryAppendCacheType, uint32_t{kBFloat16}},
+                                                {kFlashDecodeCacheType, uint32_t{kFloat16}},
+                                                {kFlashDecodeQueryType, uint32_t{kFloat32}},
+                                                {kFlashDecodeIntoType, uint32_t{kBFloat16}},
+                                                {kFlashDecodeMaskType, uint32_t{kFloat16}},
+                                                {kFlashDecodeTableBits, 14u}};
 
 // Functions without a body, whose presence is all that matters.
 const std::set<std::string> kEmptyFunctions = {MNK_SHADER_STAMP, "ordersThreadgroups"};
 
-// Every pair of values of every two constants occurs in one of these: none set, all set, and for each bit of a
-// constant's index the constants that have it and those that do not. All combinations would take a GPU minutes.
-std::vector<uint32_t> pairwiseBits(size_t count) {
-  const uint32_t all = (1u << count) - 1;
-  std::vector<uint32_t> rows = {0, all};
-  for (size_t bit = 0; size_t(1) << bit < count; ++bit) {
-    uint32_t row = 0;
-    for (size_t i = 0; i < count; ++i) row |= uint32_t(i >> bit & 1) << i;
-    rows.insert(rows.end(), {row, all & ~row});
-  }
-  return rows;
+std::vector<uint32_t> flags() {
+  std::set<uint32_t> numbers = {kFlashDecodeSimdgroupsPerRow};
+  for (const FunctionConstant& number : kNumbers) numbers.insert(number.index);
+  std::vector<uint32_t> flags;
+#define ROW(op, name, index) \
+  if (!numbers.contains(index)) flags.push_back(index);
+  MNK_FUNCTION_CONSTANTS(ROW)
+#undef ROW
+  return flags;
 }
 
-std::vector<std::vector<FunctionConstant>> combinations(const Family& family) {
-  std::vector<std::vector<FunctionConstant>> all;
-  for (const uint32_t bits : pairwiseBits(family.booleans.size())) {
-    auto& constants = all.emplace_back(family.numbers);
-    for (size_t i = 0; i < family.booleans.size(); ++i) {
-      constants.emplace_back(family.booleans[i], bool(bits >> i & 1));
-    }
-    // Counts and a probe vary together with rows.
-    constants.emplace_back(kKVCacheQuantizeHasCounts, bool(bits >> 6 & 1));
-    constants.emplace_back(kKVCacheQuantizeHasProbe, bool(bits >> 7 & 1));
+// Every pair of values of every two flags occurs in one of these: none set, all set, and for each bit of a flag's place
+// the flags that have it and those that do not. All combinations would take a GPU minutes.
+std::vector<std::vector<FunctionConstant>> combinations(uint32_t simdgroupsPerRow) {
+  const std::vector<uint32_t> all = flags();
+  std::vector<std::vector<FunctionConstant>> rows;
+  const auto add = [&](auto isSet) {
+    auto& row = rows.emplace_back(kNumbers);
+    row.emplace_back(kFlashDecodeSimdgroupsPerRow, simdgroupsPerRow);
+    for (size_t i = 0; i < all.size(); ++i) row.emplace_back(all[i], bool(isSet(i)));
+  };
+  add([](size_t) { return false; });
+  add([](size_t) { return true; });
+  for (size_t bit = 0; size_t(1) << bit < all.size(); ++bit) {
+    for (const size_t value : {0, 1}) add([&](size_t i) { return (i >> bit & 1) == value; });
   }
-  return all;
+  return rows;
 }
 
 }  // namespace
@@ -204,24 +138,24 @@ TEST(ShippedLibrary, ExportsTheListedFunctions) {
   });
 }
 
-// The functions of a family share a template: each is built with no constants and with all of them set, and the
-// remaining combinations are spread over the family.
+// Functions whose names begin alike share a template: each is built with no flags and with all of them set, and the
+// remaining combinations are spread over them.
 TEST(ShippedLibrary, FunctionsBuildWithAllPairsOfConstants) {
   for (const auto& [name, device, hasOwnKernels] : devicesUnderTest()) {
     if (!hasOwnKernels) continue;
     const Context onDevice(name);
-    std::vector<std::string> names = REQUIRE(device->registry().shippedLibrary())->functionNames();
-    for (const Family& family : kFamilies) {
-      const auto isOther = [&](const std::string& function) { return !function.starts_with(family.prefix); };
-      const auto others = std::partition(names.begin(), names.end(), std::not_fn(isOther));
-      const std::vector<std::string> functions(names.begin(), others);
-      names.erase(names.begin(), others);
-      const auto all = combinations(family);
+    std::map<std::pair<std::string, bool>, std::vector<std::string>> families;
+    for (const std::string& function : REQUIRE(device->registry().shippedLibrary())->functionNames()) {
+      const bool isLatent = function.find("_latent_") != std::string::npos;
+      families[{function.substr(0, function.find('_')), isLatent}].push_back(function);
+    }
+    for (const auto& [family, functions] : families) {
+      const auto rows = combinations(family.first != "flashPrefill" ? 1 : family.second ? 4 : 2);
       for (size_t i = 0; i < functions.size(); ++i) {
         const Context context(functions[i]);
-        for (size_t row = 0; row < all.size(); ++row) {
+        for (size_t row = 0; row < rows.size(); ++row) {
           if (row > 1 && row % functions.size() != i) continue;
-          const KernelKey key{.library = nullptr, .function = functions[i], .constants = all[row]};
+          const KernelKey key{.library = nullptr, .function = functions[i], .constants = rows[row]};
           const auto pipeline = REQUIRE(device->registry().pipeline(key));
           EXPECT(pipeline->maxThreadsPerThreadgroup() >= device->limits().simdgroupWidth);
           EXPECT(pipeline->maxThreadsPerThreadgroup() <= device->limits().maxThreadsPerThreadgroup);
@@ -229,34 +163,7 @@ TEST(ShippedLibrary, FunctionsBuildWithAllPairsOfConstants) {
         }
       }
     }
-    EXPECT_EQ(fmt::format("of no family: {}", fmt::join(names, " ")), "of no family: ");
   }
-}
-
-TEST(ShippedLibrary, OptionalArgumentsFollowTheConstants) {
-  const auto device = REQUIRE(Device::makeDefault());
-  const auto argumentsWith = [&](bool hasValues, bool hasRows) {
-    const auto pipeline = REQUIRE(device->registry().pipeline({.library = nullptr,
-                                                               .function = "kvCacheMove_2",
-                                                               .constants = {{kKVCacheHasValues, hasValues},
-                                                                             {kKVCacheHasRows, hasRows},
-                                                                             {kKVCacheRowsMayRepeat, false},
-                                                                             {kKVCacheWriteIsVectorized, false}}}));
-    std::set<uint32_t> indices;
-    for (const auto& argument : pipeline->arguments()) indices.insert(argument.index);
-    return fmt::format("{}", fmt::join(indices, " "));
-  };
-  EXPECT_EQ(argumentsWith(false, false), "0 1 3");
-  EXPECT_EQ(argumentsWith(true, false), "0 1 2 3 4");
-  EXPECT_EQ(argumentsWith(false, true), "0 1 3 5 6");
-  EXPECT_EQ(argumentsWith(true, true), "0 1 2 3 4 5 6");
-}
-
-TEST(ShippedLibrary, AMissingFunctionIsATypedError) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    EXPECT_ERROR(device->registry().pipeline({.library = nullptr, .function = "kvCacheMove_3", .constants = {}}),
-                 {.code = ErrorCode::shaderBuild, .got = "kvCacheMove_3", .expected = "one of flashDecodeMatrix_128"});
-  });
 }
 
 }  // namespace mnk::test

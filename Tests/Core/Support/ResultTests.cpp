@@ -45,17 +45,6 @@ TEST(Result, EveryCodeHasItsOwnName) {
   EXPECT_EQ(name(static_cast<ErrorCode>(12)), "unknown code");
 }
 
-TEST(Result, HoldsAValueOrAnError) {
-  const Result<int> value = 7;
-  EXPECT(bool(value));
-  EXPECT_EQ(*value, 7);
-  const Result<int> failed = Error{.what = "no"};
-  EXPECT(!failed);
-  EXPECT_EQ(failed.error().what, "no");
-  EXPECT(bool(Result<void>()));
-  EXPECT(!Result<void>(Error{.what = "no"}));
-}
-
 TEST(Result, IsCopiedMovedAndAssignedInEitherState) {
   using Shared = Result<std::shared_ptr<int>>;
   static_assert(!std::is_copy_constructible_v<Result<std::unique_ptr<int>>>);

@@ -1,6 +1,5 @@
 // Files that SwiftPM compiles together, because most compile time goes to headers.
 #include "Runtime/BlockSumsTests.cpp"
-#include "Runtime/BufferTests.cpp"
 #include "Runtime/CommandEncoderTests.cpp"
 #include "Runtime/CompletionTests.cpp"
 #include "Runtime/DispatchRulesTests.cpp"
@@ -12,10 +11,8 @@
 #include "Runtime/MemoryPropertyTests.cpp"
 #include "Runtime/OpTimesTests.cpp"
 #include "Runtime/OpenStepTests.cpp"
-#include "Runtime/RecordedStepReplayTests.cpp"
 #include "Runtime/RecordedStepTests.cpp"
 #include "Runtime/RepeatedOpTests.cpp"
-#include "Runtime/ShapeTests.cpp"
 #include "Runtime/ShippedLibraryTests.cpp"
 #include "Runtime/TensorTests.cpp"
 #include "Runtime/ThreadgroupShapeTests.cpp"
