@@ -76,19 +76,6 @@ TEST(MetalSubmission, WithoutDispatchesIsDoneAtOnce) {
   EXPECT_EQ(softmetal::counters().encoders, 0u);
 }
 
-TEST(MetalSubmission, AbandonedItLeavesNothingBehind) {
-  MetalFixture fixture;
-  const auto device = fixture.makeDevice();
-  const CopyFixture copy(device);
-  {
-    CommandEncoder encoder(device);
-    REQUIRE(encoder.encode(copy.write));
-  }
-  EXPECT_EQ(softmetal::counters().commandBuffers, 0u);
-  EXPECT_EQ(softmetal::counters().encoders, 0u);
-  copy.expectUntouched();
-}
-
 TEST(MetalSubmission, EmptyBindingsAreReplacedByMemoryThatNobodyTouches) {
   MetalFixture fixture;
   const auto device = fixture.makeDevice();
