@@ -68,8 +68,6 @@ compileOne() {
   Tests/Core/Ops/*)
     flags="$4 -O1"
     ;;
-  # Clang can catch NSExceptions only for this runtime.
-  *OnGccRuntime.mm) flags="$4 $5 -fobjc-runtime=gcc -fno-objc-arc" ;;
   esac
   if isCurrent "$object"; then return; fi
   rm -f "$object"

@@ -119,53 +119,48 @@ class CallFixture {
     const Tensor keys = fixture.tensor({2, 2, 64}), values = fixture.tensor({2, 2, 64});
     const Tensor queries = fixture.tensor({2, 4, 64}), output = fixture.tensor({2, 4, 64});
     const HeadsView headMajor(keys, KVLayout::headMajor);
-    const AttentionResults results{.output = output}, both{.output = output, .logSumExp = fixture.tensor({2, 4})};
+    const AttentionResults results{.output = output}, logged{.output = output, .logSumExp = fixture.tensor({2, 4})};
     const AttentionOptions options{.scale = 2, .window = 2};
     const RotaryStep rotary{
         .embedding = {.ropeDim = 32}, .positions = RotaryPositions(70), .offsets = std::vector<int32_t>{5}};
-    const std::vector<CacheStep> appends{
-        {.keys = keys, .values = values, .sequences = {1}},
-        {.keys = keys, .values = values, .sequences = {2, 0}},
-        {.keys = headMajor, .values = values, .sequences = {2, 0, 1}, .rowCounts = {{1, 0, 1}}}};
-    for (const CacheStep &step : appends) {
-      for (Twins *each : {&caches, &prompts}) {
-        fixture.expectSame(
-            "append", [&](auto &encoder) { return each->core.append(encoder, step); },
-            [&](auto *encoder, auto error) {
-              return [encoder append:objectFor(step) toCache:each->object error:error] != NO;
-            });
-        each->expectSame();
-      }
-    }
-    // Both sides read the same prompts.
-    const std::vector<CacheStep> attends{
-        {.queries = queries, .results = results, .options = options, .sequences = {1}},
-        {.queries = queries, .results = both, .sequences = {2, 0}},
-        {.queries = queries, .results = both, .options = options, .sequences = {2, 0, 1}, .rowCounts = {{1, 0, 1}}},
-        {.queries = queries, .results = results, .sequences = {1}, .after = {{prompts.core, 2}}}};
-    for (const CacheStep &step : attends) {
-      fixture.expectSame(
-          "attend", [&](auto &encoder) { return caches.core.attend(encoder, step); },
-          [&](auto *encoder, auto error) {
-            return [encoder attend:objectFor(step) overCache:caches.object error:error] != NO;
-          });
-    }
-    const std::vector<CacheStep> steps{
-        {.queries = queries, .keys = keys, .values = values, .results = results, .sequences = {1}},
-        {.queries = queries,
-         .keys = headMajor,
-         .values = values,
-         .rotary = rotary,
-         .results = results,
-         .options = options,
-         .sequences = {0},
-         .rowCounts = {{2}}}};
-    for (const CacheStep &step : steps) {
-      fixture.expectSame(
-          "append and attend", [&](auto &encoder) { return caches.core.appendAndAttend(encoder, step); },
-          [&](auto *encoder, auto error) {
-            return [encoder appendAndAttend:objectFor(step) overCache:caches.object error:error] != NO;
-          });
+    const CacheStep prompt{.keys = keys, .values = values, .sequences = {2}};
+    fixture.expectSame(
+        "append a prompt", [&](auto &encoder) { return prompts.core.append(encoder, prompt); },
+        [&](auto *encoder, auto error) {
+          return [encoder append:objectFor(prompt) toCache:prompts.object error:error] != NO;
+        });
+    enum Call { append, attend, both };
+    const std::pair<Call, CacheStep> calls[] = {
+        {append, {.keys = keys, .values = values, .sequences = {1}}},
+        {append, {.keys = keys, .values = values, .sequences = {2, 0}}},
+        {append, {.keys = headMajor, .values = values, .sequences = {2, 0, 1}, .rowCounts = {{1, 0, 1}}}},
+        {attend, {.queries = queries, .results = results, .options = options, .sequences = {1}}},
+        {attend,
+         {.queries = queries, .results = logged, .options = options, .sequences = {2, 0, 1}, .rowCounts = {{1, 0, 1}}}},
+        {attend, {.queries = queries, .results = results, .sequences = {1}, .after = {{prompts.core, 2}}}},
+        {both, {.queries = queries, .keys = keys, .values = values, .results = results, .sequences = {1}}},
+        {both,
+         {.queries = queries,
+          .keys = headMajor,
+          .values = values,
+          .rotary = rotary,
+          .results = results,
+          .options = options,
+          .sequences = {0},
+          .rowCounts = {{2}}}}};
+    for (const auto &[call, step] : calls) {
+      const auto inCxx = [&, call = call, &step = step](CommandEncoder &encoder) {
+        return call == append   ? caches.core.append(encoder, step)
+               : call == attend ? caches.core.attend(encoder, step)
+                                : caches.core.appendAndAttend(encoder, step);
+      };
+      const auto inObjC = [&, call = call, &step = step](MNKCommandEncoder *encoder, NSError **error) {
+        MNKCacheStep *object = objectFor(step);
+        return (call == append   ? [encoder append:object toCache:caches.object error:error]
+                : call == attend ? [encoder attend:object overCache:caches.object error:error]
+                                 : [encoder appendAndAttend:object overCache:caches.object error:error]) != NO;
+      };
+      fixture.expectSame(call == append ? "append" : call == attend ? "attend" : "append and attend", inCxx, inObjC);
       caches.expectSame();
     }
   }));
@@ -273,30 +268,25 @@ class CallFixture {
     Twins caches = fixture.caches(3, 8);
     const Tensor queries = fixture.tensor({2, 4, 64}), keys = fixture.tensor({2, 2, 64});
     const RotaryEmbedding rotary{.ropeDim = 32};
-    // The next positions of one sequence, and of a list.
-    const std::vector<uint32_t> sequences{2, 0, 1}, counts{1, 0, 1};
-    for (const bool hasCounts : {false, true}) {
-      CacheStep append{.keys = keys, .values = keys, .sequences = {1}};
-      if (hasCounts) append.sequences = sequences, append.rowCounts = counts;
-      fixture.expectSame(
-          "rotate by the next positions",
-          [&](auto &encoder) -> Result<void> {
-            const auto next = caches.core.nextPositions(append.sequences, append.rowCounts);
-            REQUIRE(encoder.encode(MultiRoPE{.queries = queries, .keys = keys, .positions = next, .rotary = rotary}));
-            return caches.core.append(encoder, append);
-          },
-          [&](auto *encoder, auto error) {
-            MNKRotaryPositions *next = [MNKRotaryPositions nextPositionsOfCache:caches.object
-                                                                      sequences:numbersFrom(append.sequences)
-                                                                      rowCounts:hasCounts ? numbersFrom(counts) : nil];
-            return [encoder rotateQueries:objectOver(queries)
-                                     keys:objectOver(keys)
-                                positions:next
-                                   rotary:objectFor(rotary)
-                                    error:error] &&
-                   [encoder append:objectFor(append) toCache:caches.object error:error];
-          });
-    }
+    const CacheStep append{.keys = keys, .values = keys, .sequences = {2, 0, 1}, .rowCounts = {{1, 0, 1}}};
+    fixture.expectSame(
+        "rotate by the next positions",
+        [&](auto &encoder) -> Result<void> {
+          const auto next = caches.core.nextPositions(append.sequences, append.rowCounts);
+          REQUIRE(encoder.encode(MultiRoPE{.queries = queries, .keys = keys, .positions = next, .rotary = rotary}));
+          return caches.core.append(encoder, append);
+        },
+        [&](auto *encoder, auto error) {
+          MNKRotaryPositions *next = [MNKRotaryPositions nextPositionsOfCache:caches.object
+                                                                    sequences:numbersFrom(append.sequences)
+                                                                    rowCounts:numbersFrom(*append.rowCounts)];
+          return [encoder rotateQueries:objectOver(queries)
+                                   keys:objectOver(keys)
+                              positions:next
+                                 rotary:objectFor(rotary)
+                                  error:error] &&
+                 [encoder append:objectFor(append) toCache:caches.object error:error];
+        });
     fixture.expectSame(
         "rotate queries alone",
         [&](auto &encoder) { return encoder.encode(MultiRoPE{.queries = queries, .positions = 7, .rotary = rotary}); },

@@ -12,9 +12,7 @@ using namespace mnk::objc_test;
   NSURL *url = self.temporaryFile;
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
   descriptor.quantized = [[MNKKVQuantizedStorage alloc] initWithCodec:MNKKVCodecNameTurbo keyBits:5 valueBits:3];
-  MNKTensor *means = [self floats:std::vector<float>(32, 0.5f) shape:@[ @1, @32 ]];
   MNKTensor *tokens = [self floats:std::vector<float>(96, 2) shape:@[ @3, @1, @32 ]];
-  descriptor.quantized.keyMeans = means;
   MNKAttentionCache *saved = [self cacheWith:descriptor];
   [self step:^BOOL(MNKCommandEncoder *step, NSError **failure) {
     return [step appendKeys:tokens values:tokens toCache:saved error:failure];
@@ -27,7 +25,6 @@ using namespace mnk::objc_test;
                                                                   error:&error];
   XCTAssertEqualObjects(loaded.description, saved.description, @"%@", error);
   XCTAssertEqualObjects([loaded.view.keys dataWithError:nil], [saved.view.keys dataWithError:nil]);
-  XCTAssertEqualObjects([loaded.descriptor.quantized.keyMeans dataWithError:nil], [means dataWithError:nil]);
   const auto load = [&](MNKDevice *device, NSURL *from, NSUInteger maxBytes, NSUInteger capacity) {
     return [=](NSError **e) {
       return [[MNKAttentionCache alloc] initWithDevice:device
@@ -69,23 +66,14 @@ using namespace mnk::objc_test;
 
 - (void)testInvalidDescriptorsAreRefused {
   MNKDevice *device = self.device;
-  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
-  const std::vector<std::tuple<NSString *, NSNumber *, NSString *>> changes{
-      {@"kvHeads", @0, @""},
-      {@"kvHeads", @(1ull << 32), @"the number for kvHeads is out of range"},
-      {@"elementType", @77, @"the number for elementType is unknown"},
-      {@"whenFull", @2, @"the number for whenFull is unknown"},
-  };
   const auto make = [=](MNKAttentionCacheDescriptor *with) {
     return
         [=](NSError **e) { return [[MNKAttentionCache alloc] initWithDevice:device descriptor:with error:e] != nil; };
   };
-  for (const auto &[key, value, what] : changes) {
-    MNKAttentionCacheDescriptor *changed = [descriptor copy];
-    [changed setValue:value forKey:key];
-    XCTAssertNil(wrongIn({{@"AttentionCache", what, make(changed)}}), @"%@", changed);
-  }
-  XCTAssertNil(wrongIn({{@"AttentionCache", @"nil was passed for the descriptor", make(absentObject())}}));
+  XCTAssertNil(wrongIn({
+      {@"AttentionCache", @"", make([MNKAttentionCacheDescriptor descriptorWithKVHeads:0 headDim:32 capacity:4])},
+      {@"AttentionCache", @"nil was passed for the descriptor", make(absentObject())},
+  }));
 }
 
 @end

@@ -1,3 +1,6 @@
+#include <chrono>
+#include <future>
+
 #import "Support/Checks.hpp"
 #import "Support/DeviceTestCase.h"
 
@@ -39,13 +42,13 @@ using namespace mnk::objc_test;
   XCTAssertTrue([done waitWithError:&error], @"%@", error);
   XCTAssertEqual([done.summary countsOfKind:@"Hadamard"].dispatches, 1u);
   XCTAssertEqual(cache.nextPosition, 3u);
-  XCTestExpectation *finished = [self expectationWithDescription:@"the handler"];
+  const auto finished = std::make_shared<std::promise<void>>();
   [step runWithCompletionHandler:^(MNKSummary *summary, NSError *failure) {
     XCTAssertEqual(summary.total.dispatches, 1u);
     XCTAssertNil(failure);
-    [finished fulfill];
+    finished->set_value();
   }];
-  [self waitForExpectations:@[ finished ] timeout:60];
+  XCTAssertTrue(finished->get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready);
   // The cache is full.
   __block NSError *refused = nil;
   [step runWithCompletionHandler:^(MNKSummary *, NSError *failure) {

@@ -11,7 +11,7 @@ using namespace mnk::objc_test;
 
 @implementation ObjCTensorTests
 
-- (void)testANewTensorIsZeroAndReportsItsExtents {
+- (void)testTensorsReportTheirExtents {
   MNKTensor *tensor = [self zeros:@[ @2, @3, @4 ] type:MNKElementTypeUInt16];
   XCTAssertEqualObjects(tensor.shape, (@[ @2, @3, @4 ]));
   XCTAssertEqual(tensor.count, 24u);
@@ -20,82 +20,69 @@ using namespace mnk::objc_test;
   XCTAssertEqual(tensor.elementType, MNKElementTypeUInt16);
   XCTAssertEqualObjects([tensor dataWithError:nil], [NSMutableData dataWithLength:48]);
   XCTAssertEqualObjects(tensor.description, @"u16 [2, 3, 4]");
-  MNKTensor *single = [self zeros:@[]];
-  XCTAssertEqual(single.count, 1u);
+  XCTAssertEqual([self zeros:@[]].count, 1u);
   MNKTensor *empty = [self zeros:@[ @0, @4 ]];
-  XCTAssertEqual(empty.byteCount, 0u);
   XCTAssertEqual([empty dataWithError:nil].length, 0u);
   XCTAssertTrue([empty writeFloats:absentMemory<float>() count:0 error:nil]);
-}
-
-- (void)testElementTypesHaveTheirSizes {
-  const NSUInteger sizes[] = {4, 2, 2, 1, 2, 4, 4, 0};
-  for (uint32_t type = 0; type < 8; ++type) {
-    XCTAssertEqual(MNKElementTypeSize(static_cast<MNKElementType>(type)), sizes[type]);
-  }
+  XCTAssertEqual(MNKElementTypeSize(MNKElementTypeInt32), 4u);
   XCTAssertEqual(MNKElementTypeSize(static_cast<MNKElementType>(UINT32_MAX)), 0u);
 }
 
-- (void)testFloatsAndBytesRoundTrip {
-  const float numbers[] = {1, -2.5f, 0.25f, 1024, 0, -0.0f};
-  for (const MNKElementType type : {MNKElementTypeFloat32, MNKElementTypeFloat16, MNKElementTypeBFloat16}) {
-    NSError *error = nil;
-    MNKTensor *tensor = [MNKTensor tensorWithFloats:numbers
-                                              shape:@[ @3, @2 ]
-                                        elementType:type
-                                             device:self.device
-                                              error:&error];
-    XCTAssertNotNil(tensor, @"%@", error);
-    const auto got = [self floatsOf:tensor];
-    XCTAssertEqual(memcmp(got.data(), numbers, sizeof numbers), 0);
-    NSData *bytes = [tensor dataWithError:nil];
-    MNKTensor *same = [MNKTensor tensorWithData:bytes shape:@[ @6 ] elementType:type device:self.device error:&error];
-    XCTAssertEqualObjects([same dataWithError:nil], bytes);
-    XCTAssertTrue([same writeData:(NSMutableData *_Nonnull)[NSMutableData dataWithLength:bytes.length] error:nil]);
-    XCTAssertEqual([self floatOf:same at:0], 0);
-    XCTAssertEqual([self floatOf:tensor at:0], 1);
-  }
+- (void)testTensorsHoldCopiesOfFloatsAndData {
+  NSMutableData *data = [NSMutableData dataWithLength:8];
+  const float numbers[] = {1, -2.5f};
+  NSError *error = nil;
+  MNKTensor *floats = [MNKTensor tensorWithFloats:numbers
+                                            shape:@[ @2 ]
+                                      elementType:MNKElementTypeFloat32
+                                           device:self.device
+                                            error:&error];
+  XCTAssertTrue([self floatsOf:floats] == (std::vector<float>{1, -2.5f}), @"%@", error);
+  MNKTensor *zeros = [MNKTensor tensorWithData:data
+                                         shape:@[ @2 ]
+                                   elementType:MNKElementTypeFloat32
+                                        device:self.device
+                                         error:&error];
+  memcpy(data.mutableBytes, numbers, sizeof numbers);
+  XCTAssertEqual([self floatOf:zeros at:0], 0);
+  XCTAssertTrue([zeros writeData:data error:&error], @"%@", error);
+  XCTAssertEqualObjects([zeros dataWithError:nil], [floats dataWithError:nil]);
 }
 
-// Every 16-bit pattern is read, and every number is rounded, like the reference.
+// Every 16-bit pattern is read, and numbers are rounded, like the reference.
 - (void)testHalvesMatchTheReference {
   for (const auto &[type, dtype] :
        {std::pair{MNKElementTypeFloat16, mnk::DType::f16}, std::pair{MNKElementTypeBFloat16, mnk::DType::bf16}}) {
-    std::vector<uint16_t> patterns(65536);
-    for (size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<uint16_t>(i);
-    MNKTensor *tensor = [MNKTensor tensorWithData:[NSData dataWithBytes:patterns.data() length:131072]
-                                            shape:@[ @65536 ]
-                                      elementType:type
-                                           device:self.device
-                                            error:nil];
-    const auto floats = [self floatsOf:tensor];
+    MNKTensor *tensor = [self zeros:@[ @65536 ] type:type];
+    std::vector<uint16_t> bits(65536);
+    for (size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<uint16_t>(i);
+    XCTAssertTrue([tensor writeData:[NSData dataWithBytes:bits.data() length:131072] error:nil]);
+    std::vector<float> numbers = [self floatsOf:tensor];
     size_t wrong = 0;
-    std::vector<float> between;
-    for (size_t i = 0; i < patterns.size(); ++i) {
+    for (size_t i = 0; i < bits.size(); ++i) {
       const double due = mnk::test::valueOf(dtype, i);
-      wrong += std::isnan(due) ? !std::isnan(floats[i]) : floats[i] != due;
-      // The number, its neighbors, and the tie to the next number with its neighbors.
-      const float next = i + 1 < patterns.size() ? static_cast<float>(mnk::test::valueOf(dtype, i + 1)) : 0;
-      const float tie = floats[i] + (next - floats[i]) / 2;
-      for (const float number : {floats[i], tie}) {
-        between.insert(between.end(), {std::nextafterf(number, -INFINITY), number, std::nextafterf(number, INFINITY)});
+      wrong += std::isnan(due) ? !std::isnan(numbers[i]) : numbers[i] != due;
+    }
+    XCTAssertEqual(wrong, 0u);
+    // Each number, its tie to the next one, and the neighbors of the tie.
+    const std::function<float(float, float)> changes[] = {
+        [](float one, float) { return one; },
+        [](float one, float next) { return one + (next - one) / 2; },
+        [](float one, float next) { return std::nextafterf(one + (next - one) / 2, -INFINITY); },
+        [](float one, float next) { return std::nextafterf(one + (next - one) / 2, INFINITY); },
+    };
+    for (const auto &change : changes) {
+      std::vector<float> written = numbers;
+      for (size_t i = 0; i + 1 < written.size(); ++i) written[i] = change(numbers[i], numbers[i + 1]);
+      XCTAssertTrue([tensor writeFloats:written.data() count:written.size() error:nil]);
+      NSData *data = [tensor dataWithError:nil];
+      memcpy(bits.data(), data.bytes, data.length);
+      for (size_t i = 0; i < bits.size(); ++i) {
+        wrong += std::isnan(written[i]) ? !mnk::test::isNaN(dtype, bits[i])
+                                        : bits[i] != mnk::test::nearestBits(dtype, written[i]);
       }
+      XCTAssertEqual(wrong, 0u);
     }
-    XCTAssertEqual(wrong, 0u);
-    between.push_back(std::numeric_limits<float>::max());
-    between.push_back(-std::numeric_limits<float>::denorm_min());
-    MNKTensor *rounded = [MNKTensor tensorWithFloats:between.data()
-                                               shape:@[ @(between.size()) ]
-                                         elementType:type
-                                              device:self.device
-                                               error:nil];
-    NSData *data = [rounded dataWithError:nil];
-    const auto *bits = static_cast<const uint16_t *>(data.bytes);
-    for (size_t i = 0; i < between.size(); ++i) {
-      const bool isNaN = std::isnan(between[i]);
-      wrong += isNaN ? !mnk::test::isNaN(dtype, bits[i]) : bits[i] != mnk::test::nearestBits(dtype, between[i]);
-    }
-    XCTAssertEqual(wrong, 0u);
   }
 }
 
@@ -108,7 +95,6 @@ using namespace mnk::objc_test;
     XCTAssertEqual(slice.byteOffset, 12u);
     const float numbers[] = {1, 2, 3, 4, 5, 6};
     XCTAssertTrue([slice writeFloats:numbers count:6 error:nil]);
-    XCTAssertEqual([tensor sliceWithRange:NSMakeRange(4, 0) error:nil].count, 0u);
     flat = [tensor reshapedTo:@[ @12 ] error:nil];
     inner = [slice sliceWithRange:NSMakeRange(1, 1) error:nil];
   }
@@ -122,16 +108,12 @@ using namespace mnk::objc_test;
   XCTAssertNotIdentical(same, tensor);
   XCTAssertEqualObjects(same, tensor);
   XCTAssertEqual(same.hash, tensor.hash);
-  XCTAssertTrue([same isEqualToTensor:tensor]);
   XCTAssertFalse([same isEqualToTensor:absentObject()]);
+  MNKTensor *first = [tensor sliceWithRange:NSMakeRange(0, 1) error:nil];
   XCTAssertNotEqualObjects([tensor reshapedTo:@[ @12 ] error:nil], tensor);
-  XCTAssertNotEqualObjects([tensor sliceWithRange:NSMakeRange(0, 3) error:nil], tensor);
-  XCTAssertNotEqualObjects([tensor sliceWithRange:NSMakeRange(0, 1) error:nil], [tensor sliceWithRange:NSMakeRange(1, 1)
-                                                                                                 error:nil]);
+  XCTAssertNotEqualObjects([tensor sliceWithRange:NSMakeRange(1, 1) error:nil], first);
   XCTAssertNotEqualObjects(([self zeros:@[ @4, @3 ]]), tensor);
   XCTAssertNotEqualObjects(tensor, @"f32 [4, 3]");
-  NSSet *different = [NSSet setWithArray:@[ tensor, same, [self zeros:@[ @4, @3 ]] ]];
-  XCTAssertEqual(different.count, 2u);
 }
 
 - (void)testInvalidTensorsAreRefused {
@@ -141,29 +123,27 @@ using namespace mnk::objc_test;
       return [MNKTensor zerosWithShape:shape elementType:static_cast<MNKElementType>(type) device:on error:e] != nil;
     };
   };
-  const auto withFloats = [=](const float *floats, MNKElementType type) {
-    return [=](NSError **e) {
-      return [MNKTensor tensorWithFloats:floats shape:@[ @1 ] elementType:type device:device error:e] != nil;
-    };
+  const auto withoutFloats = [=](NSError **e) {
+    return [MNKTensor tensorWithFloats:absentMemory<float>()
+                                 shape:@[ @1 ]
+                           elementType:MNKElementTypeFloat32
+                                device:device
+                                 error:e] != nil;
   };
   const auto withData = [=](NSData *data, NSArray *shape) {
     return [=](NSError **e) {
       return [MNKTensor tensorWithData:data shape:shape elementType:MNKElementTypeUInt8 device:device error:e] != nil;
     };
   };
-  static constexpr float kNumber = 1;
   XCTAssertNil(wrongIn({
       {@"Tensor", @"the number for element type is unknown", zeros(@[ @2 ], 9, device)},
       {@"Tensor", @"too many extents", zeros(@[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], 0, device)},
       {@"Tensor", @"nil was passed for the shape", zeros(absentObject(), 0, device)},
-      {@"Shape", @"", zeros(@[ @(UINT64_MAX), @2 ], 0, device)},
       {@"MNKDevice", @"nil was passed for the device", zeros(@[ @2 ], 0, absentObject())},
-      {@"Tensor", @"floats are missing", withFloats(absentMemory<float>(), MNKElementTypeFloat32)},
-      {@"Tensor", @"not of a float type", withFloats(&kNumber, MNKElementTypeUInt8)},
+      {@"Tensor", @"floats are missing", withoutFloats},
       {@"Tensor", @"the number of bytes is not the tensor's", withData([NSData data], @[ @1 ])},
       {@"Tensor", @"the number of bytes is not the tensor's", withData(absentObject(), @[ @0 ])},
   }));
-  XCTAssertTrue(zeros(@[ @2.0, @YES ], 0, device)(nil));
 }
 
 // Objects that a shape may contain at run time, despite its type.
@@ -191,21 +171,16 @@ using namespace mnk::objc_test;
   const auto slice = [=](NSUInteger location, NSUInteger length) {
     return [=](NSError **e) { return [tensor sliceWithRange:NSRange{location, length} error:e] != nil; };
   };
-  NSString *count = @"the number of floats is not the tensor's", *bytes = @"the number of bytes is not the tensor's";
+  NSString *count = @"the number of floats is not the tensor's";
   XCTAssertNil(wrongIn({
       {@"Tensor", count, [=](NSError **e) { return [tensor readFloats:into count:5 error:e]; }},
       {@"Tensor", count, [=](NSError **e) { return [tensor writeFloats:into count:3 error:e]; }},
       {@"Tensor", @"floats are missing",
-       [=](NSError **e) { return [tensor readFloats:absentMemory<float>() count:4 error:e]; }},
-      {@"Tensor", @"floats are missing",
        [=](NSError **e) { return [tensor writeFloats:absentMemory<float>() count:4 error:e]; }},
       {@"Tensor", @"not of a float type", [=](NSError **e) { return [integers readFloats:into count:4 error:e]; }},
-      {@"Tensor", bytes, [=](NSError **e) { return [tensor writeData:shortData error:e]; }},
-      {@"Tensor", bytes, [=](NSError **e) { return [tensor writeData:absentObject() error:e]; }},
-      {@"Tensor", @"", slice(1, 2)},
+      {@"Tensor", @"the number of bytes is not the tensor's",
+       [=](NSError **e) { return [tensor writeData:shortData error:e]; }},
       {@"Tensor", @"", slice(3, 0)},
-      {@"Tensor", @"", slice(NSNotFound, 1)},
-      {@"Tensor", @"", slice(1, NSUIntegerMax)},
       {@"Tensor", @"", slice(NSUIntegerMax, NSUIntegerMax)},
       {@"Tensor", @"", [=](NSError **e) { return [tensor reshapedTo:@[ @5 ] error:e] != nil; }},
       {@"Tensor", @"nil was passed for the shape",

@@ -67,8 +67,4 @@ struct ObjCAPI {
   XCTAssertNil(failuresWithin([&] { test::expectSameRequests(ObjCAPI{self}); }));
 }
 
-- (void)testMemoryMatchesCxx {
-  XCTAssertNil(failuresWithin([&] { test::expectSameResults(ObjCAPI{self}, objc_test::coreOf(self.device)); }));
-}
-
 @end

@@ -65,8 +65,6 @@ using namespace mnk::objc_test;
   XCTAssertEqualObjects(plane.codec, codec);
   XCTAssertEqualObjects(plane.codes.shape, (@[ @3, @4, @2, @32 ]));
   XCTAssertEqualObjects(plane.scales.shape, (@[ @3, @4, @2 ]));
-  plane = [self zerosWithCodec:codec sequences:0 layout:MNKKVLayoutHeadMajor device:device error:nil];
-  XCTAssertEqualObjects(plane.codes.shape, (@[ @2, @4, @32 ]));
   MNKTensor *elements = [self zeros:@[ @1 ]];
   plane = [[MNKQuantizedKVPlane alloc] initWithElements:elements];
   XCTAssertTrue([plane.codes isEqual:elements] && !plane.scales);
@@ -79,13 +77,11 @@ using namespace mnk::objc_test;
       {@"QuantizedKVPlane", @"nil was passed for the codec", zeros(absentObject(), 1, MNKKVLayoutHeadMajor, device)},
       {@"QuantizedKVPlane", @"the number for layout is unknown", zeros(codec, 1, 3, device)},
       {@"MNKDevice", @"nil was passed for the device", zeros(codec, 1, MNKKVLayoutHeadMajor, absentObject())},
-      {@"Shape", @"the shape holds more elements", zeros(codec, NSUIntegerMax, MNKKVLayoutHeadMajor, device)},
       {@"KVCodec", @"the number for name is unknown",
        [=](NSError **e) {
          MNKKVCodec *unknown = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(5) bits:4];
          return [unknown sizesForHeadDim:64 error:e] != nil;
        }},
-      {@"KVCodec", @"", [=](NSError **e) { return [codec sizesForHeadDim:63 error:e] != nil; }},
       {@"QuantizedKVCacheView", @"nil was passed for the codec of keys",
        [=](NSError **e) {
          return [MNKQuantizedKVCacheView byteCountWithKeys:absentObject()

@@ -38,7 +38,7 @@ namespace mnk::objc {
 
 mnk_cache_step structFrom(Reading &reading, MNKCacheStep *step) {
   mnk_cache_step into{};
-  if (!reading.needed(step, "the step")) return into;
+  if (!reading.needed(step, "the step") || !reading.isA([MNKCacheStep class], step, "the step")) return into;
   if (step.queries) into.queries = structFrom(reading, step.queries, "queries");
   if (step.keys) into.keys = structFrom(reading, step.keys, "keys");
   if (step.values) into.values = structFrom(reading, step.values, "values");

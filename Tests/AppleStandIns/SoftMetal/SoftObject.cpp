@@ -369,7 +369,6 @@ __attribute__((visibility("hidden"))) void* softmetal_lookup(void* receiver, SEL
     return zero;
   }
   found->second.wasSent.store(true, std::memory_order_relaxed);
-  if (found->second.beforeCall) found->second.beforeCall();
   return found->second.function;
 }
 

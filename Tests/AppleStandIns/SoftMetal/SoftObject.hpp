@@ -24,7 +24,6 @@ struct Object;
 struct Method {
   void* function = nullptr;
   std::atomic<bool> wasSent = false;
-  void (*beforeCall)() = nullptr;  // for tests of the trampolines
 };
 
 }  // namespace softmetal

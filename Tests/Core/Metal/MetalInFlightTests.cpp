@@ -1,7 +1,5 @@
 // Memory that command buffers may still touch: those of the device, and those that the app commits itself.
-#include "CAPI/CApiHarness.hpp"
 #include "Harness/HeldWork.hpp"
-#include "MLXNativeKernels/mnk_metal.h"
 #include "MetalFixture.hpp"
 
 namespace mnk::test {
@@ -127,42 +125,6 @@ TEST(MetalInFlight, ACacheIsFineAgainOnceItIsAppendedAgain) {
     REQUIRE(CommandEncoder::run(device, attend));
     REQUIRE(bytes());
   }
-}
-
-TEST(MetalInFlight, TheCApiReportsTheSame) {
-  MetalFixture fixture;
-  const mnk_metal_options options{.library_path = fixture.shippedLibrary().c_str()};
-  const Owned<mnk_device> device(mnk_device_make_metal(&options, nullptr), mnk_device_release);
-  const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
-  const float numbers[] = {1, 2, 3, 4};
-  EXPECT(mnk_tensor_write(from.get(), numbers, sizeof numbers, nullptr));
-  const mnk_kv_cache_write copy{.keys = {.tensor = from.get(), .layout = MNK_KV_LAYOUT_HEAD_MAJOR},
-                                .into = {.keys = into.get()}};
-  const AutoreleasePool pool;
-  auto* queue = static_cast<MTL::CommandQueue*>(mnk_device_metal_queue(device.get()));
-  float read[4] = {};
-  Caught caught;
-  for (const bool fails : {false, true}) {
-    const auto native = NS::RetainPtr(queue->commandBuffer());
-    const Owned<mnk_encoder> encoder(mnk_encoder_make_into_metal(device.get(), native.get(), nullptr, nullptr),
-                                     mnk_encoder_release);
-    EXPECT(mnk_encoder_kv_cache_write(encoder.get(), &copy, nullptr));
-    const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
-                                     mnk_completion_release);
-    EXPECT(!mnk_tensor_read(into.get(), read, sizeof read, caught.out()));
-    caught.expect(kNotCommitted);
-    EXPECT(!mnk_device_copy_last_failure(device.get()));
-    if (fails) softmetal::faults().failCommandBuffer(0, 2);
-    native->commit();
-    EXPECT_EQ(mnk_completion_wait(done.get(), nullptr), !fails);
-    EXPECT_EQ(mnk_tensor_read(into.get(), read, sizeof read, caught.out()), !fails);
-    EXPECT_EQ(read[3], 4.f);
-  }
-  caught.expect({.code = ErrorCode::timeout, .what = "earlier work that was to write this memory failed"});
-  const Owned<mnk_error> last(mnk_device_copy_last_failure(device.get()), mnk_error_release);
-  EXPECT_EQ(mnk_error_get_code(last.get()), MNK_TIMEOUT);
-  EXPECT(mnk_tensor_write(into.get(), numbers, sizeof numbers, nullptr));
-  EXPECT(mnk_tensor_read(into.get(), read, sizeof read, nullptr));
 }
 
 }  // namespace mnk::test

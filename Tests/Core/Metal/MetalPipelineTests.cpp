@@ -28,13 +28,10 @@ TEST(MetalPipeline, ReadsItsArgumentsFromMetal) {
             "b0:120r b1:16r b2:16r b3:16 b4:16 ");
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, true)))),
             "b0:120r b1:16r b3:16 b5:4r b6:4r ");
-}
-
-TEST(MetalPipeline, WhatTheFunctionDoesNotTakeNeedsNoBinding) {
-  MetalFixture fixture;
+  // What the function does not take needs no binding.
   softmetal::machine().reflectsOthers = true;
-  const auto device = fixture.makeDevice();
-  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:120r b1:16r b3:16 ");
+  EXPECT_EQ(argumentsText(*REQUIRE(fixture.makeDevice()->registry().pipeline(move16(false, false)))),
+            "b0:120r b1:16r b3:16 ");
 }
 
 TEST(MetalText, ArgumentsHaveTheSizesOfTheirTypes) {
@@ -55,30 +52,6 @@ export_kernel(sizes)
   EXPECT_EQ(argumentsText(*pipeline), "b0:4100 b1:4096 t3:8 ");
   // Only small ones may be bound to nothing.
   EXPECT(!pipeline->arguments()[0].mayBeEmpty && pipeline->arguments()[1].mayBeEmpty);
-}
-
-TEST(MetalText, ConstantsOfEveryTypeReachTheKernel) {
-  MetalFixture fixture;
-  const auto device = fixture.makeDevice();
-  const auto library = REQUIRE(device->registry().library({.value = R"(
-pipeline_constant(bool, flag, 0);
-pipeline_constant(int, number, 1);
-pipeline_constant(uint, count, 2);
-pipeline_constant(float, part, 3);
-kernel void sum(device float* out [[buffer(0)]]) { out[0] = (flag ? 1000.0f : 0.0f) + float(number) + float(count) + part; }
-export_kernel(sum)
-)",
-                                                           .label = "constants"}));
-  const Tensor out = makeTensor(device, {0});
-  Dispatch dispatch;
-  dispatch.kernel = {.library = library, .function = "sum", .constants = {{0, true}, {1, -5}, {2, 7u}, {3, 0.5f}}};
-  dispatch.buffers = {Binding::whole(0, out, Access::write)};
-  dispatch.grid.extent = {1, 1, 1};
-  Plan plan;
-  plan.op = "Sum";
-  plan.dispatches = {dispatch};
-  REQUIRE(submit(device, plan).wait());
-  EXPECT_EQ(readTensor(out).at(0), 1002.5f);
 }
 
 TEST(MetalPipeline, ItsOwnLimitDecidesAboutThreadgroups) {
@@ -142,16 +115,6 @@ TEST(MetalPipeline, SimdgroupsOfAnotherWidthAreRefused) {
                 .what = "simdgroups have another width",
                 .got = "16 threads",
                 .expected = "32 threads"});
-}
-
-TEST(MetalPipeline, ALibraryOfAnotherGpuIsRefused) {
-  MetalFixture fixture;
-  softmetal::machine().devices.push_back({.name = "Second"});
-  const auto devices = metal::allDevices();
-  const auto library = REQUIRE(devices.at(0)->registry().library(
-      {.kind = LibrarySource::Kind::path, .value = fixture.shippedLibrary(), .label = "first"}));
-  EXPECT_ERROR(devices.at(1)->registry().pipeline({.library = library, .function = "kvCacheMove_16"}),
-               {.what = "the library is not of this device", .got = "first"});
 }
 
 }  // namespace mnk::test

@@ -85,48 +85,6 @@ TEST(SoftMetalCommandBuffer, ReportsCallsInTheWrongState) {
   EXPECT(fixture.queue()->commandBuffer() != nullptr);
 }
 
-TEST(SoftMetalFaults, FailBeforeOrAfterTheWork) {
-  const SoftMetalFixture fixture;
-  for (const auto when : {softmetal::When::before, softmetal::When::after}) {
-    faults().failCommandBuffer(1, MTL::CommandBufferErrorTimeout, when);
-    for (int i = 0; i < 3; ++i) {
-      const auto copy = fixture.copy();
-      copy.numbersFrom()[0] = 5;
-      copy.dispatch();
-      copy.finish();
-      EXPECT_EQ(copy.commands->status() == MTL::CommandBufferStatusError, i == 1);
-      EXPECT_EQ(copy.numbersTo()[0] == 5, i != 1 || when == softmetal::When::after);
-    }
-  }
-}
-
-// With a seed, the Host device runs dispatches that nothing orders in a random order.
-TEST(SoftMetalExecution, OrdersWhatMustBeOrdered) {
-  enum Way { serial, barriers, encoders };
-  for (const char* seed : {"1", "2", "3"}) {
-    const EnvironmentVariable variable("MNK_HOST_SEED", seed);
-    const SoftMetalFixture fixture;
-    for (const Way way : {serial, barriers, encoders}) {
-      const Context context(fmt::format("seed {}, way {}", seed, static_cast<int>(way)));
-      auto copy = fixture.copy(way == serial ? MTL::DispatchTypeSerial : MTL::DispatchTypeConcurrent);
-      const auto chain = fixture.buffer("chain", 10 * 64);
-      static_cast<uint32_t*>(chain->contents())[0] = 123;
-      for (size_t i = 0; i < 9; ++i) {
-        copy->setComputePipelineState(copy.pipeline.get());
-        copy->setBuffer(chain.get(), i * 64, 0);
-        copy->setBuffer(chain.get(), i * 64 + 64, 1);
-        copy.dispatch();
-        if (way == barriers) copy->memoryBarrier(MTL::BarrierScopeBuffers);
-        if (way != encoders) continue;
-        copy->endEncoding();
-        copy.encoder = fixture.encoder(copy.commands, MTL::DispatchTypeConcurrent);
-      }
-      copy.finish();
-      EXPECT_EQ(static_cast<uint32_t*>(chain->contents())[9 * 16], 123u);
-    }
-  }
-}
-
 // What the Host device finds is an error of the command buffer and a violation.
 TEST(SoftMetalExecution, PassesOnWhatTheHostDeviceFinds) {
   const EnvironmentVariable variable("MNK_HOST_CHECKING", "guarded");

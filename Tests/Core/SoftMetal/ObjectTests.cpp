@@ -1,8 +1,7 @@
-// Messages, reference counts and pools, and what is reported when they are misused; strings, arrays and buffers.
-#include <pthread.h>
+// Messages, reference counts, pools, strings, arrays, buffers, functions and pipelines, and what is reported when they
+// are misused. MetalLibrary and MetalPipeline have the rest of libraries.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -12,43 +11,6 @@
 using namespace mnk::test;
 
 namespace {
-
-SEL selector(const char* name) {
-  return sel_registerName(name);
-}
-
-// Has arguments in every register that can hold one, and on the stack.
-struct Probe : softmetal::Object {
-  double sum(int a, int b, int c, int d, double x0, double x1, double x2, double x3, double x4, double x5, double x6,
-             double x7, int e, int f, int g, double x8) {
-    return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + x0 + 10 * x1 + 100 * x2 + 1000 * x3 + 10000 * x4 +
-           100000 * x5 + 1000000 * x6 + 10000000 * x7 + 100000000 * x8;
-  }
-  MTL::Size size(NS::UInteger width, double height, NS::UInteger depth) {
-    return MTL::Size(width, static_cast<NS::UInteger>(height), depth);
-  }
-};
-
-// Called during the lookup; leaves none of those registers as it was.
-void spoilRegisters() {
-#if defined(__x86_64__)
-  asm volatile(
-      "mov $-1, %%rax; mov %%rax, %%rdi; mov %%rax, %%rsi; mov %%rax, %%rdx; mov %%rax, %%rcx; mov %%rax, %%r8;"
-      "mov %%rax, %%r9; movq %%rax, %%xmm0; movq %%rax, %%xmm1; movq %%rax, %%xmm2; movq %%rax, %%xmm3;"
-      "movq %%rax, %%xmm4; movq %%rax, %%xmm5; movq %%rax, %%xmm6; movq %%rax, %%xmm7" ::
-          : "rax", "rdi", "rsi", "rdx", "rcx", "r8", "r9", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
-            "xmm7");
-#elif defined(__aarch64__)
-  asm volatile(
-      "mov x0, #-1; mov x1, x0; mov x2, x0; mov x3, x0; mov x4, x0; mov x5, x0; mov x6, x0; mov x7, x0; mov x8, x0;"
-      "fmov d0, x0; fmov d1, x0; fmov d2, x0; fmov d3, x0; fmov d4, x0; fmov d5, x0; fmov d6, x0; fmov d7, x0" ::
-          : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7");
-#endif
-}
-
-bool contains(const std::vector<std::string>& list, const char* text) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
 
 // Calls a function on a thread of its own.
 template <typename Body>
@@ -119,68 +81,15 @@ TEST(SoftMetalObjects, ReportPoolsOutOfOrder) {
   });
 }
 
-// Foundation's threads release their blocks in the destructor of a key, which runs after those of thread-local
-// variables.
-TEST(SoftMetalObjects, PoolsWorkAtTheEndOfAThread) {
+TEST(SoftMetalRuntime, ReportsStructsOfNilAndUnknownSelectors) {
   const SoftMetalFixture fixture;
-  const auto before = softmetal::mark();
-  const auto usePool = [](void* calls) {
-    const Pool pool;
-    text("a string");
-    *static_cast<int*>(calls) += 1;
-  };
-  pthread_key_t key{};
-  EXPECT_EQ(pthread_key_create(&key, usePool), 0);
-  int calls = 0;
-  onThread([&] {
-    usePool(&calls);
-    EXPECT_EQ(pthread_setspecific(key, &calls), 0);
-  });
-  EXPECT_EQ(pthread_key_delete(key), 0);
-  EXPECT_EQ(calls, 2);
-  EXPECT(softmetal::liveObjectsSince(before).empty());
+  Sender::sendMessage<MTL::Size>(nullptr, sel_registerName("maxThreadsPerThreadgroup"));
+  EXPECT(Sender::sendMessage<void*>(fixture.device(), sel_registerName("foo:"), 3) == nullptr);
+  EXPECT(Sender::sendMessage<void*>(objc_lookUpClass("MTLHeapDescriptor"), sel_registerName("alloc")) == nullptr);
 }
-
-// ---- Messages ----
-
-TEST(SoftMetalRuntime, KeepsArgumentsAndReturnsStructs) {
-  const SoftMetalFixture fixture;
-  softmetal::define<Probe>("SoftMetalProbe").withAlloc().on<&Probe::sum>("sum:").on<&Probe::size>("size:");
-  for (const char* name : {"sum:", "size:"}) {
-    objc_lookUpClass("SoftMetalProbe")->methods[selector(name)].beforeCall = spoilRegisters;
-  }
-  void* const probe = Sender::sendMessage<void*>(objc_lookUpClass("SoftMetalProbe"), selector("alloc"));
-  EXPECT_EQ(Sender::sendMessage<double>(probe, selector("sum:"), 1, 2, 3, 4, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 5,
-                                        6, 7, 9.0),
-            987654321.0 + 1 + 4 + 9 + 16 + 25 + 36 + 49);
-  const auto size = Sender::sendMessage<MTL::Size>(probe, selector("size:"), NS::UInteger(3), 4.0, NS::UInteger(5));
-  EXPECT(size.width == 3 && size.height == 4 && size.depth == 5);
-  Sender::sendMessage<void>(probe, selector("release"));
-}
-
-TEST(SoftMetalRuntime, AnswersNilWithZeroAndReportsStructsOfIt) {
-  const SoftMetalFixture fixture;
-  EXPECT_EQ(Sender::sendMessage<double>(nullptr, selector("GPUStartTime")), 0.0);
-  EXPECT_EQ(Sender::sendMessage<NS::UInteger>(nullptr, selector("length")), NS::UInteger(0));
-  Sender::sendMessage<MTL::Size>(nullptr, selector("maxThreadsPerThreadgroup"));
-}
-
-TEST(SoftMetalRuntime, ReportsUnknownSelectorsAndListsThem) {
-  const SoftMetalFixture fixture;
-  EXPECT(Sender::sendMessage<void*>(fixture.device(), selector("foo:"), 3) == nullptr);
-  EXPECT_EQ(Sender::sendMessage<double>(fixture.device(), selector("bar")), 0.0);
-  EXPECT(Sender::sendMessage<void*>(objc_lookUpClass("MTLHeapDescriptor"), selector("alloc")) == nullptr);
-  const auto sent = softmetal::selectorsSent(), implemented = softmetal::selectorsImplemented();
-  EXPECT(contains(sent, "-[MTLDevice newCommandQueue]") && !contains(sent, "-[NSArray retainCount]"));
-  EXPECT(contains(implemented, "-[NSArray retainCount]") && !contains(implemented, "-[MTLDevice foo:]"));
-  EXPECT(contains(implemented, "+[NSString stringWithCString:encoding:]"));
-}
-
-// ---- Strings, arrays and buffers ----
 
 TEST(SoftMetalFoundation, ReportsMisuseOfStringsAndArrays) {
   const SoftMetalFixture fixture;
-  EXPECT_EQ(utf8(text("Größe 𝄞")), "Größe 𝄞");
   for (const char* bad : {"\xff", "\xc3", "\xed\xa0\x80"}) EXPECT(text(bad) == nullptr);  // the last: half a pair
   EXPECT(text(nullptr) == nullptr);
   EXPECT(NS::String::string("x", NS::UTF16StringEncoding) == nullptr);
@@ -216,4 +125,59 @@ TEST(SoftMetalBuffers, WrapPagesAlone) {
   EXPECT(!wrap(0, page + 1, MTL::ResourceStorageModeShared));
   EXPECT_VIOLATIONS("expected whole pages");
   EXPECT(!wrap(0, page, MTL::ResourceStorageModePrivate));
+}
+
+TEST(SoftMetalLibrary, RefusesFunctionsAndPipelines) {
+  const SoftMetalFixture fixture;
+  const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
+  const float real = 1;
+  values->setConstantValue(&real, MTL::DataTypeHalf, NS::UInteger(0));
+  MTL::Device* const device = fixture.device();
+  NS::Error* error = nullptr;
+  EXPECT(!device->newComputePipelineState(static_cast<MTL::Function*>(nullptr), &error));
+  const auto descriptor = NS::TransferPtr(MTL::ComputePipelineDescriptor::alloc()->init());
+  EXPECT(!device->newComputePipelineState(descriptor.get(), MTL::PipelineOptionNone, nullptr, &error));
+  const auto copy = fixture.function("copy16");
+  softmetal::machine().devices[0].name = "another";
+  const auto other = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
+  EXPECT(!other->newComputePipelineState(copy.get(), &error));
+}
+
+TEST(SoftMetalText, RefusesAReferencedConstantWithoutAValue) {
+  const SoftMetalFixture fixture;
+  const char* const source = R"(
+#define TWICE(x) (x + x * factor)
+pipeline_constant(bool, isOn, 0);
+pipeline_constant(uint, added, 1);
+pipeline_constant(uint, factor, 2);
+pipeline_constant(uint, asked, 3);
+pipeline_constant(uint, unused, 4);
+inline uint more(uint x) { return isOn ? x + added : TWICE(x); }
+struct Sum {
+  uint of(uint x) { return more(x) + (is_function_constant_defined(asked) ? 1u : 0u); }
+};
+kernel void uses(device uint* out [[buffer(0)]]) { out[0] = Sum().of(1); }
+export_kernel(uses)
+kernel void does_not(device uint* out [[buffer(0)]]) { out[0] = 1; }
+export_kernel(does_not)
+)";
+  NS::Error* error = nullptr;
+  const auto library = NS::TransferPtr(fixture.device()->newLibrary(text(source), nullptr, &error));
+  const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
+  const auto refusal = [&](const char* function) {
+    error = nullptr;
+    NS::TransferPtr(library->newFunction(text(function), values.get(), &error));
+    return error ? utf8(error->localizedDescription()) : "no error";
+  };
+  EXPECT_EQ(refusal("does_not"), "no error");
+  const bool isOn = true;
+  const uint32_t number = 7;
+  values->setConstantValue(&isOn, MTL::DataTypeBool, NS::UInteger(0));
+  EXPECT(refusal("uses").ends_with("uses cannot be specialized: constant added has no value"));
+  values->setConstantValue(&number, MTL::DataTypeUInt, NS::UInteger(1));
+  EXPECT(refusal("uses").ends_with("constant factor has no value"));  // although it is not read
+  for (const NS::UInteger index : {2, 30}) {                          // there is no 30
+    values->setConstantValue(&number, MTL::DataTypeUInt, index);
+    EXPECT_EQ(refusal("uses"), "no error");
+  }
 }

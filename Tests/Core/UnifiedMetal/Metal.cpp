@@ -13,6 +13,5 @@
 #include "SoftMetal/CommandBufferTests.cpp"
 #include "SoftMetal/EncoderTests.cpp"
 #include "SoftMetal/HazardTests.cpp"
-#include "SoftMetal/LibraryTests.cpp"
 #include "SoftMetal/ObjectTests.cpp"
 #include "SoftMetal/SoftMetalFixture.cpp"

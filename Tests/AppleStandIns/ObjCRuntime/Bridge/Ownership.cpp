@@ -62,20 +62,7 @@ void objc_autoreleasePoolPop(void* pool) {
   send(static_cast<Object*>(pool), selectors.drain);
 }
 
-// One function of GCC's runtime implements all four, under the lock that its objc_getProperty also takes.
-
-void objc_setProperty_atomic(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
-  objc_setProperty(self, selector, offset, value, true, false);
-}
-
-void objc_setProperty_nonatomic(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
-  objc_setProperty(self, selector, offset, value, false, false);
-}
-
-void objc_setProperty_atomic_copy(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
-  objc_setProperty(self, selector, offset, value, true, true);
-}
-
+// The only kind of property that the package has and clang does not set inline.
 void objc_setProperty_nonatomic_copy(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
   objc_setProperty(self, selector, offset, value, false, true);
 }

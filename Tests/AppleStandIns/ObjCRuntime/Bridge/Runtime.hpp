@@ -103,15 +103,12 @@ struct Selectors {
 };
 extern Selectors selectors;
 
-// Each starts a part of the bridge; Start.cpp calls them in order.
-void startWeakReferences(Class* rootClass);
+// Called by Start.cpp.
 void startBlocks(Class* rootClass);
 
 extern "C" {
 bool class_addIvar(Class*, const char* name, std::size_t size, unsigned char alignment, const char* type);
 bool class_addMethod(Class*, Selector*, Implementation, const char* types);
-void* class_getInstanceMethod(Class*, Selector*);
-Implementation method_setImplementation(void* method, Implementation);
 Class* objc_allocateClassPair(Class* superclass, const char* name, std::size_t extraBytes);
 void objc_registerClassPair(Class*);
 Class* objc_lookUpClass(const char* name);

@@ -39,7 +39,6 @@ __attribute__((constructor(101))) static void startBridge() {
   // Clang puts the protocols that a file names into a category of this class, which does not exist, and GCC's runtime
   // initializes only protocols that come with a class.
   objc_registerClassPair(objc_allocateClassPair(rootClass, "__ObjC_Protocol_Holder_Ugly_Hack", 0));
-  startWeakReferences(rootClass);
   startBlocks(rootClass);
 }
 

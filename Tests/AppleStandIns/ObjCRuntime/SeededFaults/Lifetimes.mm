@@ -2,8 +2,6 @@
 // one by one.
 #import <XCTest/XCTest.h>
 
-#include <memory>
-
 @interface SeededNode : NSObject
 @property(nonatomic, strong) SeededNode *other;
 @property(nonatomic, copy) void (^handler)(void);
@@ -11,22 +9,6 @@
 
 @implementation SeededNode
 @end
-
-namespace {
-
-struct Handle {
-  int values[16] = {};
-};
-
-// Leaks the handle on failure.
-Handle *makeHandle(bool fails, NSError **error) {
-  auto *handle = new Handle;  // mistake: testLeakOnErrorPath
-  if (!fails) return handle;
-  if (error) *error = [NSError errorWithDomain:@"Planted" code:1 userInfo:nil];
-  return nullptr;
-}
-
-}  // namespace
 
 @interface Lifetimes : XCTestCase
 @end
@@ -48,26 +30,6 @@ Handle *makeHandle(bool fails, NSError **error) {
   };
   node.handler = handler;
 }
-
-// expected: LeakSanitizer
-- (void)testLeakOnErrorPath {
-  NSError *error = nil;
-  XCTAssertTrue(makeHandle(true, &error) == nullptr);
-  XCTAssertNotNil(error);
-}
-
-// expected: LeakSanitizer
-- (void)testUnbalancedRetain {
-  void *const kept = (__bridge_retained void *)[[SeededNode alloc] init];  // mistake: testUnbalancedRetain
-  XCTAssertTrue(kept != nullptr);
-}
-
-// expected: heap-use-after-free
-- (void)testOverRelease {
-  SeededNode *const node = [[SeededNode alloc] init];
-  const id surplus = (__bridge_transfer id)(__bridge void *)node;
-  XCTAssertNotNil(surplus);
-}  // mistake: testOverRelease
 
 // expected: heap-use-after-free
 - (void)testUnretainedReferenceOutlives {

@@ -16,11 +16,6 @@ public protocol MTLBuffer: MTLResource {
     func contents() -> UnsafeMutableRawPointer
 }
 
-public protocol MTLLibrary: AnyObject {
-    var device: any MTLDevice { get }
-    var functionNames: [String] { get }
-}
-
 public protocol MTLCommandQueue: AnyObject {
     var device: any MTLDevice { get }
     func makeCommandBuffer() -> (any MTLCommandBuffer)?

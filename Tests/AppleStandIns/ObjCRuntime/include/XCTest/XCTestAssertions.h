@@ -59,13 +59,6 @@ inline bool isIdentical(id _Nullable left, id _Nullable right) {
   return left == right;
 }
 
-// NaN is not near any value.
-template <typename L, typename R, typename A>
-bool isNear(L left, R right, A accuracy) {
-  using T = std::common_type_t<L, R>;
-  return T(left) == T(right) || (T(left) > T(right) ? T(left) - T(right) : T(right) - T(left)) <= T(accuracy);
-}
-
 template <typename L, typename R>
 NSString *difference(NSString *claim, const L &left, NSString *relation, const R &right) {
   return [NSString stringWithFormat:@"%@ failed: (\"%@\") %@ (\"%@\")", claim, text(left), relation, text(right)];
@@ -107,8 +100,6 @@ NS_ASSUME_NONNULL_END
 
 #define XCTAssertEqual(left, right, ...) \
   XCT_COMPARE_(left, right, xct::isEqual, "((" #left ") equal to (" #right "))", "is not equal to", __VA_ARGS__)
-#define XCTAssertNotEqual(left, right, ...) \
-  XCT_COMPARE_(left, right, !xct::isEqual, "((" #left ") not equal to (" #right "))", "is equal to", __VA_ARGS__)
 #define XCTAssertGreaterThan(left, right, ...)                                                                \
   XCT_COMPARE_(left, right, xct::isGreater, "((" #left ") greater than (" #right "))", "is not greater than", \
                __VA_ARGS__)
@@ -125,14 +116,3 @@ NS_ASSUME_NONNULL_END
 #define XCTAssertNotIdentical(left, right, ...)                                                       \
   XCT_COMPARE_OBJECTS_(left, right, !xct::isIdentical, "((" #left ") not identical to (" #right "))", \
                        "is identical to", __VA_ARGS__)
-
-#define XCTAssertEqualWithAccuracy(left, right, accuracy, ...)                                                     \
-  do {                                                                                                             \
-    const auto xctLeft = (left);                                                                                   \
-    const auto xctRight = (right);                                                                                 \
-    XCT_CHECK_(                                                                                                    \
-        xct::isNear(xctLeft, xctRight, accuracy),                                                                  \
-        ([xct::difference(@"((" #left ") equal to (" #right ") +/- (" #accuracy "))", xctLeft, @"is not equal to", \
-                          xctRight) stringByAppendingFormat:@" +/- (\"%@\")", xct::text(accuracy)]),               \
-        __VA_ARGS__);                                                                                              \
-  } while (0)

@@ -28,9 +28,6 @@ typedef signed char BOOL;
 #define Nil ((void *)0)
 #define FOUNDATION_EXPORT extern
 #endif
-#define FOUNDATION_EXTERN FOUNDATION_EXPORT
-#define NSIntegerMax __LONG_MAX__
-#define NSIntegerMin (-__LONG_MAX__ - 1)
 #define NSUIntegerMax (__LONG_MAX__ * 2UL + 1)
 
 #define NS_ASSUME_NONNULL_BEGIN _Pragma("clang assume_nonnull begin")
@@ -38,15 +35,9 @@ typedef signed char BOOL;
 
 #define NS_SWIFT_NAME(name) __attribute__((swift_name(#name)))
 #define NS_SWIFT_ASYNC_NAME(name) __attribute__((swift_async_name(#name)))
-#define NS_SWIFT_DISABLE_ASYNC __attribute__((swift_async(none)))
-#define NS_SWIFT_NOTHROW __attribute__((swift_error(none)))
 #define NS_SWIFT_SENDABLE __attribute__((swift_attr("@Sendable")))
-#define NS_SWIFT_NONSENDABLE __attribute__((swift_attr("@_nonSendable")))
-#define NS_SWIFT_UNAVAILABLE(text) __attribute__((availability(swift, unavailable, message = text)))
 // Apple declares this in API notes, outside the headers.
 #define NS_SWIFT_BRIDGE(name) __attribute__((swift_bridge(#name)))
-#define NS_REFINED_FOR_SWIFT __attribute__((swift_private))
-#define NS_TYPED_ENUM __attribute__((swift_wrapper(enum)))
 #define NS_TYPED_EXTENSIBLE_ENUM __attribute__((swift_wrapper(struct)))
 
 #define NS_ENUM(type, name)                                        \
@@ -71,8 +62,6 @@ typedef signed char BOOL;
 
 #define NS_DESIGNATED_INITIALIZER __attribute__((objc_designated_initializer))
 #define NS_UNAVAILABLE __attribute__((unavailable))
-#define NS_REQUIRES_SUPER __attribute__((objc_requires_super))
-#define NS_REQUIRES_NIL_TERMINATION __attribute__((sentinel(0, 1)))
 #define NS_FORMAT_FUNCTION(text, first) __attribute__((format(__NSString__, text, first)))
 #define NS_NOESCAPE __attribute__((noescape))
 #define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
@@ -85,8 +74,6 @@ typedef NS_ENUM(NSInteger, NSComparisonResult) { NSOrderedAscending = -1L, NSOrd
 NS_ASSUME_NONNULL_BEGIN
 
 FOUNDATION_EXPORT NSString *NSStringFromClass(Class type);
-FOUNDATION_EXPORT NSString *NSStringFromSelector(SEL selector);
-FOUNDATION_EXPORT Class _Nullable NSClassFromString(NSString *name);
 FOUNDATION_EXPORT void NSLog(NSString *format, ...) NS_FORMAT_FUNCTION(1, 2);
 
 FOUNDATION_EXPORT NSString *NSTemporaryDirectory(void);
@@ -106,15 +93,12 @@ typedef struct _NSZone NSZone;
 
 @protocol NSObject
 @property(readonly) NSUInteger hash;
-@property(readonly) Class superclass;
 @property(readonly, copy) NSString *description;
 - (BOOL)isEqual:(null_unspecified id)object;
 - (Class)class;
 - (instancetype)self;
 - (BOOL)isKindOfClass:(Class)type;
 - (BOOL)isMemberOfClass:(Class)type;
-- (BOOL)conformsToProtocol:(Protocol *)protocol;
-- (BOOL)respondsToSelector:(SEL)selector;
 @end
 
 @protocol NSCopying
@@ -131,9 +115,7 @@ __attribute__((objc_root_class))
 + (instancetype)alloc;
 + (instancetype)allocWithZone:(nullable NSZone *)zone;
 + (Class)class;
-+ (BOOL)instancesRespondToSelector:(SEL)selector;
 - (instancetype)init NS_DESIGNATED_INITIALIZER;
-- (void)dealloc;
 - (id)copy;
 - (id)mutableCopy;
 @end
@@ -161,14 +143,11 @@ NS_SWIFT_BRIDGE(Swift.Array)
 @interface NSArray<__covariant ObjectType> : NSObject <NSCopying, NSMutableCopying, NSFastEnumeration>
 @property(readonly) NSUInteger count;
 @property(nullable, readonly) ObjectType firstObject;
-@property(nullable, readonly) ObjectType lastObject;
 
 + (instancetype)array;
 + (instancetype)arrayWithObject:(ObjectType)object;
 + (instancetype)arrayWithObjects:(const ObjectType _Nonnull[_Nonnull])objects count:(NSUInteger)count;
-+ (instancetype)arrayWithObjects:(ObjectType)first, ... NS_REQUIRES_NIL_TERMINATION;
 
-- (ObjectType)objectAtIndex:(NSUInteger)index;
 - (ObjectType)objectAtIndexedSubscript:(NSUInteger)index;
 - (BOOL)containsObject:(ObjectType)object;
 - (NSString *)componentsJoinedByString:(NSString *)separator;
@@ -183,9 +162,7 @@ NS_SWIFT_BRIDGE(Swift.Array)
 NS_SWIFT_BRIDGE(Swift.Set)
 @interface NSSet<__covariant ObjectType> : NSObject <NSCopying, NSMutableCopying, NSFastEnumeration>
 @property(readonly) NSUInteger count;
-@property(readonly, copy) NSArray<ObjectType> *allObjects;
 
-+ (instancetype)set;
 + (instancetype)setWithArray:(NSArray<ObjectType> *)array;
 - (BOOL)containsObject:(ObjectType)object;
 @end
@@ -200,7 +177,6 @@ NS_SWIFT_BRIDGE(Swift.Dictionary)
 + (instancetype)dictionaryWithObjects:(const ObjectType _Nonnull[_Nullable])objects
                               forKeys:(const KeyType<NSCopying> _Nonnull[_Nullable])keys
                                 count:(NSUInteger)count;
-- (nullable ObjectType)objectForKey:(KeyType)key;
 - (nullable ObjectType)objectForKeyedSubscript:(KeyType)key;
 @end
 
@@ -217,10 +193,7 @@ NS_SWIFT_BRIDGE(Swift.String)
 @interface NSString : NSObject <NSCopying, NSMutableCopying>
 @property(readonly) NSUInteger length;
 @property(nullable, readonly) const char *UTF8String NS_RETURNS_INNER_POINTER;
-@property(readonly) NSInteger integerValue;
 
-+ (instancetype)string;
-+ (instancetype)stringWithString:(NSString *)string;
 + (nullable instancetype)stringWithUTF8String:(const char *)text;
 + (instancetype)stringWithFormat:(NSString *)format, ... NS_FORMAT_FUNCTION(1, 2);
 - (nullable instancetype)initWithBytes:(const void *)bytes
@@ -229,18 +202,11 @@ NS_SWIFT_BRIDGE(Swift.String)
 
 - (BOOL)isEqualToString:(NSString *)string;
 - (BOOL)hasPrefix:(NSString *)prefix;
-- (BOOL)hasSuffix:(NSString *)suffix;
 - (NSRange)rangeOfString:(NSString *)string;
 - (NSString *)substringFromIndex:(NSUInteger)index;
 - (NSString *)stringByAppendingString:(NSString *)string;
-- (NSString *)stringByAppendingFormat:(NSString *)format, ... NS_FORMAT_FUNCTION(1, 2);
 - (NSString *)stringByAppendingPathComponent:(NSString *)component;
 - (nullable NSData *)dataUsingEncoding:(NSStringEncoding)encoding;
-- (BOOL)writeToURL:(NSURL *)url atomically:(BOOL)atomically encoding:(NSStringEncoding)encoding error:(NSError **)error;
-@end
-
-@interface NSMutableString : NSString
-- (void)appendString:(NSString *)string;
 @end
 
 @interface NSValue : NSObject <NSCopying>
@@ -265,10 +231,7 @@ NS_SWIFT_BRIDGE(Swift.String)
 @property(readonly) long long longLongValue;
 @property(readonly) unsigned long long unsignedLongLongValue;
 @property(readonly) float floatValue;
-@property(readonly) double doubleValue;
 @property(readonly) BOOL boolValue;
-@property(readonly) NSInteger integerValue;
-@property(readonly) NSUInteger unsignedIntegerValue;
 @property(readonly, copy) NSString *stringValue;
 
 - (NSComparisonResult)compare:(NSNumber *)number;
@@ -303,16 +266,12 @@ NS_SWIFT_BRIDGE(Foundation.URL)
 @property(readonly, getter=isFileURL) BOOL fileURL;
 
 + (NSURL *)fileURLWithPath:(NSString *)path;
-+ (NSURL *)fileURLWithPath:(NSString *)path isDirectory:(BOOL)isDirectory;
 + (nullable instancetype)URLWithString:(NSString *)text;
 @end
 
 typedef NSString *NSErrorDomain;
 typedef NSString *NSErrorUserInfoKey;
 
-FOUNDATION_EXPORT NSErrorDomain const NSCocoaErrorDomain;
-FOUNDATION_EXPORT NSErrorDomain const NSPOSIXErrorDomain;
-FOUNDATION_EXPORT NSErrorUserInfoKey const NSUnderlyingErrorKey;
 FOUNDATION_EXPORT NSErrorUserInfoKey const NSLocalizedDescriptionKey;
 FOUNDATION_EXPORT NSErrorUserInfoKey const NSLocalizedFailureReasonErrorKey;
 FOUNDATION_EXPORT NSErrorUserInfoKey const NSLocalizedRecoverySuggestionErrorKey;
@@ -323,8 +282,6 @@ FOUNDATION_EXPORT NSErrorUserInfoKey const NSDebugDescriptionErrorKey;
 @property(readonly) NSInteger code;
 @property(readonly, copy) NSDictionary<NSErrorUserInfoKey, id> *userInfo;
 @property(readonly, copy) NSString *localizedDescription;
-@property(nullable, readonly, copy) NSString *localizedFailureReason;
-@property(nullable, readonly, copy) NSString *localizedRecoverySuggestion;
 
 + (instancetype)errorWithDomain:(NSErrorDomain)domain
                            code:(NSInteger)code

@@ -29,11 +29,6 @@ typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
 - (void *)contents NS_RETURNS_INNER_POINTER;
 @end
 
-@protocol MTLLibrary <NSObject>
-@property(readonly) id<MTLDevice> device;
-@property(readonly) NSArray<NSString *> *functionNames;
-@end
-
 @protocol MTLCommandQueue <NSObject>
 @property(readonly) id<MTLDevice> device;
 - (nullable id<MTLCommandBuffer>)commandBuffer NS_SWIFT_NAME(makeCommandBuffer());

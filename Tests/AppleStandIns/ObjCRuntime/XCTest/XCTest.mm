@@ -1,12 +1,80 @@
+// XCTest's test case and the program objc-tests [FILTER], which runs the tests whose "Class/method" contains the
+// filter. It fails if one fails or none ran.
+#import <XCTest/XCTest.h>
 #import <objc/runtime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#import "Running.h"
+@interface XCTestCase ()
+- (NSUInteger)failureCount;
+- (instancetype)initWithTest:(SEL)selector;
+- (void)runTest;
+- (void)failAt:(const char *)file line:(int)line text:(NSString *)text;
+@end
+
+NSString *xct::note(NSString *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  NSString *const text = [[NSString alloc] initWithFormat:format arguments:arguments];
+  va_end(arguments);
+  return [@" - " stringByAppendingString:text];
+}
+
+void _XCTFail(XCTestCase *test, const char *file, int line, NSString *text) {
+  [test failAt:file line:line text:text];
+}
+
+@implementation XCTestCase {
+  SEL _selector;
+  std::atomic<NSUInteger> _failureCount;  // any thread may fail
+}
+
+- (instancetype)initWithTest:(SEL)selector {
+  if ((self = [super init])) _selector = selector;
+  return self;
+}
+
+- (NSString *)name {
+  return [NSString stringWithFormat:@"-[%s %s]", class_getName([self class]), sel_getName(_selector)];
+}
+
+- (NSUInteger)failureCount {
+  return _failureCount;
+}
+
+- (void)failAt:(const char *)file line:(int)line text:(NSString *)text {
+  ++_failureCount;
+  std::printf("%s:%d: error: %s : %s\n", file, line, self.name.UTF8String, text.UTF8String);
+}
+
+// An exception that escapes ends the program.
+- (void)runTest {
+  [self setUp];
+  if (self.failureCount == 0) {
+    const IMP method = [self methodForSelector:_selector];
+    reinterpret_cast<void (*)(id, SEL)>(reinterpret_cast<void *>(method))(self, _selector);
+  }
+  [self tearDown];
+}
+
++ (void)setUp {
+}
+
++ (void)tearDown {
+}
+
+- (void)setUp {
+}
+
+- (void)tearDown {
+}
+
+@end
 
 namespace {
 
@@ -64,9 +132,8 @@ NSUInteger run(Class testClass, SEL selector) {
   }
 }
 
-}  // namespace
-
-int XCTLinuxRunTests(NSString *filter) {
+// Runs all tests whose "Class/method" contains the filter, in name order; all if it is empty. Returns the exit status.
+int runTests(NSString *filter) {
   NSUInteger count = 0, failures = 0;
   NSDate *const begin = [NSDate date];
   for (const Class testClass : testClasses()) {
@@ -85,4 +152,25 @@ int XCTLinuxRunTests(NSString *filter) {
   if (count == 0) std::printf("error: no test ran: none matches '%s'\n", filter.UTF8String);
   std::fflush(stdout);
   return failures > 0 || count == 0 ? 1 : 0;
+}
+
+}  // namespace
+
+// Only with LeakSanitizer.
+extern "C" __attribute__((weak)) void __lsan_disable(void);
+extern "C" __attribute__((weak)) void __lsan_enable(void);
+
+int main(int count, char **arguments) {
+  @autoreleasepool {
+    NSString *const filter = count > 1 ? [NSString stringWithUTF8String:arguments[1]] : @"";
+    if (__lsan_disable) {
+      // The first run ignores leaks: it allocates what Foundation, the runtime and the core keep for the life of the
+      // process. Real leaks occur again in the second run.
+      __lsan_disable();
+      const int status = runTests(filter);
+      __lsan_enable();
+      if (status != 0) return status;
+    }
+    return runTests(filter);
+  }
 }
