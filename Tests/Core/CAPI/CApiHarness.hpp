@@ -71,7 +71,6 @@ class Caught {
 class Refusals {
  public:
   explicit Refusals(std::source_location where = std::source_location::current());
-  ~Refusals();
   mnk_error_out out() { return caught_.out(); }
   template <typename Result>
   void operator()(Result result, std::source_location at = std::source_location::current()) {
@@ -81,10 +80,8 @@ class Refusals {
  private:
   void add(bool isRefused, std::source_location at);
 
-  std::string test_;
   Caught caught_;
-  std::string last_;
-  ErrorLines errors_;
+  GoldenErrors errors_;
 };
 
 // Appends keys and values to one sequence.

@@ -1,9 +1,13 @@
 // A small cache and tokens for it.
 #pragma once
 #include "Harness/Check.hpp"
+#include "Harness/Golden.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
 
 namespace mnk::test {
+
+// Errors of calls on caches, by the names of tests: GoldenErrors no(kCacheErrors).
+extern const GoldenText kCacheErrors;
 
 inline const AttentionCacheDescriptor kDescriptor{
     .kvHeads = 2, .headDim = 4, .capacity = 4, .sequences = 3, .whenFull = KVWrap::ring, .isStorageOnly = true};

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "Harness/Check.hpp"
 
@@ -72,7 +73,8 @@ std::string testAt(std::source_location where) {
 }
 
 void ErrorLines::add(const Error& error, bool hasOp) {
-  const std::string code = error.code == ErrorCode::invalidArgument ? "" : fmt::format(" ({})", name(error.code));
+  std::string code = error.code == ErrorCode::invalidArgument ? "" : fmt::format(" ({})", name(error.code));
+  if (error.retryable) code += " (retryable)";
   const Parts parts{hasOp ? fmt::format("{}{}: {}", error.op, code, error.what) : error.what, error.got, error.expected,
                     error.fix};
   size_t differences = 0, part = listed_;
@@ -94,6 +96,20 @@ void ErrorLines::add(const Error& error, bool hasOp) {
     joined_ = parts;
   }
   lines_.push_back(fmt::format("{}", fmt::join(joined_, " | ")));
+}
+
+GoldenErrors::GoldenErrors(const GoldenText& golden, std::source_location where)
+    : golden_(golden), test_(testAt(where)) {}
+
+GoldenErrors::~GoldenErrors() {
+  std::vector<std::string> lines = errors_.lines();
+  lines.emplace_back();  // there is no further line
+  for (size_t i = 0; i < lines.size(); ++i) expectGoldenLine(golden_, fmt::format("{} {:02}", test_, i), lines[i]);
+}
+
+void GoldenErrors::add(const Error* error, std::source_location at) {
+  if (!error) return fail(at.file_name(), static_cast<int>(at.line()), "it is not refused");
+  if (const std::string message = error->message(); std::exchange(last_, message) != message) errors_.add(*error, true);
 }
 
 }  // namespace mnk::test

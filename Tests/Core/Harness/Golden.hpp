@@ -26,7 +26,7 @@ std::string testAt(std::source_location where);
 // that part is a list: got // got.
 class ErrorLines {
  public:
-  // With the op, and a code other than invalidArgument, before `what`.
+  // With the op, and a code other than invalidArgument, before `what`. What may be retried is marked.
   void add(const Error& error, bool hasOp = false);
   const std::vector<std::string>& lines() const { return lines_; }
 
@@ -35,6 +35,26 @@ class ErrorLines {
   std::vector<std::string> lines_;
   Parts last_, joined_;
   size_t listed_ = 4;  // which part is a list; 4: none yet
+};
+
+// Calls that fail: GoldenErrors no(kErrors); no(cache.append(…)). Their errors are lines that start with the name of
+// the test, each once.
+class GoldenErrors {
+ public:
+  explicit GoldenErrors(const GoldenText& golden, std::source_location where = std::source_location::current());
+  GoldenErrors(const GoldenErrors&) = delete;
+  GoldenErrors& operator=(const GoldenErrors&) = delete;
+  ~GoldenErrors();
+  template <typename T>
+  void operator()(const Result<T>& result, std::source_location at = std::source_location::current()) {
+    add(result ? nullptr : &result.error(), at);
+  }
+  void add(const Error* error, std::source_location at);
+
+ private:
+  GoldenText golden_;
+  std::string test_, last_;
+  ErrorLines errors_;
 };
 
 }  // namespace mnk::test
