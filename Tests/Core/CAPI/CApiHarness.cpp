@@ -5,8 +5,8 @@
 namespace mnk::test {
 
 void Refusals::add(bool isRefused, std::source_location at) {
-  if (!isRefused || !caught_.isSet()) return fail(at.file_name(), static_cast<int>(at.line()), "it is not refused");
-  Error error = caught_.get()->error;
+  if (!isRefused || !caught_.isSet()) return RefusedCalls::add(nullptr, at);
+  const Error error = caught_.get()->error;
   caught_.expect({error.code, error.op, error.what, error.got, error.expected, error.fix}, at);
   EXPECT(!error.retryable);
   RefusedCalls::add(&error, at);

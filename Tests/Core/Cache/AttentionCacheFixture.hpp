@@ -1,6 +1,7 @@
 // A small cache and tokens for it.
 #pragma once
 #include "Harness/Check.hpp"
+#include "Harness/Golden.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
 
 namespace mnk::test {

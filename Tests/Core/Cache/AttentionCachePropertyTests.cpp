@@ -1,5 +1,5 @@
 // Random calls on caches of every storage, compared with what slots must hold and with attention in double over all
-// tokens: a row sees the positions its options select, or the call fails. Runs 2,000 programs by default, and 100,000
+// tokens: a row sees the positions its options select, or the call fails. Runs 1,400 programs by default, and 100,000
 // with MNK_TEST_FULL=1.
 #include <cstdlib>
 
@@ -44,7 +44,8 @@ class AttentionCacheProgram : CacheOperands {
     run([&](CommandEncoder& encoder) {
       for (uint64_t times = 1 + random_.below(2); times != 0; --times) {
         const Rows rows = anyRows();
-        if (append(encoder, rows) && coin(random_, 7, 8)) attend(encoder, rows, anyOptions(rows), false);
+        if (append(encoder, rows) && coin(random_, 7, 8))
+          attend(encoder, rows, anyOptions(rows, cache_.descriptor()), false);
       }
     });
   }
@@ -60,14 +61,14 @@ class AttentionCacheProgram : CacheOperands {
     const uint32_t sequence = anySequence();
     if (next(sequence) == 0) return;
     const Rows rows{{sequence}, {static_cast<uint32_t>(1 + random_.below(std::min<uint64_t>(next(sequence), 9)))}};
-    run([&](CommandEncoder& encoder) { attend(encoder, rows, anyOptions(rows), false); });
+    run([&](CommandEncoder& encoder) { attend(encoder, rows, anyOptions(rows, cache_.descriptor()), false); });
   }
   // Appends and attends with any number of tokens; the results equal those of one token at a time.
   void appendAndAttend() {
     Rows rows = anyRows();
     if (rows.sequences.size() == 1) rows.counts[0] = static_cast<uint32_t>(random_.below(14));
     if (!canAttend()) return;
-    RowOptions options = anyOptions(rows);
+    RowOptions options = anyOptions(rows, cache_.descriptor());
     options.isCausal = options.isCausal || cache_.slots.isRing;  // what is not causal is not divided into chunks
     const std::vector<Prefix> prefixes = anyPrefixes(rows, options);
     const Numbers queries = someQueries(rows), keys = someKeys(rows), values = someValues(rows);
@@ -92,8 +93,8 @@ class AttentionCacheProgram : CacheOperands {
       CacheStep step = listed(rows, form);
       step.queries = view(queries, rows, form), step.keys = view(keys, rows, form);
       step.values = view(values, rows, form);
-      step.results = someResults(rows, cache_.descriptor().valueHeadDim),
-      step.options = attentionOptions(options, cache_.descriptor()), step.after = pass(prefixes);
+      step.results = someResults(rows, cache_.descriptor().valueHeadDim), step.options = attentionOptions(options),
+      step.after = pass(prefixes);
       const auto done = cache_.cache.appendAndAttend(encoder, step);
       EXPECT_EQ(bool(done), isHeld);
       reached_.insert(done ? "append and attend" : "append and attend, refused");
@@ -139,7 +140,7 @@ class AttentionCacheProgram : CacheOperands {
       REQUIRE(cache_.cache.copy(encoder, source, target));
       cache_.sequences[target] = ModeledSequence(cache_.sequences[source]);
       reached_.insert(cache_.slots.hasLost(cache_.sequences[source]) ? "copy of a ring that has wrapped" : "copy");
-      if (next(target) != 0) attend(encoder, {{target}, {1}}, anyOptions({{target}, {1}}), false);
+      if (next(target) != 0) attend(encoder, {{target}, {1}}, anyOptions({{target}, {1}}, cache_.descriptor()), false);
     });
   }
   // Copies to a cache with other slots, from which later calls take prefixes.
@@ -178,7 +179,7 @@ class AttentionCacheProgram : CacheOperands {
       descriptor.capacity = descriptor.pinned + 1 + static_cast<uint32_t>(random_.below(descriptor.capacity + 4));
     REQUIRE(cache_.cache.save(folder_.path()));
     const auto loaded = AttentionCache::load(device_, folder_.path(), UINT32_MAX, isResized ? descriptor.capacity : 0);
-    const ModeledSlots slots(descriptor);
+    const ModeledSlots slots = slotsOf(descriptor);
     const bool fits = std::ranges::all_of(cache_.sequences, [&](const ModeledSequence& sequence) {
       return slots.moved(sequence, cache_.slots).has_value();
     });
@@ -346,7 +347,7 @@ class AttentionCacheProgram : CacheOperands {
     const Form form = anyForm(rows);
     CacheStep step = listed(rows, form);
     step.queries = view(queries, rows, form), step.results = someResults(rows, cache_.descriptor().valueHeadDim);
-    step.options = attentionOptions(options, cache_.descriptor()), step.after = pass(prefixes);
+    step.options = attentionOptions(options), step.after = pass(prefixes);
     const bool isOne = rows.sequences.size() == 1 && prefixes.empty() && coin(random_, 1, 2);
     const uint64_t dispatches = encoder.summary().total.dispatches;
     const auto attended =
@@ -382,8 +383,10 @@ class AttentionCacheProgram : CacheOperands {
     }
     for (const uint64_t each : *own) seen.push_back({before + each, &sequence.tokens[each]});
     const uint64_t length = queries.heads * queries.dim;
-    attendRow(into, cache_.descriptor(), std::span(queries.elements).subspan(row * length, length), queries.heads,
-              before + position, seen, options);
+    const AttentionCacheDescriptor& d = cache_.descriptor();
+    attendRow(into, {d.kvHeads, d.headDim, d.valueHeadDim, d.latentDim},
+              std::span(queries.elements).subspan(row * length, length), queries.heads, before + position, seen,
+              options);
     return true;
   }
   void expect(const AttentionResults& results, ModeledRows expected) {
@@ -436,9 +439,10 @@ constexpr std::string_view kReached =
     "latent; load; load with another capacity; load, refused; planes 0; planes 1; planes 2; "
     "quantized copy of a ring that has wrapped; several prefixes; slopes and sinks; storage only";
 
-uint64_t programCount() {
+// With MNK_TEST_FULL=1, as many as this.
+uint64_t programCount(uint64_t byDefault) {
   const char* value = std::getenv("MNK_TEST_FULL");
-  return value != nullptr && std::string_view(value) == "1" ? 100'000 : 2'000;
+  return value != nullptr && std::string_view(value) == "1" ? 50'000 : byDefault;
 }
 
 void runAnyCalls(AttentionCacheProgram& program, Seeded& random) {
@@ -485,9 +489,9 @@ void runSlidingWindow(AttentionCacheProgram& program, const SlidingWindow& slidi
 }
 
 template <typename Body>
-void runPrograms(uint64_t stream, Body body) {
+void runPrograms(uint64_t stream, uint64_t count, Body body) {
   const auto& devices = devicesUnderTest();
-  for (uint64_t i = 0; i < programCount() / 2; ++i) {
+  for (uint64_t i = 0; i < programCount(count); ++i) {
     const DeviceUnderTest& under = devices[i % devices.size()];
     const Context context(fmt::format("{}, program {}", under.name, i));
     Seeded random(stream + 2 * i);
@@ -500,7 +504,7 @@ void runPrograms(uint64_t stream, Body body) {
 TEST(AttentionCacheProperty, RowsSeeSelectedPositionsOrFail) {
   const CacheFolder folder;
   std::set<std::string> reached;
-  runPrograms(0, [&](const std::shared_ptr<Device>& device, Seeded& random) {
+  runPrograms(0, 1000, [&](const std::shared_ptr<Device>& device, Seeded& random) {
     AttentionCacheProgram program(device, anyDescriptor(device, random), random, folder, reached);
     runAnyCalls(program, random);
   });
@@ -510,7 +514,7 @@ TEST(AttentionCacheProperty, RowsSeeSelectedPositionsOrFail) {
 TEST(AttentionCacheProperty, ASlidingWindowCacheServesItsLimits) {
   const CacheFolder folder;
   std::set<std::string> reached;
-  runPrograms(1, [&](const std::shared_ptr<Device>& device, Seeded& random) {
+  runPrograms(1, 400, [&](const std::shared_ptr<Device>& device, Seeded& random) {
     const SlidingWindow sliding{.window = static_cast<uint32_t>(1 + random.below(9)),
                                 .maxRows = static_cast<uint32_t>(1 + random.below(6)),
                                 .maxDraft = static_cast<uint32_t>(random.below(6))};

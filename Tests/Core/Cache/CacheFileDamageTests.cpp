@@ -2,6 +2,8 @@
 // no memory before it knows that the file is long enough.
 #include <sys/stat.h>
 
+#include <tuple>
+
 #include "CacheFileFixture.hpp"
 #include "Harness/FakeDevice.hpp"
 
@@ -42,138 +44,66 @@ void expectComplete(const Result<AttentionCache>& loaded) {
   EXPECT(!error.what.empty() && !error.got.empty() && !error.expected.empty() && !error.fix.empty());
 }
 
-constexpr std::string_view kCannotBe = "the file describes a cache that cannot be";
-constexpr std::string_view kSequenceCannotBe = "the file describes a sequence that cannot be";
-
+// Numbers that a file cannot have at an offset.
 struct Forged {
   size_t offset;
-  uint64_t number;
-  ExpectedError expected;
+  std::vector<uint64_t> numbers;
   bool isWide = false;  // the field has 64 bits
 };
 
-const Forged kForged[] = {
-    {0,
-     0x434b4e4e,
-     {.what = "the file is not one of a cache",
-      .got = "another beginning",
-      .expected = "\"MNKCACHE\"",
-      .fix = "Pass a file that AttentionCache saved."}},
-    {8,
-     0x01020007,
-     {.what = "the file has an unknown version",
-      .got = "version 7, saved by MLXNativeKernels 1.2",
-      .expected = "version 4 to 6 in MLXNativeKernels " MNK_VERSION,
-      .fix = "Load it with the version that saved it"}},
-    {8,
-     0x00010003,
-     {.what = "the file has an old version",
-      .got = "version 3, saved by MLXNativeKernels 0.1",
-      .expected = "version 4 to 6 in MLXNativeKernels " MNK_VERSION,
-      .fix = "Load it with the version that saved it, or compute the cache again."}},
-    {8, 5, {.what = kCannotBe, .got = "storage 1 in version 5", .expected = "2 or 3"}},
-    {12,
-     0,
-     {.what = kCannotBe,
-      .got = "the cache would hold nothing: kvHeads 0",
-      .expected = "at least 1 of each",
-      .fix = "Save the cache again; this file is damaged or was not written by this library."}},
-    {12, 1u << 31, {.what = kCannotBe, .got = "an extent is too large for the kernels: 2147483648"}},
-    {12,
-     (1u << 31) - 1,
-     {.what = "the cache of the file is larger than allowed",
-      .expected = "at most 1048576 bytes",
-      .fix = "Allow more, where the file is to be trusted and there is memory."}},
-    {16,
-     33,
-     {.what = kCannotBe, .got = "the codec does not have these bits or this head dim: turbo of 2 bits, head dim 33"}},
-    {20, 0, {.what = kCannotBe, .got = "valueHeadDim 0", .expected = "at least 1"}},
-    {24, 0, {.what = kCannotBe, .got = "capacity 0"}},
-    {24, 1, {.what = kCannotBe, .got = "the cache pins too many positions"}},
-    {24, (1u << 31) - 1, {.what = "the cache of the file is larger than allowed"}},
-    {28, 0, {.what = kCannotBe, .got = "sequences 0"}},
-    {28, (1u << 31) - 1, {.what = "the cache of the file is larger than allowed"}},
-    {28, 1000, {.what = "the file ends too early"}},
-    {32, 1, {.what = kCannotBe, .got = "dtype f16 in quantized storage", .expected = "u8 in quantized storage"}},
-    {32, 4, {.what = kCannotBe, .got = "dtype 4", .expected = "a number from 0 to 3"}},
-    {36, 2, {.what = kCannotBe, .got = "wrap 2", .expected = "a number from 0 to 1"}},
-    {36, 0, {.what = kCannotBe, .got = "the cache pins too many positions: 1 pinned in a linear cache of 3"}},
-    {40, 3, {.what = kCannotBe, .got = "the cache pins too many positions: 3 pinned in a ring of 3"}},
-    {44, 2, {.what = kCannotBe, .got = "storage 2", .expected = "a number from 0 to 1"}},
-    {44, 0, {.what = kCannotBe, .got = "field of quantized storage 2", .expected = "0"}},
-    {48, 4, {.what = kCannotBe, .got = "codec 4", .expected = "a number from 0 to 3"}},
-    {48, 1, {.what = kCannotBe, .got = "set of means 5", .expected = "0"}},
-    {48, 3, {.what = kCannotBe, .got = "set of means 5", .expected = "0"}},
-    {52, 9, {.what = kCannotBe, .got = "turbo of 9 bits"}},
-    {56, 0, {.what = kCannotBe, .got = "turbo of 0 bits"}},
-    {60, 0x7fc00000, {.what = kCannotBe, .got = "the scale factor cannot be used: nan"}},
-    {64, 6, {.what = kCannotBe, .got = "the number of candidates is not supported: 6"}},
-    {68, 2, {.what = kCannotBe, .got = "scale of keys 2"}},
-    {72, UINT32_MAX, {.what = kCannotBe, .got = "scale of values 4294967295"}},
-    {76, 2, {.what = kCannotBe, .got = "rule for vectors that are not finite 2"}},
-    {80, 8, {.what = kCannotBe, .got = "set of means 8", .expected = "a number from 0 to 7"}},
-    {80, 4, {.what = "the file is too long"}},
-    {80, 7, {.what = "the file ends too early"}},
-    // A window that does not fit in the slots after the pinned one.
-    {84, 3, {.what = kCannotBe, .got = "the capacity is too small for the sliding window: 3"}},
-    {84, UINT32_MAX, {.what = kCannotBe, .got = "the capacity is too small for the sliding window: 3"}},
-    // Cursors of the first sequence, at position 5 of a ring of 3 with 1 pinned, and of the second, at 2.
-    {88,
-     6,
-     {.what = kSequenceCannotBe,
-      .got = "next position 6 after 5",
-      .expected = "what a ring of 3 with 1 pinned can hold"},
-     true},
-    {88, 2, {.what = kSequenceCannotBe, .got = "next position 2 after 5"}, true},  // 3 is the oldest
-    {88, 1, {.what = kSequenceCannotBe, .got = "next position 1 after 5"}, true},
-    {88, UINT64_MAX, {.what = kSequenceCannotBe}, true},
-    {96, UINT64_MAX, {.what = kSequenceCannotBe, .got = "next position 5 after 18446744073709551615"}, true},
-    {96, (uint64_t{1} << 62) + 1, {.what = kSequenceCannotBe}, true},  // later positions would overflow
-    {112, 3, {.what = "the file ends too early"}, true},
-    {112, 1, {.what = kSequenceCannotBe, .got = "next position 2 after 1"}, true},
-    {104, 1, {.what = kSequenceCannotBe, .got = "next position 1 after 2"}, true},  // truncated at a pinned position
-    // An infinite mean and a channel scale of 0.
-    {120, 0x7f800000, {.what = "means or channel scales hold a number that cannot be used", .got = "keyMeans"}},
-    {120 + 128, 0, {.what = "means or channel scales hold a number that cannot be used", .got = "keyChannelScales"}},
+const std::vector<Forged> kForged = {
+    {0, {0x434b4e4e}},
+    {8, {5}},
+    {12, {0, 1u << 31, (1u << 31) - 1}},
+    {16, {33}},
+    {20, {0}},
+    {24, {0, 1, (1u << 31) - 1}},
+    {28, {0, (1u << 31) - 1, 1000}},
+    {32, {1, 4}},
+    {36, {2, 0}},
+    {40, {3}},
+    {44, {2, 0}},
+    {48, {4, 1, 3}},
+    {52, {9}},
+    {56, {0}},
+    {60, {0x7fc00000}},
+    {64, {6}},
+    {68, {2}},
+    {72, {UINT32_MAX}},
+    {76, {2}},
+    {80, {8, 4, 7}},
+    {84, {3, UINT32_MAX}},  // a window that does not fit in the slots after the pinned one
+    // Cursors of the first sequence, at position 5 of a ring of 3 with 1 pinned, which holds 3 and 4; later positions
+    // than 2^62 would overflow.
+    {88, {6, 2, 1, UINT64_MAX}, true},
+    {96, {UINT64_MAX, (uint64_t{1} << 62) + 1}, true},
+    // Of the second, at 2.
+    {112, {3, 1}, true},
+    {104, {1}, true},
+    {120, {0x7f800000}},  // an infinite mean
+    {120 + 128, {0}},     // a channel scale
 };
 
 // Fields of a file whose values are dense.
-const Forged kForgedMixed[] = {
-    {8, 4, {.what = kCannotBe, .got = "storage 2", .expected = "a number from 0 to 1"}},
-    {8, 2, {.what = "the file has an old version", .got = "version 2", .expected = "version 4 to 6"}},
-    {8, 7, {.what = "the file has an unknown version", .got = "version 7", .expected = "version 4 to 6"}},
-    {32, 3, {.what = kCannotBe, .got = "dtype u8 in mixed storage", .expected = "a float in dense or mixed storage"}},
-    {32, 0, {.what = "the file ends too early"}},
-    {44, 0, {.what = kCannotBe, .got = "field of quantized storage 2", .expected = "0"}},
-    {44, 1, {.what = kCannotBe, .got = "storage 1 in version 5", .expected = "2 or 3"}},
-    {44, 3, {.what = kCannotBe, .got = "2 bits of a dense plane", .expected = "0"}},
-    {44, 4, {.what = kCannotBe, .got = "storage 4", .expected = "a number from 0 to 3"}},
-    {44, UINT32_MAX, {.what = kCannotBe, .got = "storage 4294967295"}},
-    {52, 0, {.what = kCannotBe, .got = "turbo of 0 bits"}},
-    {52, 9, {.what = kCannotBe, .got = "turbo of 9 bits"}},
-    {56, 2, {.what = kCannotBe, .got = "2 bits of a dense plane", .expected = "0"}},
-    {80, 7, {.what = kCannotBe, .got = "means or channel scales of a dense plane"}},
-    {20,
-     48,
-     {.what = kCannotBe, .got = "the codec does not have these bits or this head dim: turbo of 2 bits, head dim 48"}},
-};
+const std::vector<Forged> kForgedMixed = {
+    {8, {4}}, {32, {3, 0}}, {44, {0, 1, 3, 4, UINT32_MAX}}, {52, {0, 9}}, {56, {2}}, {80, {7}}, {20, {48}}};
 
-void expectForged(const std::vector<std::byte>& good, std::span<const Forged> all) {
+void expectForged(RefusedCalls& no, const std::vector<std::byte>& good, const std::vector<Forged>& all) {
   const CacheFolder folder;
-  for (const Forged& forged : all) {
-    const Context context(fmt::format("{} at {}", forged.number, forged.offset));
-    std::vector<std::byte> file = good;
-    if (forged.isWide) {
-      forge(file, forged.offset, forged.number);
-    } else {
-      forge(file, forged.offset, static_cast<uint32_t>(forged.number));
+  for (const auto& [offset, numbers, isWide] : all) {
+    for (const uint64_t number : numbers) {
+      const Context context(fmt::format("{} at {}", number, offset));
+      std::vector<std::byte> file = good;
+      if (isWide) {
+        forge(file, offset, number);
+      } else {
+        forge(file, offset, static_cast<uint32_t>(number));
+      }
+      const auto device = FakeDevice::make();
+      no(loadBytes(folder, file, device));
+      // Fields before the means are checked before memory is allocated.
+      if (offset < 120) EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
     }
-    const auto device = FakeDevice::make();
-    const auto loaded = loadBytes(folder, file, device);
-    EXPECT_ERROR(loaded, (forged.expected));
-    expectComplete(loaded);
-    // Fields before the means are checked before memory is allocated.
-    if (forged.offset < 120) EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
   }
 }
 
@@ -181,8 +111,26 @@ void expectForged(const std::vector<std::byte>& good, std::span<const Forged> al
 
 TEST(CacheFileDamage, ForgedFieldsAreReportedByName) {
   const CacheFolder folder;
-  expectForged(goodFile(folder), kForged);
-  expectForged(goodFile(folder, true, KVQuantizedPlanes::keys), kForgedMixed);
+  RefusedCalls no;
+  expectForged(no, goodFile(folder), kForged);
+  expectForged(no, goodFile(folder, true, KVQuantizedPlanes::keys), kForgedMixed);
+}
+
+TEST(CacheFileDamage, OtherVersionsAreNamed) {
+  const CacheFolder folder;
+  for (const auto planes : {KVQuantizedPlanes::both, KVQuantizedPlanes::keys}) {
+    std::vector<std::byte> file = goodFile(folder, true, planes);
+    for (const auto& [version, what, got, fix] :
+         {std::tuple(0x01020007u, "the file has an unknown version", "version 7, saved by MLXNativeKernels 1.2",
+                     "Load it with the version that saved it"),
+          {0x00010003u, "the file has an old version", "version 3, saved by MLXNativeKernels 0.1",
+           "Load it with the version that saved it, or compute the cache again."}}) {
+      forge(file, 8, version);
+      EXPECT_ERROR(
+          loadBytes(folder, file),
+          {.what = what, .got = got, .expected = "version 4 to 6 in MLXNativeKernels " MNK_VERSION, .fix = fix});
+    }
+  }
 }
 
 TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
@@ -191,15 +139,13 @@ TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
   for (const size_t offset : {12, 24, 28}) forge(file, offset, (1u << 31) - 1);
   writeFile(folder.path(), file);
   const auto device = FakeDevice::make();
-  EXPECT_ERROR(
-      AttentionCache::load(device, folder.path(), UINT64_MAX),
-      {.what = "the cache of the file is larger than allowed", .got = "more bytes than 64-bit sizes can count"});
+  RefusedCalls no;
+  no(AttentionCache::load(device, folder.path(), UINT64_MAX));
   // Within the limit, but the file is too short for its sequences: none are allocated.
   file = goodFile(folder);
   forge(file, 28, (1u << 31) - 1);
   writeFile(folder.path(), file);
-  EXPECT_ERROR(AttentionCache::load(device, folder.path(), UINT64_MAX),
-               {.what = "the file ends too early", .expected = "34359738444 bytes"});
+  no(AttentionCache::load(device, folder.path(), UINT64_MAX));
   EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
 }
 
@@ -209,10 +155,8 @@ TEST(CacheFileDamage, TheLimitIncludesPositions) {
   const auto device = FakeDevice::make();
   REQUIRE(makeCache(device, {.kvHeads = 1, .headDim = 1, .capacity = 1, .sequences = 100000, .isStorageOnly = true})
               .save(folder.path()));
-  EXPECT_ERROR(AttentionCache::load(device, folder.path(), 1599999),
-               {.what = "the cache of the file is larger than allowed",
-                .got = "1600000 bytes",
-                .expected = "at most 1599999 bytes"});
+  RefusedCalls no;
+  no(AttentionCache::load(device, folder.path(), 1599999));
   EXPECT(bool(AttentionCache::load(device, folder.path(), 1600000)));
 }
 
@@ -225,8 +169,8 @@ TEST(CacheFileDamage, ALinearCacheHoldsAtMostItsSlots) {
   std::vector<std::byte> file = readFile(folder.path());
   std::memset(&file[88], 5, 1);
   forge(file, 96, uint64_t{5});
-  EXPECT_ERROR(loadBytes(folder, file),
-               {.what = kSequenceCannotBe, .got = "next position 5 after 5", .expected = "a linear cache of 4"});
+  RefusedCalls no;
+  no(loadBytes(folder, file));
 }
 
 TEST(CacheFileDamage, TheLimitIsExact) {
@@ -235,10 +179,8 @@ TEST(CacheFileDamage, TheLimitIsExact) {
   const AttentionCache cache = makeCache(device, turboDescriptor());
   REQUIRE(cache.save(folder.path()));
   const auto other = FakeDevice::make();
-  EXPECT_ERROR(AttentionCache::load(other, folder.path(), cache.byteCount() - 1),
-               {.what = "the cache of the file is larger than allowed",
-                .got = fmt::format("{} bytes", cache.byteCount()),
-                .expected = fmt::format("at most {} bytes", cache.byteCount() - 1)});
+  RefusedCalls no;
+  no(AttentionCache::load(other, folder.path(), cache.byteCount() - 1));
   EXPECT_EQ(other->tried(FakeDevice::Call::makeBuffer), 0u);
   REQUIRE(AttentionCache::load(other, folder.path(), cache.byteCount()));
 }
@@ -273,12 +215,10 @@ TEST(CacheFileDamage, MissingAndExtraBytesAreErrors) {
     EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
   }
   const size_t length = good.size();
+  RefusedCalls no;
   for (const size_t more : {1, 4, 16, 100'000}) {
     good.resize(length + more);
-    EXPECT_ERROR(loadBytes(folder, good), {.what = "the file is too long",
-                                           .got = fmt::format("{} bytes", length + more),
-                                           .expected = fmt::format("{} bytes", length),
-                                           .fix = "Save the cache again; something was added to this file."});
+    no(loadBytes(folder, good));
   }
 }
 

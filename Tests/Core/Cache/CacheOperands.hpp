@@ -40,13 +40,14 @@ class CacheOperands {
     }
     return rows;
   }
-  RowOptions anyOptions(const Rows& rows) {
+  RowOptions anyOptions(const Rows& rows, const AttentionCacheDescriptor& d) {
     const bool hasNumbers = coin(random_, 1, 4);
     const auto numbers = [&] { return hasNumbers ? smallNumbers(random_, kProgramHeads) : std::vector<float>(); };
     return {.window = random_.below(2) * (1 + random_.below(12)),
             .seesPinned = coin(random_, 1, 2),
             .isCausal = !rows.isEachOnce() || !coin(random_, 1, 6),
             .splits = static_cast<uint32_t>(random_.below(4)),
+            .scale = d.latentDim != 0 || coin(random_, 1, 4) ? 0.125f : 0,
             .slopes = numbers(),
             .sinks = numbers()};
   }
@@ -98,12 +99,11 @@ class CacheOperands {
     if (coin(random_, 1, 2)) results.logSumExp = zeros({kProgramHeads});
     return results;
   }
-  AttentionOptions attentionOptions(const RowOptions& options, const AttentionCacheDescriptor& d) const {
+  AttentionOptions attentionOptions(const RowOptions& options) const {
     const auto tensor = [&](const std::vector<float>& of) {
       return of.empty() ? std::nullopt : std::optional(numbers(device_, of, REQUIRE(Shape::make({of.size()}))));
     };
-    const float scale = d.latentDim == 0 ? 0 : 1 / std::sqrt(static_cast<float>(d.headDim + d.latentDim));
-    return {.scale = scale,
+    return {.scale = options.scale,
             .isCausal = options.isCausal,
             .window = static_cast<uint32_t>(options.window),
             .windowSeesPinned = options.seesPinned,

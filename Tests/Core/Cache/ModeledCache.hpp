@@ -1,99 +1,15 @@
-// A cache and what it must hold: all tokens of its sequences, and the newest position of each slot.
+// A cache and what it must hold.
 #pragma once
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
-#include <optional>
 #include <vector>
 
+#include "Cache/ModeledSlots.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Runtime/FloatElements.hpp"
 
 namespace mnk::test {
-
-struct ModeledToken {
-  std::vector<std::byte> bytes = {};        // of its slot in all planes
-  std::vector<float> key = {}, value = {};  // [kvHeads, dim]: the numbers that these bytes represent
-};
-
-struct ModeledSequence {
-  std::vector<ModeledToken> tokens = {};
-  std::map<uint64_t, uint64_t> positionInSlot = {};  // the newest of those that map to a slot
-
-  uint64_t next() const { return tokens.size(); }
-};
-
-// What a row sees, and how.
-struct RowOptions {
-  uint64_t window = 0;
-  bool seesPinned = false;
-  bool isCausal = true;
-  uint32_t splits = 0;
-  std::vector<float> slopes = {}, sinks = {};  // of query heads
-};
-
-// The slots of one sequence.
-struct ModeledSlots {
-  uint64_t capacity = 0, pinned = 0;
-  bool isRing = false;
-
-  explicit ModeledSlots(const AttentionCacheDescriptor& d)
-      : capacity(d.capacity), pinned(d.pinned), isRing(d.whenFull == KVWrap::ring) {}
-
-  uint64_t slotOf(uint64_t position) const {
-    return isRing && position >= pinned ? pinned + (position - pinned) % (capacity - pinned) : position;
-  }
-  void append(ModeledSequence& sequence, ModeledToken token) const {
-    sequence.positionInSlot[slotOf(sequence.next())] = sequence.next();
-    sequence.tokens.push_back(std::move(token));
-  }
-  // Overwritten positions before the cut stay lost.
-  void cut(ModeledSequence& sequence, uint64_t position) const {
-    sequence.tokens.resize(position);
-    if (position > pinned) return;
-    std::erase_if(sequence.positionInSlot, [&](const auto& entry) { return entry.second >= position; });
-  }
-  bool keeps(const ModeledSequence& sequence, uint64_t position) const {
-    const auto slot = sequence.positionInSlot.find(slotOf(position));
-    return slot != sequence.positionInSlot.end() && slot->second == position;
-  }
-  // From here on, and before the first `pinned`, positions can be read.
-  uint64_t oldestKept(const ModeledSequence& sequence) const {
-    uint64_t oldest = sequence.next();
-    while (oldest > pinned && keeps(sequence, oldest - 1)) --oldest;
-    return oldest;
-  }
-  bool hasLost(const ModeledSequence& sequence) const { return oldestKept(sequence) > pinned; }
-  // What these slots hold of a sequence that comes from others; nothing if they cannot hold all that could be read.
-  std::optional<ModeledSequence> moved(const ModeledSequence& sequence, const ModeledSlots& from) const {
-    const bool fits = from.hasLost(sequence) ? isRing && pinned == from.pinned &&
-                                                   sequence.next() - from.oldestKept(sequence) <= capacity - pinned
-                                             : sequence.next() <= capacity;
-    if (!fits) return std::nullopt;
-    ModeledSequence moved{.tokens = sequence.tokens};
-    for (uint64_t position = 0; position < sequence.next(); ++position) {
-      if (from.keeps(sequence, position)) moved.positionInSlot[slotOf(position)] = position;
-    }
-    return moved;
-  }
-  // The positions that a row sees; nothing if its own is lost, or one in its window.
-  std::optional<std::vector<uint64_t>> seen(const ModeledSequence& sequence, uint64_t row,
-                                            const RowOptions& options) const {
-    std::vector<uint64_t> seen;
-    for (uint64_t position = 0; position < (options.isCausal ? row + 1 : sequence.next()); ++position) {
-      const bool isInWindow = options.window == 0 || position + options.window > row;
-      if (!isInWindow && !(options.seesPinned && position < pinned)) continue;
-      if (keeps(sequence, position)) {
-        seen.push_back(position);
-      } else if (options.window != 0 || (options.isCausal && position == row)) {
-        return std::nullopt;
-      }
-    }
-    if (seen.empty()) return std::nullopt;
-    return seen;
-  }
-};
 
 // A storage that has the cache's head dims, with any options.
 inline KVQuantizedStorage anyStorage(const std::shared_ptr<Device>& device, Seeded& random,
@@ -154,10 +70,14 @@ inline AttentionCacheDescriptor anyDescriptor(const std::shared_ptr<Device>& dev
   return d;
 }
 
+inline ModeledSlots slotsOf(const AttentionCacheDescriptor& d) {
+  return {.capacity = d.capacity, .pinned = d.pinned, .isRing = d.whenFull == KVWrap::ring};
+}
+
 class ModeledCache {
  public:
   explicit ModeledCache(AttentionCache of)
-      : cache(std::move(of)), slots(cache.descriptor()), sequences(cache.descriptor().sequences) {}
+      : cache(std::move(of)), slots(slotsOf(cache.descriptor())), sequences(cache.descriptor().sequences) {}
 
   const AttentionCacheDescriptor& descriptor() const { return cache.descriptor(); }
   uint64_t next(uint32_t sequence) const { return sequences[sequence].next(); }
@@ -217,15 +137,8 @@ class ModeledCache {
     return tokens;
   }
 
-  // Truncating is refused if it would restore lost positions, or if the next row would not see its whole window.
   bool canCut(const ModeledSequence& sequence, uint64_t position) const {
-    if (position > sequence.next()) return false;
-    if (position <= slots.pinned || position == sequence.next()) return true;
-    if (position < slots.oldestKept(sequence)) return false;
-    ModeledSequence rest = sequence;
-    slots.cut(rest, position);
-    slots.append(rest, {});
-    return slots.seen(rest, position, {.window = window()}).has_value();
+    return slots.canCut(sequence, position) && slots.servesAfterCut(sequence, position, window());
   }
 
   // Compares what can be read, and where sequences stand.
@@ -234,14 +147,12 @@ class ModeledCache {
     const CacheBytes bytes(cache);
     for (uint32_t sequence = 0; sequence < sequences.size(); ++sequence) {
       const ModeledSequence& expected = sequences[sequence];
-      uint64_t count = 0;
       for (const auto& [slot, position] : expected.positionInSlot) {
         if (position >= expected.next()) continue;
-        ++count;
         EXPECT_EQ(cache.view().slotOf(position), slot);
         EXPECT(bytes.ofSlot(sequence, slot) == expected.tokens[position].bytes);
       }
-      EXPECT_EQ(*cache.count(sequence), count);
+      EXPECT_EQ(*cache.count(sequence), expected.count());
     }
   }
   void checkPositions() const {
@@ -264,45 +175,5 @@ class ModeledCache {
     EXPECT(wrong < ofOne * static_cast<double>(numbers.size()));
   }
 };
-
-// Results of rows of attention, in double.
-struct ModeledRows {
-  std::vector<double> output = {}, logSumExp = {};
-};
-
-// A token and its position among all tokens that a row sees, those of prefixes included.
-struct SeenToken {
-  uint64_t position = 0;
-  const ModeledToken* token = nullptr;
-};
-
-// Adds what a row at a position makes of tokens. In a latent cache, the value is also the first part of the key.
-inline void attendRow(ModeledRows& rows, const AttentionCacheDescriptor& d, std::span<const float> query,
-                      uint64_t heads, uint64_t position, const std::vector<SeenToken>& seen,
-                      const RowOptions& options) {
-  const uint64_t queryDim = query.size() / heads;
-  for (uint64_t head = 0; head < heads; ++head) {
-    const uint64_t kvHead = head / (heads / d.kvHeads);
-    std::vector<double> output(d.valueHeadDim);
-    double sum = options.sinks.empty() ? 0 : std::exp(double{options.sinks[head]});
-    for (const auto& [at, token] : seen) {
-      double score = 0;
-      for (uint64_t j = 0; j < queryDim; ++j) {
-        score +=
-            double{query[head * queryDim + j]} * (j < d.latentDim ? token->value[kvHead * d.valueHeadDim + j]
-                                                                  : token->key[kvHead * d.headDim + j - d.latentDim]);
-      }
-      score /= std::sqrt(static_cast<double>(queryDim));
-      if (!options.slopes.empty()) {
-        score += options.slopes[head] * (static_cast<double>(at) - static_cast<double>(position));
-      }
-      const double weight = std::exp(score);
-      sum += weight;
-      for (uint64_t j = 0; j < d.valueHeadDim; ++j) output[j] += weight * token->value[kvHead * d.valueHeadDim + j];
-    }
-    for (const double each : output) rows.output.push_back(each / sum);
-    rows.logSumExp.push_back(std::log(sum));
-  }
-}
 
 }  // namespace mnk::test

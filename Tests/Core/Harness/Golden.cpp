@@ -37,12 +37,12 @@ std::string_view lineAt(std::string_view text, size_t at) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-constexpr GoldenText kRefusals{
+}  // namespace
+
+const GoldenText kRefusals{
     "Harness/Refusals.inc",
 #include "Refusals.inc"
 };
-
-}  // namespace
 
 void expectGolden(const GoldenText& golden, const std::vector<std::string>& lines) {
   const std::string got = fmt::format("\n{}\n", fmt::join(lines, "\n"));
@@ -76,7 +76,8 @@ std::string testAt(std::source_location where) {
 }
 
 void ErrorLines::add(const Error& error, bool hasOp) {
-  const std::string code = error.code == ErrorCode::invalidArgument ? "" : fmt::format(" ({})", name(error.code));
+  std::string code = error.code == ErrorCode::invalidArgument ? "" : fmt::format(" ({})", name(error.code));
+  if (error.retryable) code += " (retryable)";
   const Parts parts{hasOp ? fmt::format("{}{}: {}", error.op, code, error.what) : error.what, error.got, error.expected,
                     error.fix};
   size_t differences = 0, part = listed_;

@@ -16,6 +16,9 @@ struct GoldenText {
   std::string_view text;  // what it holds
 };
 
+// Errors of calls, and what a cache says of itself, by the names of tests.
+extern const GoldenText kRefusals;
+
 void expectGolden(const GoldenText& golden, const std::vector<std::string>& lines);
 // The line that starts with "key: " must go on with the text; for an empty text there is no such line.
 void expectGoldenLine(const GoldenText& golden, const std::string& key, const std::string& text);
@@ -26,7 +29,7 @@ std::string testAt(std::source_location where);
 // that part is a list: got // got.
 class ErrorLines {
  public:
-  // With the op, and a code other than invalidArgument, before `what`.
+  // With the op, and a code other than invalidArgument, before `what`. What may be retried is marked.
   void add(const Error& error, bool hasOp = false);
   const std::vector<std::string>& lines() const { return lines_; }
 

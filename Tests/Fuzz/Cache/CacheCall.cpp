@@ -84,7 +84,7 @@ std::string mutateLists(CacheCall& call, const CacheModel& model, Seeded& random
   uint32_t& sequence = call.sequences[random.below(call.sequences.size())];
   switch (random.below(3)) {
     case 0: {
-      const auto count = static_cast<uint32_t>(model.cursors().size());
+      const auto count = static_cast<uint32_t>(model.sequences().size());
       sequence = oneOf(random, {count, count + 1, MNK_ONLY_SEQUENCE, 1u << 31});
       if (call.sequences.size() == 1) return std::string(model.refusalOfName(sequence));
       return "the sequence is not in the cache";

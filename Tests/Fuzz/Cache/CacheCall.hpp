@@ -40,9 +40,9 @@ struct CacheCall {
   uint64_t position = 0;              // of a cut
   uint32_t sequence = 0, target = 0;  // of a cut or a copy
 
-  std::string refusal;                        // what the error must say; empty where the call is fine
-  std::vector<CacheModel::Cursor> committed;  // where sequences stand afterwards
-  std::vector<ExpectedNumbers> results;       // of a commit or a run: all that it has attended to
+  std::string refusal;                   // what the error must say; empty where the call is fine
+  std::vector<Standing> committed;       // where sequences stand afterwards
+  std::vector<ExpectedNumbers> results;  // of a commit or a run: all that it has attended to
 
   std::vector<StepEntry> entries() const;  // of a step without a mutation
   // What a rotation writes.

@@ -70,12 +70,6 @@ bool isEven(const std::vector<StepEntry>& entries) {
   return std::all_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.rows == entries[0].rows; });
 }
 
-CacheModel::CacheModel(const CacheNumbers& cache, uint64_t queryHeads)
-    : cache_(cache),
-      cursors_(cache.sequences),
-      encoded_(cache.sequences),
-      history_(queryHeads, cache.kv_heads, cache.queryDim(), cache.value_head_dim) {}
-
 // A row that has attended did not see tokens that are appended after it, also none at all.
 std::string_view CacheModel::refusalOfOrder(const std::vector<StepEntry>& entries) const {
   for (const StepEntry& entry : entries) {
@@ -91,7 +85,7 @@ std::string_view CacheModel::refusalOfFull(const std::vector<StepEntry>& entries
   for (const auto& [sequence, rows] : entries) {
     uint64_t& rowsSoFar = added[sequence];
     rowsSoFar += rows;
-    if (rows == 0 || cursors_[sequence].next + rowsSoFar <= cache_.capacity) continue;
+    if (rows == 0 || sequences_[sequence].next() + rowsSoFar <= cache_.capacity) continue;
     return entries.size() == 1 ? kPastEnd : "the sequence is full";
   }
   return {};
@@ -136,14 +130,10 @@ std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entri
   return refusalOfFull(entries);
 }
 
-// Whether a row names a position in its window that a ring has overwritten.
-bool CacheModel::reachesLost(const Cursor& cursor, uint64_t row, const RowOptions& options) const {
+// Whether a row has a window in which a ring has overwritten positions.
+bool CacheModel::reachesLost(const ModeledSequence& sequence, uint64_t row, const RowOptions& options) const {
   const uint64_t window = windowOf(options);
-  if (window == 0 || row < cache_.pinned) return false;
-  for (uint64_t back = 0; back < window && back <= row; ++back) {
-    if (!holds(cursor, row - back)) return true;
-  }
-  return false;
+  return window != 0 && row >= cache_.pinned && !slots_.seen(sequence, row, {.window = window});
 }
 
 // Rows of a sequence that has too few positions have no tokens.
@@ -151,7 +141,7 @@ Tokens CacheModel::tokensOf(const std::vector<StepEntry>& entries, const std::ve
   Tokens tokens;
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto [sequence, rows] = entries[i];
-    const uint64_t next = cursors_[sequence].next, last = behind[i] + rows;
+    const uint64_t next = sequences_[sequence].next(), last = behind[i] + rows;
     for (uint64_t row = 0; row < rows; ++row) {
       tokens.push_back(last > next ? Tokens::value_type() : RotatedToken{sequence, next - last + row});
     }
@@ -161,16 +151,16 @@ Tokens CacheModel::tokensOf(const std::vector<StepEntry>& entries, const std::ve
 
 std::string_view CacheModel::refusalOfWindows(const std::vector<StepEntry>& entries,
                                               const std::vector<uint64_t>& behind, const RowOptions& options) const {
-  const bool needsPositions = !options.isBidirectional || windowOf(options) != 0;
+  const bool needsPositions = options.isCausal || windowOf(options) != 0;
   // All attend at once: whether there are positions is checked of each before any window is.
   for (size_t i = 0; i < entries.size() && needsPositions; ++i) {
-    const uint64_t next = cursors_[entries[i].sequence].next;
+    const uint64_t next = sequences_[entries[i].sequence].next();
     if (entries[i].rows != 0 && next < behind[i] + entries[i].rows) return kTooFew;
   }
   for (size_t i = 0; i < entries.size(); ++i) {
-    const Cursor& cursor = cursors_[entries[i].sequence];
+    const ModeledSequence& sequence = sequences_[entries[i].sequence];
     for (uint64_t row = behind[i] + entries[i].rows; row > behind[i]; --row) {
-      if (row <= cursor.next && reachesLost(cursor, cursor.next - row, options)) return kLost;
+      if (row <= sequence.next() && reachesLost(sequence, sequence.next() - row, options)) return kLost;
     }
   }
   return {};
@@ -179,12 +169,13 @@ std::string_view CacheModel::refusalOfWindows(const std::vector<StepEntry>& entr
 // Whether rows are of tokens that the ring has overwritten; rows that see each other, of a sequence that holds nothing.
 bool CacheModel::isLost(const StepEntry& entry, uint64_t behind, const RowOptions& options) const {
   if (entry.rows == 0) return false;
-  const Cursor& cursor = cursors_[entry.sequence];
-  const uint64_t length = cursor.next - std::min(cursor.next, behind);
-  const uint64_t first = options.isBidirectional ? 0 : length - std::min(length, entry.rows);
-  uint64_t held = 0;
-  for (uint64_t position = first; position < length; ++position) held += holds(cursor, position);
-  return options.isBidirectional ? held == 0 : held != length - first;
+  const ModeledSequence& sequence = sequences_[entry.sequence];
+  if (!options.isCausal) return sequence.count() == 0;
+  const uint64_t length = sequence.next() - std::min(sequence.next(), behind);
+  for (uint64_t row = 1; row <= std::min(length, entry.rows); ++row) {
+    if (!slots_.keeps(sequence, length - row)) return true;
+  }
+  return false;
 }
 
 std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options,
@@ -198,13 +189,13 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
     rowsBehind[sequence] += count;
     if (count == 0) continue;
     hasRows = true;
-    isAnyEmpty = isAnyEmpty || cursors_[sequence].next <= behind[i];
+    isAnyEmpty = isAnyEmpty || sequences_[sequence].next() <= behind[i];
     isAnyLost = isAnyLost || isLost(entries[i], behind[i], options);
-    isListedAgain = isListedAgain || (behind[i] != 0 && options.isBidirectional);
+    isListedAgain = isListedAgain || (behind[i] != 0 && !options.isCausal);
   }
   const bool isList = entries.size() > 1;
   if (isList && isAnyEmpty) return kTooFew;
-  if (!options.isBidirectional) {  // other rows have no positions of their own
+  if (options.isCausal) {  // other rows have no positions of their own
     AnglesOf angles = angles_;
     const std::string_view refusal = refusalOfUse(tokensOf(entries, behind), rows.queries, false, angles);
     if (!refusal.empty()) return refusal;
@@ -217,12 +208,12 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
 }
 
 // Whether this number of tokens can be stored before the first of them attends, without a loss of what it sees.
-bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const {
+bool CacheModel::canServe(const ModeledSequence& sequence, uint64_t tokens, const RowOptions& options) const {
   if (!cache_.isRing() || tokens <= 1) return true;
-  const uint64_t window = windowOf(options), end = cursor.next + tokens, ring = cache_.capacity - cache_.pinned;
-  if (window == 0) return end <= std::max<uint64_t>(cursor.highest, cache_.capacity);
-  const uint64_t first = std::max<uint64_t>(cursor.next, cache_.pinned);  // rows at pinned positions lose nothing
-  return end <= std::max<uint64_t>(first + 1 - std::min(first + 1, window), cache_.pinned) + ring;
+  const uint64_t window = windowOf(options), next = sequence.next(), ring = cache_.capacity - cache_.pinned;
+  if (window == 0) return next + tokens <= std::max<uint64_t>(sequence.highest(), cache_.capacity);
+  const uint64_t first = std::max<uint64_t>(next, cache_.pinned);  // rows at pinned positions lose nothing
+  return next + tokens <= std::max<uint64_t>(first + 1 - std::min(first + 1, window), cache_.pinned) + ring;
 }
 
 std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options,
@@ -232,23 +223,23 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
   if (!order.empty() && !(isListed && isLatent)) return order;  // views come before rows that are listed
   if (isLatent) return "a latent cache cannot rotate";
   if (const std::string_view refusal = refusalOfRotation(entries, rows); !refusal.empty()) return refusal;
-  std::vector<Cursor> cursors = cursors_;
+  std::vector<ModeledSequence> sequences = sequences_;
   std::set<uint32_t> listed;
   for (const auto& [sequence, tokens] : entries) {
-    if (tokens != 0 && !listed.insert(sequence).second && options.isBidirectional) return kListedAgain;
+    if (tokens != 0 && !listed.insert(sequence).second && !options.isCausal) return kListedAgain;
   }
   if (const std::string_view refusal = refusalOfFull(entries); !refusal.empty()) return refusal;
   for (const auto& [sequence, tokens] : entries) {
-    Cursor& cursor = cursors[sequence];
-    const bool isDivided = !canServe(cursor, tokens, options);
+    ModeledSequence& own = sequences[sequence];
+    const bool isDivided = !canServe(own, tokens, options);
     for (uint64_t token = 0; token < tokens; ++token) {
-      cursor.highest = std::max(cursor.highest, ++cursor.next);
-      if (reachesLost(cursor, cursor.next - 1, options)) {
+      slots_.append(own, {});
+      if (reachesLost(own, own.next() - 1, options)) {
         return windowOf(options) > cache_.capacity - cache_.pinned
                    ? "the ring is too small for the window"
                    : "the window reaches positions that the sequence has lost";
       }
-      if (isDivided && options.isBidirectional) return "attention that is not causal cannot be divided into chunks";
+      if (isDivided && !options.isCausal) return "attention that is not causal cannot be divided into chunks";
       if (cache_.is_storage_only) return kNoKernelHere;
     }
   }
@@ -258,31 +249,24 @@ std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries
 
 std::string_view CacheModel::refusalOfCut(uint32_t sequence, uint64_t position) const {
   if (const std::string_view refusal = refusalOfName(sequence); !refusal.empty()) return refusal;
-  const Cursor& cursor = cursors_[sequence == MNK_ONLY_SEQUENCE ? 0 : sequence];
-  if (cache_.window() != 0 && position < cursor.next && position > cache_.pinned) {
-    // The row at this position, after its token was stored.
-    if (reachesLost({position + 1, std::max(cursor.highest, position + 1)}, position, {})) {
-      return "the rollback is too long for the sliding window";
-    }
-  }
-  const bool isPossible =
-      position == 0 || (position <= cursor.next && (position <= cache_.pinned || position >= oldest(cursor)));
-  return isPossible ? "" : "the sequence cannot be cut there";
+  const ModeledSequence& cut = sequences_[sequence == MNK_ONLY_SEQUENCE ? 0 : sequence];
+  if (!slots_.servesAfterCut(cut, position, cache_.window())) return "the rollback is too long for the sliding window";
+  return slots_.canCut(cut, position) ? "" : "the sequence cannot be cut there";
 }
 
 std::string_view CacheModel::refusalOfName(uint32_t sequence) const {
-  if (sequence == MNK_ONLY_SEQUENCE) return cursors_.size() == 1 ? "" : kUnnamed;
-  return sequence < cursors_.size() ? "" : kUnknown;
+  if (sequence == MNK_ONLY_SEQUENCE) return sequences_.size() == 1 ? "" : kUnnamed;
+  return sequence < sequences_.size() ? "" : kUnknown;
 }
 
 std::string_view CacheModel::refusalOfCopy(uint32_t source, uint32_t target) const {
-  if (std::max(source, target) >= cursors_.size()) return kUnknown;
-  return source != target && encoded_[target].rotatedEnd > cursors_[target].next ? kRotated : "";
+  if (std::max(source, target) >= sequences_.size()) return kUnknown;
+  return source != target && encoded_[target].rotatedEnd > sequences_[target].next() ? kRotated : "";
 }
 
 std::string_view CacheModel::refusalOfCommit() const {
-  for (size_t sequence = 0; sequence < cursors_.size(); ++sequence) {
-    if (encoded_[sequence].rotatedEnd > cursors_[sequence].next) return kRotated;
+  for (size_t sequence = 0; sequence < sequences_.size(); ++sequence) {
+    if (encoded_[sequence].rotatedEnd > sequences_[sequence].next()) return kRotated;
   }
   return {};
 }

@@ -5,15 +5,19 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "Cache/ModeledSlots.hpp"
 #include "CacheNumbers.hpp"
 #include "MLXNativeKernels/mnk_attention_cache.h"
-#include "Ops/FlashDecode/AttentionHistory.hpp"
 #include "RotatedMemory.hpp"
 
 namespace mnk::fuzz {
+
+using test::ModeledSequence, test::RowOptions;
 
 // A sequence of a step and how many of its rows are of that sequence.
 struct StepEntry {
@@ -24,10 +28,9 @@ struct StepEntry {
 uint64_t rowsOf(const std::vector<StepEntry>& entries);
 bool isEven(const std::vector<StepEntry>& entries);  // as many rows in each
 
-struct RowOptions {
-  uint64_t window = 0;  // that of the cache where it is 0
-  bool seesPinned = false;
-  bool isBidirectional = false;
+// Where a sequence stands, and how many positions of it can be attended to.
+struct Standing {
+  uint64_t next = 0, count = 0;
 };
 
 // Where the rows of a step lie, and what it rotates them by.
@@ -37,27 +40,22 @@ struct StepRows {
   std::optional<std::vector<StepEntry>> next;  // by the next positions of these entries
 };
 
-// Positions that each row of an entry sees.
-using SeenPositions = std::vector<std::vector<uint64_t>>;
-
 class CacheModel {
  public:
-  struct Cursor {
-    uint64_t next = 0, highest = 0;
-  };
-
   // `cache` is resolved and can be made.
-  CacheModel(const CacheNumbers& cache, uint64_t queryHeads);
+  explicit CacheModel(const CacheNumbers& cache)
+      : cache_(cache),
+        slots_{.capacity = cache.capacity, .pinned = cache.pinned, .isRing = cache.isRing()},
+        sequences_(cache.sequences),
+        encoded_(cache.sequences) {}
 
   const CacheNumbers& cache() const { return cache_; }
-  const std::vector<Cursor>& cursors() const { return cursors_; }
-  // Positions that can be attended to.
-  uint64_t count(const Cursor& cursor) const {
-    uint64_t held = 0;
-    for (uint64_t position = 0; position < cursor.next; ++position) held += holds(cursor, position);
-    return held;
+  const std::vector<ModeledSequence>& sequences() const { return sequences_; }
+  std::vector<Standing> standing() const {
+    std::vector<Standing> all;
+    for (const ModeledSequence& sequence : sequences_) all.push_back({sequence.next(), sequence.count()});
+    return all;
   }
-  const test::AttentionHistory& history() const { return history_; }
 
   // Whether the encoder has rotated tokens of these sequences otherwise.
   bool isRotatedOtherwise(const std::vector<StepEntry>& entries, const Angles& angles) const {
@@ -81,7 +79,7 @@ class CacheModel {
 
   // Another encoder begins.
   void begin() {
-    encoded_.assign(cursors_.size(), {});
+    encoded_.assign(sequences_.size(), {});
     rotated_ = {};
     angles_.clear();
     hasRotated_ = false;
@@ -90,11 +88,12 @@ class CacheModel {
     std::map<uint32_t, uint64_t> behind;
     for (size_t i = entries.size(); i-- > 0;) {
       const auto [sequence, rows] = entries[i];
-      const Cursor& cursor = cursors_[sequence];
-      const uint64_t end = cursor.next - std::min(cursor.next, behind[sequence]);
+      const ModeledSequence& own = sequences_[sequence];
+      const uint64_t end = own.next() - std::min(own.next(), behind[sequence]);
       behind[sequence] += rows;
       // A row sees nothing of a ring that was cut where it begins.
-      const bool isRead = rows != 0 && !options.isBidirectional && end > oldest(cursor);
+      const uint64_t oldest = slots_.hasLost(own) ? slots_.oldestKept(own) : 0;
+      const bool isRead = rows != 0 && options.isCausal && end > oldest;
       if (isRead && !encoded_[sequence].isAppended) encoded_[sequence].isAttendedFirst = true;
     }
   }
@@ -122,7 +121,7 @@ class CacheModel {
     std::map<uint32_t, uint64_t> next;
     std::vector<uint64_t> positions;
     for (const auto& [sequence, rows] : entries) {
-      uint64_t& position = next.try_emplace(sequence, cursors_[sequence].next).first->second;
+      uint64_t& position = next.try_emplace(sequence, sequences_[sequence].next()).first->second;
       for (uint64_t row = 0; row < rows; ++row) positions.push_back(position++);
     }
     return positions;
@@ -139,45 +138,30 @@ class CacheModel {
   RotatedMemory& rotated() { return rotated_; }
   const RotatedMemory& rotated() const { return rotated_; }
   // The next token of a sequence.
-  void append(uint32_t sequence, const std::vector<float>& keys, const std::vector<float>& values) {
-    Cursor& cursor = cursors_[sequence];
-    cursor.highest = std::max(cursor.highest, ++cursor.next);
+  void append(uint32_t sequence, std::vector<float> key, std::vector<float> value) {
+    slots_.append(sequences_[sequence], {.key = std::move(key), .value = std::move(value)});
     encoded_[sequence].isAppended = true;
-    std::vector<float> whole = keys;
-    if (cache_.latent_dim != 0) whole.insert(whole.begin(), values.begin(), values.end());
-    history_.append(whole, values, sequence);
   }
-  void cut(uint32_t sequence, uint64_t position) {
-    Cursor& cursor = cursors_[sequence];
-    cursor.next = position;
-    if (position <= cache_.pinned) cursor.highest = position;  // a ring is empty again
-    history_.truncate(position, sequence);
-  }
+  void cut(uint32_t sequence, uint64_t position) { slots_.cut(sequences_[sequence], position); }
   void copy(uint32_t source, uint32_t target) {
     if (source == target) return;
-    cursors_[target] = cursors_[source];
+    sequences_[target] = ModeledSequence(sequences_[source]);
     encoded_[target].rotatedEnd = 0;
     angles_.erase(target);
     encoded_[target].isAppended = true;  // it replaces what attention has read
     encoded_[target].isAttendedFirst = false;
-    history_.copy(source, target);
   }
-  // What rows of an entry see that `behind` newer rows of the same sequence follow.
-  SeenPositions seen(const StepEntry& entry, uint64_t behind, const RowOptions& options) const {
-    const Cursor& cursor = cursors_[entry.sequence];
-    const auto length = static_cast<int64_t>(cursor.next - std::min(cursor.next, behind));
-    const auto window = static_cast<int64_t>(windowOf(options));
-    SeenPositions all(entry.rows);
-    for (uint64_t row = 0; row < entry.rows; ++row) {
-      const int64_t own = length - static_cast<int64_t>(entry.rows - row);
-      for (int64_t position = 0; position < length; ++position) {
-        if (!options.isBidirectional && position > own) continue;
-        const bool isPinned = options.seesPinned && position < cache_.pinned;
-        if (window != 0 && position <= own - window && !isPinned) continue;
-        if (holds(cursor, static_cast<uint64_t>(position))) all[row].push_back(static_cast<uint64_t>(position));
-      }
-    }
-    return all;
+  // Adds what a row at a position of a sequence makes of what it sees.
+  void attend(std::vector<double>& into, std::span<const float> query, uint64_t heads, uint32_t sequence,
+              uint64_t position, RowOptions options) const {
+    options.window = windowOf(options);
+    std::vector<test::SeenToken> tokens;
+    const auto seen = slots_.seen(sequences_[sequence], position, options);
+    for (const uint64_t each : *seen) tokens.push_back({each, &sequences_[sequence].tokens[each]});
+    test::ModeledRows rows;
+    test::attendRow(rows, {cache_.kv_heads, cache_.head_dim, cache_.value_head_dim, cache_.latent_dim}, query, heads,
+                    position, tokens, options);
+    into.insert(into.end(), rows.output.begin(), rows.output.end());
   }
 
  private:
@@ -198,27 +182,17 @@ class CacheModel {
   using AnglesOf = std::map<uint32_t, Angles>;
   std::string_view refusalOfUse(const Tokens& tokens, const std::vector<RowPlace>& places, bool areKeys,
                                 AnglesOf& angles) const;
-  // The first position that a ring has not overwritten.
-  uint64_t oldest(const Cursor& cursor) const {
-    const bool hasLost = cache_.isRing() && cursor.highest > cache_.capacity;
-    return hasLost ? cursor.highest - (cache_.capacity - cache_.pinned) : 0;
-  }
-  bool holds(const Cursor& cursor, uint64_t position) const {
-    if (position >= cursor.next) return false;
-    if (!cache_.isRing() || position < cache_.pinned || cursor.highest <= cache_.capacity) return true;
-    return position + (cache_.capacity - cache_.pinned) >= cursor.highest;
-  }
-  bool canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const;
-  bool reachesLost(const Cursor& cursor, uint64_t row, const RowOptions& options) const;
+  bool canServe(const ModeledSequence& sequence, uint64_t tokens, const RowOptions& options) const;
+  bool reachesLost(const ModeledSequence& sequence, uint64_t row, const RowOptions& options) const;
   uint64_t windowOf(const RowOptions& options) const { return options.window == 0 ? cache_.window() : options.window; }
 
   CacheNumbers cache_;
-  std::vector<Cursor> cursors_;
+  test::ModeledSlots slots_;
+  std::vector<ModeledSequence> sequences_;
   std::vector<Encoded> encoded_;
   RotatedMemory rotated_;
   AnglesOf angles_;          // by sequence: those of rotated keys that the encoder appends
   bool hasRotated_ = false;  // tokens of the cache, in the open encoder
-  test::AttentionHistory history_;
 };
 
 }  // namespace mnk::fuzz

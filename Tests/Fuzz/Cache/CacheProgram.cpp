@@ -161,16 +161,17 @@ class CacheProgram final : public Case {
   }
 
   // Where the sequences are not what they must be, in words.
-  std::string differenceOf(const mnk_cache* cache, const std::vector<CacheModel::Cursor>& cursors) const {
-    const CacheModel model(spec_.cache, spec_.cache.kv_heads);
-    for (uint32_t sequence = 0; sequence < cursors.size(); ++sequence) {
+  std::string differenceOf(const mnk_cache* cache, const std::vector<Standing>& expected) const {
+    for (uint32_t sequence = 0; sequence < expected.size(); ++sequence) {
+      const auto [next, count] = expected[sequence];
       mnk_sequence_state state{};
       if (!mnk_cache_get_sequence(cache, sequence, &state, nullptr)) return fmt::format("no sequence {}", sequence);
       if (state.is_suspect) return fmt::format("sequence {} is suspect", sequence);
-      if (state.next_position == cursors[sequence].next && state.count == model.count(cursors[sequence])) continue;
+      if (state.next_position == next && state.count == count) continue;
       return fmt::format("sequence {} is at position {} with {} held, expected {} and {}", sequence,
-                         state.next_position, state.count, cursors[sequence].next, model.count(cursors[sequence]));
+                         state.next_position, state.count, next, count);
     }
+    const CacheModel model(spec_.cache);
     for (const uint32_t sequence : {spec_.cache.sequences, MNK_ONLY_SEQUENCE}) {
       mnk_sequence_state state{};
       test::Caught caught;

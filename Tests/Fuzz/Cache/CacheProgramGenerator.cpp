@@ -159,7 +159,7 @@ class Generator {
   };
 
   void add(CacheCall call) {
-    call.committed = reference_.committed().cursors();
+    call.committed = reference_.committed().standing();
     calls_.push_back(std::move(call));
   }
 
@@ -213,15 +213,15 @@ class Generator {
     add(std::move(call));
   }
 
-  uint32_t anySequence() { return static_cast<uint32_t>(random_.below(model().cursors().size())); }
+  uint32_t anySequence() { return static_cast<uint32_t>(random_.below(model().sequences().size())); }
 
   // A step back most of the time.
   void drawCut() {
     CacheCall call{.kind = Kind::truncate, .sequence = anySequence()};
-    const uint64_t next = model().cursors()[call.sequence].next;
+    const uint64_t next = model().sequences()[call.sequence].next();
     call.position = coin(random_, 3, 4) ? next - std::min(next, random_.below(4)) : edge(random_, {next, next / 2});
     const uint32_t sequence = call.sequence;
-    if (coin(random_, 1, 12)) call.sequence = static_cast<uint32_t>(edge(random_, {model().cursors().size()}));
+    if (coin(random_, 1, 12)) call.sequence = static_cast<uint32_t>(edge(random_, {model().sequences().size()}));
     if (sequence == 0 && coin(random_, 1, 6)) call.sequence = MNK_ONLY_SEQUENCE;
     call.refusal = model().refusalOfCut(call.sequence, call.position);
     if (call.refusal.empty()) reference_.cut(call.sequence == MNK_ONLY_SEQUENCE ? 0 : call.sequence, call.position);
@@ -232,7 +232,7 @@ class Generator {
     CacheCall call{.kind = Kind::copy, .sequence = anySequence(), .target = anySequence()};
     if (coin(random_, 1, 8)) {
       (coin(random_, 1, 2) ? call.sequence : call.target) =
-          static_cast<uint32_t>(model().cursors().size() + random_.below(2));
+          static_cast<uint32_t>(model().sequences().size() + random_.below(2));
     }
     const DrawnCall drawn{.call = call};
     call.refusal = reference_.refusalOf(drawn);
@@ -266,9 +266,8 @@ class Generator {
     call.kind = paysOwed ? (draw < 6 ? Kind::append : Kind::appendAndAttend) : kKinds[draw / 3];
     if (owed_ && !paysOwed && coin(random_, 1, 2)) call.kind = Kind::rotate;
     const CacheNumbers& cache = model().cache();
-    const auto& cursors = model().cursors();
     const bool isEmpty =
-        std::all_of(cursors.begin(), cursors.end(), [](const auto& cursor) { return cursor.next == 0; });
+        std::ranges::all_of(model().sequences(), [](const auto& sequence) { return sequence.next() == 0; });
     if (call.kind == Kind::attend && isEmpty && coin(random_, 9, 10)) call.kind = Kind::append;
     const std::optional<Part> part = paysOwed ? drawOwed() : drawPart(call.kind);
     const Entries& entries = drawn.entries = drawEntries(call, part);
@@ -427,10 +426,10 @@ class Generator {
     }
     Entries entries{{anySequence(), random_.below(5)}};
     if (call.kind == Kind::attend && coin(random_, 9, 10)) {  // to what is there, if it is
-      for (int tries = 0; tries < 9 && model().cursors()[entries[0].sequence].next == 0; ++tries) {
+      for (int tries = 0; tries < 9 && model().sequences()[entries[0].sequence].next() == 0; ++tries) {
         entries[0].sequence = anySequence();
       }
-      entries[0].rows = std::min(entries[0].rows, model().cursors()[entries[0].sequence].next);
+      entries[0].rows = std::min(entries[0].rows, model().sequences()[entries[0].sequence].next());
     }
     if (call.kind == Kind::appendAndAttend) entries[0].rows = random_.below(12);
     while (entries.size() < 5 && coin(random_, 1, 3)) {
@@ -490,8 +489,8 @@ class Generator {
     if (model().cache().isRing() && coin(random_, 1, 6))
       options.window = model().cache().capacity - model().cache().pinned;
     options.seesPinned = coin(random_, 1, 3);
-    options.isBidirectional = coin(random_, 1, 6);
-    call.options = {.is_bidirectional = options.isBidirectional,
+    options.isCausal = !coin(random_, 1, 6);
+    call.options = {.is_bidirectional = !options.isCausal,
                     .window = static_cast<uint32_t>(options.window),
                     .window_sees_pinned = options.seesPinned};
     // Attention over a latent cache needs a scale. This one is the default of its keys.

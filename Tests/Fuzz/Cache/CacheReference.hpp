@@ -35,7 +35,7 @@ class CacheReference {
  public:
   CacheReference(const CacheNumbers& cache, uint64_t queryHeads)
       : queryHeads_(queryHeads),
-        model_(cache, queryHeads),
+        model_(cache),
         slack_(cache.has_quantized ? 0.08 : (cache.latent_dim != 0 ? 4e-3 : 2e-5)) {}
 
   const CacheModel& model() const { return model_; }  // with the calls of the open encoder
@@ -88,10 +88,13 @@ class CacheReference {
       return Floats(all.begin() + static_cast<ptrdiff_t>(first), all.begin() + static_cast<ptrdiff_t>(first + count));
     };
     std::vector<double> out;
+    // Rows of an entry, from this one on, that as many newer ones of the same sequence follow.
     const auto attend = [&](const StepEntry& entry, uint64_t behind, uint64_t firstRow) {
-      const auto rows = model_.history().attended(part(queries, firstRow * rowLength, entry.rows * rowLength),
-                                                  model_.seen(entry, behind, options), entry.sequence);
-      out.insert(out.end(), rows.begin(), rows.end());
+      const uint64_t length = model_.sequences()[entry.sequence].next();
+      for (uint64_t row = 0; row < entry.rows; ++row) {
+        const auto query = std::span(queries).subspan((firstRow + row) * rowLength, rowLength);
+        model_.attend(out, query, queryHeads_, entry.sequence, length - behind - entry.rows + row, options);
+      }
     };
     uint64_t row = 0;
     for (size_t i = 0; i < entries.size(); ++i) {
@@ -104,10 +107,10 @@ class CacheReference {
       for (uint64_t end = row + rows; row < end; ++row) {
         if (call.kind == Kind::attend) continue;
         model_.append(sequence, part(keys, row * keyLength, keyLength), part(values, row * valueLength, valueLength));
-        if (call.kind == Kind::appendAndAttend && !options.isBidirectional) attend({sequence, 1}, 0, row);
+        if (call.kind == Kind::appendAndAttend && options.isCausal) attend({sequence, 1}, 0, row);
       }
       // Rows that see each other attend when all are stored.
-      if (call.kind == Kind::appendAndAttend && options.isBidirectional && rows != 0) attend(entries[i], 0, row - rows);
+      if (call.kind == Kind::appendAndAttend && !options.isCausal && rows != 0) attend(entries[i], 0, row - rows);
     }
     if (!out.empty()) written_.push_back({*call.into, out, slack_});
   }

@@ -43,7 +43,7 @@ void CacheRotation::rotate(float* row, uint64_t heads, uint64_t headDim, int64_t
 
 NextSpec drawNext(const std::vector<StepEntry>& entries, bool hasRowCounts, bool hasAxis, const CacheModel& model,
                   test::Seeded& random) {
-  const auto sequences = static_cast<uint32_t>(model.cursors().size());
+  const auto sequences = static_cast<uint32_t>(model.sequences().size());
   NextSpec next{.hasRowCounts = hasRowCounts, .entries = entries};
   const uint64_t draw = hasAxis ? 9 : random.below(10);
   const bool isOfOne = std::all_of(entries.begin(), entries.end(),
@@ -129,7 +129,7 @@ std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random) {
 std::string mutateNext(CacheRotation& rotation, std::string_view positions, const CacheModel& model,
                        test::Seeded& random) {
   NextSpec& next = *rotation.next;
-  const auto sequences = static_cast<uint32_t>(model.cursors().size());
+  const auto sequences = static_cast<uint32_t>(model.sequences().size());
   switch (random.below(7)) {
     case 0:
       if (!next.hasSequences && !next.hasRowCounts) return {};
