@@ -287,7 +287,7 @@ def check(files):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sources", action="store_true", help="print the files in languages of C, each after its flags")
+    parser.add_argument("--sources", action="store_true", help="print files in languages of C, each after its flags")
     arguments = parser.parse_args()
     findings, project = check(Repository(ROOT))
     if arguments.sources:
