@@ -44,8 +44,7 @@ check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narr
 
 shaders: setup ## check that Apple's compiler would accept the kernels, as far as Linux can tell
 	@Tests/Tools/ShaderCheck/shader_check.py --all Shaders/*/*.metal Shaders/*/*.h
-	@Tests/Tools/ShaderCheck/shader_check.py --tests Tests/Shaders/BlockSums.metal Tests/Shaders/CodeSearch.metal \
-	  Tests/Shaders/RotaryTable.metal
+	@Tests/Tools/ShaderCheck/shader_check.py --tests Tests/Shaders/BlockSums.metal Tests/Shaders/CodeSearch.metal
 	@.ci/unroll
 
 check-apple: setup ## type-check what a Mac compiles; ARGS=--all-editions adds iOS

@@ -5,9 +5,9 @@
 namespace mnk::fuzz {
 
 const std::vector<Target>& targets() {
-  static const std::vector<Target> all{
-      kvCacheWriteTarget(), multiRoPETarget(), kvCacheQuantizeTarget(), kvCacheDequantizeTarget(), hadamardTarget(),
-      flashDecodeTarget(),  tensorTarget(),    attentionCacheTarget(),  cacheFileTarget(),         farWriteTarget()};
+  static const std::vector<Target> all{kvCacheWriteTarget(),      multiRoPETarget(), kvCacheQuantizeTarget(),
+                                       kvCacheDequantizeTarget(), hadamardTarget(),  flashDecodeTarget(),
+                                       attentionCacheTarget(),    cacheFileTarget(), farWriteTarget()};
   return all;
 }
 

@@ -47,7 +47,6 @@ Target kvCacheDequantizeTarget();
 Target kvCacheQuantizeTarget();
 Target kvCacheWriteTarget();
 Target multiRoPETarget();
-Target tensorTarget();
 
 // What a call says that failed with an error. An error that lacks one of its parts is a failure.
 Verdict refusalBy(const mnk_error* error);

@@ -51,6 +51,8 @@ seed "$rule" $core/Ops/Seeded.cpp '#include "Common/Elements.h"'
 seed "$rule" $core/Devices/Metal/Seeded.cpp '#include "KVCacheWrite/KVCacheWrite.metal"'
 seed "CAPI includes only public headers and Support" $core/CAPI/Seeded.cpp '#include "Runtime/HazardTracker.hpp"'
 seed "CAPI includes only public headers and Support" $core/CAPI/Seeded.cpp '#include "Executor/Fiber.h"'
+seed "the core includes each header in one way" $host/Seeded.cpp '#include <MLXNativeKernels/Tensor.hpp>'
+seed "the core includes each header in one way" $core/ObjC/Seeded.mm '#import "MLXNativeKernels/MNKTensor.h"'
 
 seed "no library features that Xcode 16.3 lacks" $core/Runtime/Seeded.cpp 'std::jthread thread;'
 seed "no library features that Xcode 16.3 lacks" Tests/Core/Seeded.cpp 'std::atomic_ref<int> counted(count);'

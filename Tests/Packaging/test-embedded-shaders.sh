@@ -42,30 +42,3 @@ say '#include "MetalCompat.h"' >>"$scratch/$header"
 if "$scratch/.ci/embed-shaders" >"$scratch/output" 2>&1; then fail "a header that is included late is moved silently"; fi
 grep -q "$header:.*: a package header is included after other text" "$scratch/output" || fail "refused for the wrong reason"
 passed "headers come first"
-
-# Each file compiles with the texts that it needs and exports the functions that it lists. The strict compile replaces
-# MetalCompat.h.
-mkdir "$scratch/texts"
-awk -v texts="$scratch/texts" '
-  /^inline constexpr/ { text = /^inline constexpr char kText/ ? texts "/" substr($4, 6, length($4) - 7) : ""; next }
-  /^\)metal"/ { next }
-  { sub(/^R"metal\(/, "") }
-  /^#line/ { isOfWords = /Common\/MetalCompat\.h"/ }
-  text != "" && !isOfWords { print >text }
-' "$embedded"
-files=0
-while IFS='|' read -r file number functions; do
-  whole=$scratch/$(basename "$file")
-  for text in $(sed -n "s/^inline constexpr unsigned char kNeeds$number\[\] = {\(.*\)};/\1/p" "$embedded" | tr -d ,); do
-    [ ! -f "$scratch/texts/$text" ] || cat "$scratch/texts/$text"
-  done >"$whole"
-  Tests/Tools/ShaderCheck/shader_check.py "$whole" >"$scratch/output" || fail "$file does not compile with the texts listed for it"
-  # shellcheck disable=SC2086  # a list of words
-  expected=$(set -- $functions && say $#)
-  grep -qE ", $expected exported kernels?," "$scratch/output" || fail "$file: $expected functions, and $(cat "$scratch/output")"
-  files=$((files + 1))
-done <<END
-$(sed -n 's/^    {"\(.*\)", kNeeds\([0-9]*\), "\(.*\)"},$/\1|\2|\3/p' "$embedded")
-END
-[ "$files" -gt 0 ] || fail "$embedded lists no file"
-passed "embedded shaders pass the strict compile, each of $files files separately"

@@ -11,13 +11,13 @@ if sys.version_info < (3, 11):
     sys.exit("error: the proof needs Python 3.11 or newer, whose library reads TOML")
 
 import barriers
-import commands
 import core
+import fuzz
 import shaders
 from common import ROOT, Failure, Outcome, Report, fail, say
 from schemata import TREE
 
-PARTS = ("barriers", "shaders", "core", "inject", "fuzz", "project")
+PARTS = ("barriers", "shaders", "core", "fuzz")
 
 
 def arguments():
@@ -41,11 +41,11 @@ class Chosen:
         self.barriers = [entry for entry in barriers.entries(options.tests) if matches(entry[0], options.fault)]
         self.shaders = [fault for fault in shaders.entries() if matches(fault.name, options.fault)]
         self.core = [fault for fault in core.entries() if matches(fault.name, options.fault)]
-        # Runs are no faults: a choice of faults leaves them out.
-        self.parts = options.only or (("barriers", "shaders", "core", "fuzz") if options.fault else PARTS)
+        self.fuzz = [fault for fault in self.core if fault.fuzz]
+        self.parts = options.only or PARTS
 
     def has(self, part: str) -> bool:
-        return part in self.parts and bool(getattr(self, part, True))
+        return part in self.parts and bool(getattr(self, part))
 
     def list(self):
         for file, tests in self.barriers if self.has("barriers") else []:
@@ -64,20 +64,15 @@ def timed(part: str, function, *args):
 
 def prove(chosen: Chosen, program: str | None, report: Report):
     root = ROOT if program else TREE
-    if not program and any(chosen.has(part) for part in ("barriers", "shaders", "core", "fuzz")):
-        program = core.build(report)
+    program = program or core.build(report)
     if chosen.has("barriers"):
         timed("barriers", barriers.prove, program, root, chosen.barriers, report)
     if chosen.has("shaders"):
         timed("shaders", shaders.prove, program, root, chosen.shaders, report)
     if chosen.has("core"):
         timed("core", core.prove, program, chosen.core, report)
-    if chosen.has("inject"):
-        timed("inject", commands.prove_injection, report)
     if chosen.has("fuzz"):
-        timed("fuzz", commands.prove_fuzz, chosen.core, report)
-    if chosen.has("project"):
-        timed("project", commands.prove_project, report)
+        timed("fuzz", fuzz.prove, chosen.fuzz, report)
 
 
 def main() -> int:

@@ -24,5 +24,4 @@
 #include "Ops/MultiRoPE/MultiRoPETests.cpp"
 #include "Ops/MultiRoPE/RotaryFrequenciesTests.cpp"
 #include "Ops/MultiRoPE/RotaryRuleTests.cpp"
-#include "Ops/MultiRoPE/RotaryTableTests.cpp"
 #include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"

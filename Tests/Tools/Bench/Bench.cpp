@@ -3,7 +3,6 @@
 #include "Decode/Decode.hpp"
 #include "Harness/Arguments.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "Ops.hpp"
 #include "Timing.hpp"
 
 using namespace mnk;
@@ -20,7 +19,8 @@ constexpr std::string_view kAbout =
 void measureOps() {
   fmt::print("{}; the least of {} interleaved runs; a ratio is kernel time over the other's\n",
              need(host::makeDevice({}))->name(), kRepetitions);
-  for (const auto bench : {benchWrites, benchRotations, benchQuantization, benchEncoding, benchLayer}) bench();
+  benchOps();
+  benchLayer();
   fmt::print("\n");
 }
 

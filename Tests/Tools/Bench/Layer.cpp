@@ -11,7 +11,6 @@
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "Ops.hpp"
 #include "Timing.hpp"
 
 namespace {

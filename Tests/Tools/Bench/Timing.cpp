@@ -34,10 +34,6 @@ void fill(std::byte* memory, uint64_t bytes, const std::vector<T>& with) {
 
 }  // namespace
 
-std::string workersText(uint32_t workers) {
-  return fmt::format("  {:<9}", countText(workers, "worker"));
-}
-
 Tensor makeTensor(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents) {
   Tensor tensor = need(Tensor::zeros(device, dtype, need(Shape::make(extents))));
   std::memset(tensor.buffer()->contents(), 1, tensor.byteCount());

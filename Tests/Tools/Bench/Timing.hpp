@@ -1,4 +1,4 @@
-// What benchmarks share: tensors, and timing of plans and of a plain copy.
+// What benchmarks share: tensors, and timing of plans and of a plain copy; and the benchmarks of ops.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,7 +19,6 @@ T need(Result<T> result) {
   if (!result) throw std::move(result).error();
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
-std::string workersText(uint32_t workers);  // "  1 worker ", aligned
 
 // A tensor whose pages are all allocated.
 Tensor makeTensor(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents);
@@ -38,5 +37,11 @@ std::vector<double> leastSeconds(uint32_t repetitions, const std::vector<TimedRu
 double median(std::vector<double> values);  // 0 for an empty list
 // memcpy by `workers` threads.
 double copySeconds(const Tensor& into, const Tensor& from, uint32_t workers);
+
+// Each op on the Host device against memcpy of the same number of bytes by the same number of threads; the least of
+// interleaved runs.
+void benchOps();
+// The CPU cost of encoding a layer of a decode step: rotate, append, attend.
+void benchLayer();
 
 }  // namespace mnk::bench

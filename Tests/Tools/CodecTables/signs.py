@@ -4,6 +4,7 @@ import bisect
 import math
 
 from codebooks import REACH, lloyd_max_levels
+from curves import as_half
 
 # The winners of `--search 50000`, by head dimension.
 SEEDS = {
@@ -101,12 +102,6 @@ def rotated(row, signs):
     return r
 
 
-def rounded_to_half(x):
-    """To eleven significant bits, as in normal f16."""
-    fraction, exponent = math.frexp(x)
-    return math.ldexp(round(math.ldexp(fraction, 11)), exponent - 11)
-
-
 class Search:
     """Errors of sign tables at 4 bits relative to those of Gaussian rows."""
 
@@ -145,7 +140,7 @@ class Search:
             length = math.fsum(level * level for level in levels)
             if dot * dot * best_length > best_dot * best_dot * length:
                 best_dot, best_length = dot, length
-        scale = rounded_to_half(best_dot / best_length)
+        scale = as_half(best_dot / best_length)
         return (energy - 2 * scale * best_dot + scale * scale * best_length) / energy
 
     def errors(self, seed, limit=math.inf):

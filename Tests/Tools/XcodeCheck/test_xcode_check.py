@@ -5,24 +5,21 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
-from repository import Repository
-from xcode_check import PROJECT, ROOT, check
+from project import PROJECT, Repository
+from xcode_check import MODULE_MAP, PRIVACY, ROOT, check
 
 REPOSITORY = Repository(ROOT)
 SCHEME = "Xcode/MLXNativeKernels.xcodeproj/xcshareddata/xcschemes/MLXNativeKernels.xcscheme"
 PLAN = "Xcode/Checks.xctestplan"
-MODULE_MAP = "Xcode/Configuration/MLXNativeKernels.modulemap"
-PRIVACY = "Shaders/PrivacyInfo.xcprivacy"
 CORE = "Sources/MLXNativeKernelsCore"
-DEVICE_TEST = "Tests/MLXNativeKernelsObjCTests/Support/DeviceTestCase.mm"
 
 # By file: the first occurrence of a text becomes another one, with words of the finding that must report it. @10
 # abbreviates the identifier that ends in 10.
 EDITS = {
     PROJECT: [
-        ("isa = PBXProject;", "isa = PBXProject", '";" is missing'),
+        ("isa = PBXProject;", "isa = PBXProject", "this is not a project"),
         ("rootObject = @01", "rootObject = @10", "rootObject is not"),
-        ("objectVersion = 77", "objectVersion = 56", "objectVersion is 56"),
+        ("objectVersion = 77", "objectVersion = 56", "objectVersion is not 77"),
         ("@33 /* MLXNativeKernelsHost */ = {", "@32 = {", "@32 is defined twice"),
         ("mainGroup = @10", "mainGroup = @FF", "mainGroup names @FF, nothing"),
         ("mainGroup = @10", "mainGroup = @50", "PBXNativeTarget (expected PBXGroup)"),
@@ -52,7 +49,7 @@ EDITS = {
          "Generated/mnk_rotary.h is not among the headers that a phase copies"),
         ("include/MLXNativeKernels/mnk_core.h,\n",
          "include/MLXNativeKernels/mnk_core.h,\n\t\t\t\tinclude/Other/mnk_core.h,\n",
-         "2 public headers are called mnk_core.h"),
+         "2 public headers called mnk_core.h"),
         ("ShaderBundle.swift,\n", "",
          "MLXNativeKernels compiles Shaders/ShaderBundle.swift, which is for SwiftPM alone"),
         ("@32 /* Shaders */,\n\t\t\t);\n\t\t\tname = MLXNativeKernels;", ");\n\t\t\tname = MLXNativeKernels;",
@@ -61,7 +58,7 @@ EDITS = {
          "HostDevice.cpp is compiled by MLXNativeKernels and MLXNativeKernelsHost"),
         ("@7B /* libMLXNativeKernelsHost.a in Frameworks */,\n", "",
          "MLXNativeKernelsTests does not link what it depends on"),
-        ("@8D /* PBXTargetDependency */,\n", "", "DecodeDemo does not link what it depends on, MLXNativeKernels."),
+        ("@8D /* PBXTargetDependency */,\n", "", "DecodeDemo does not link what it depends on, "),
         ("@77 /* MLXNativeKernels.framework in Embed Frameworks */,\n", "", "does not embed and sign the framework"),
         ("dstSubfolderSpec = 10;", "dstSubfolderSpec = 7;", "does not embed and sign the framework"),
         ("CodeSignOnCopy, ", "", "does not embed and sign the framework"),
@@ -69,10 +66,10 @@ EDITS = {
     ],
     f"{CORE}/Unified/Ops.cpp": [
         ('#include "Ops/Hadamard/Hadamard.cpp"\n', "",
-         "Ops/Hadamard/Hadamard.cpp:1: the package does not compile this file"),
+         "Ops/Hadamard/Hadamard.cpp: the package does not compile this file"),
     ],
     "Package.swift": [
-        ('"Executor", ', "", "Executor/Scheduler.cpp:1: the package does not compile this file"),
+        ('"Executor", ', "", "Executor/Scheduler.cpp: the package does not compile this file"),
         ("Hadamard/Hadamard.metal", "Hadamard/Other.metal",
          "the package compiles Shaders/Hadamard/Other.metal, and the project does not"),
     ],
@@ -82,26 +79,16 @@ EDITS = {
     ],
     "Xcode/Configuration/Framework.xcconfig": [
         ("$(MNK_CORE_HEADERS)", "$(MNK_HEADERS)", "$(MNK_HEADERS) is not defined"),
-        ("$(inherited) $(MNK_CORE_HEADERS)", "$(inherited)", "is not found with the flags of MLXNativeKernels."),
-    ],
-    "Xcode/Configuration/Tests.xcconfig": [
-        ("$(MNK_HOST_HEADERS) ", "", "DeviceTestCase.mm:3: MLXNativeKernelsHost/MLXNativeKernelsHost.h is not found"),
-    ],
-    DEVICE_TEST: [
-        ('"MLXNativeKernelsHost/MLXNativeKernelsHost.h"', "<MLXNativeKernelsHost/MLXNativeKernelsHost.h>",
-         "with the flags of MLXNativeKernelsTests, which are for quotes"),
-        ('"DeviceTestCase.h"', "<MLXNativeKernels/MNKRemoved.h>", "MLXNativeKernels/MNKRemoved.h is not found"),
-        ("DeviceTestCase.h", "DeviceTestCases.h", "DeviceTestCase.mm:1: DeviceTestCases.h is not found"),
     ],
     SCHEME: [
         ('0000000050"', '0000000059"', "@59 is not the target MLXNativeKernels"),
         ('BlueprintName = "MLX', 'BlueprintName = "MNK', "is not the target MNKNativeKernels"),
         ("MLXNativeKernels.xctestplan", "Other.xctestplan", "there is no test plan"),
-        ("</BuildAction>", "", "this is not XML"),
+        ("</BuildAction>", "", "this cannot be read"),
     ],
     PLAN: [
         ('0000000051"', '0000000050"', "@50 is not the target MLXNativeKernelsTests"),
-        ('"testTargets"', '"targets"', "this is not a test plan"),
+        ('"testTargets"', '"targets"', "this cannot be read"),
     ],
     PRIVACY: [
         ("<false/>", "<true/>", "NSPrivacyTracking is not false"),
@@ -124,22 +111,18 @@ EDITS = {
 
 # A file has another text; None: it is missing.
 TEXTS = [
-    (PROJECT, None, "there is no such file"),
-    (PROJECT, "{ objects = { }; objectVersion = 77; }", "rootObject is not"),
-    (PROJECT, "{ objects = ( ); }", "no table of objects"),
-    (PROJECT, "(" * 1000, "nested more than"),
-    (PROJECT, "{ a = b; } c", "goes on after its end"),
-    (PROJECT, '{ a = "', "a word is missing"),
-    ("Package.swift", None, "there is no such file"),
+    (PROJECT, None, "this is not a project"),
+    (PROJECT, "{ objects = { }; objectVersion = 77; rootObject = A; }", "rootObject is not"),
+    (PROJECT, "{ objects = ( ); }", "this is not a project"),
+    (PROJECT, "{ a = b; } c", "this is not a project"),
+    ("Package.swift", None, "the package does not compile this file"),
     (PRIVACY, None, "this is not a privacy manifest"),
-    (PLAN, "{", "this is not a test plan"),
-    (PLAN, '{"testTargets": []}', "no test is run"),
+    (PLAN, "{", "this cannot be read"),
+    (PLAN, '{"testTargets": []}', "no target is named"),
     ("Xcode/MLXNativeKernels.xctestplan", None, "MLXNativeKernels.xctestplan does not exist"),
     (MODULE_MAP, None, "mnk_core.h is missing"),
-    ("Sources/MLXNativeKernelsHost/New.cpp", "#include <MLXNativeKernels/Tensor.hpp>", "are included in quotes"),
-    ("Sources/MLXNativeKernelsHost/New.cpp", "void f() { statvfs(); }", "New.cpp:1: a call needs a reason"),
-    (f"{CORE}/Ops/New.cpp", '#import "MLXNativeKernels/MNKTensor.h"', "are imported in angle brackets"),
-    (f"{CORE}/Runtime/New.cpp", "", f"{CORE}/Runtime/New.cpp:1: the package does not compile this file"),
+    ("Sources/MLXNativeKernelsHost/New.cpp", "void f() { statvfs(); }", "New.cpp: a call needs a reason"),
+    (f"{CORE}/Runtime/New.cpp", "", f"{CORE}/Runtime/New.cpp: the package does not compile this file"),
     (f"{CORE}/include/MLXNativeKernels/New.hpp", "", "New.hpp is not among the publicHeaders"),
     ("Tests/Core/Unified/New.cpp", "",
      "MLXNativeKernelsTests compiles Tests/Core/Unified/New.cpp, which is for SwiftPM alone"),
@@ -156,27 +139,22 @@ def expanded(text):
 
 
 class XcodeCheckTests(unittest.TestCase):
-    def check(self, file, text, words):
-        found = [f"{file}:{line}: {message}" for file, line, message in check(REPOSITORY.seeding({file: text}))[0]]
-        self.assertTrue(any(expanded(words) in one for one in found), f"not refused with {words}, but with: {found}")
-
     def test_project_is_accepted(self):
-        found, _, targets = check(REPOSITORY)
-        self.assertEqual(found, [])
-        self.assertEqual([target.name for target, _ in targets], [
-            "MLXNativeKernels", "MLXNativeKernelsHost", "MLXNativeKernelsTests", "DecodeDemo",
-        ])
+        findings, project = check(REPOSITORY)
+        self.assertEqual(findings, [])
+        self.assertEqual(len(project.targets), 4)
 
     def test_seeded_faults_are_reported(self):
+        seeded = list(TEXTS)
         for file, edits in EDITS.items():
             text = REPOSITORY.text(file)
             for old, new, words in edits:
-                with self.subTest(file=file, old=old, new=new):
-                    self.assertIn(expanded(old), text)
-                    self.check(file, text.replace(expanded(old), expanded(new), 1), words)
-        for file, text, words in TEXTS:
-            with self.subTest(file=file, text=(text or "")[:60]):
-                self.check(file, text, words)
+                self.assertIn(expanded(old), text)
+                seeded.append((file, text.replace(expanded(old), expanded(new), 1), words))
+        for file, text, words in seeded:
+            with self.subTest(file=file, expected=words):
+                findings, _ = check(REPOSITORY.seeding(file, text))
+                self.assertIn(expanded(words), "\n".join(findings))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
-#include "Ceilings.hpp"
-
 #include <algorithm>
 
-#include "MLXNativeKernels/Device.hpp"
+#include "Decode.hpp"
 #include "Timing.hpp"
 
 namespace mnk::bench {

@@ -1,13 +1,13 @@
 #include "Decode.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 
-#include "Ceilings.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
-#include "Measurement.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Report.hpp"
 #include "Timing.hpp"
 
 namespace mnk::bench {
@@ -16,27 +16,39 @@ namespace {
 
 constexpr double kLargestDifference = 1e-2;  // far more than f16 results differ by
 
-bool report(const Error& error) {
-  fmt::print(stderr, "{}\n", error.message());
-  return false;
+std::string ratio(double seconds, std::optional<double> other) {
+  return other && *other > 0 ? fmt::format("{:.2f}", seconds / *other) : "-";
 }
 
-bool measureAll(const std::shared_ptr<Device>& device, const DecodeOptions& options, DeviceReport& results) {
-  bool good = true;
-  for (const DecodeCase& shape : options.cases()) {
-    try {
-      const Measurement& measured = results.measurements.emplace_back(measure(device, shape, options));
-      print(measured);
-      if (measured.difference && !(*measured.difference <= kLargestDifference)) {
-        std::fprintf(stderr, "The results above differ from those of plain C++, so their times do not compare.\n");
-        good = false;
-      }
-    } catch (const Error& error) {
-      good = report(error);
-    }
-  }
-  std::printf("\n");
-  return good;
+void print(const Measurement& m) {
+  const DecodeCase& shape = m.shape;
+  const std::string latent = shape.latentDim != 0 ? fmt::format("{}+", shape.latentDim) : "";
+  fmt::print("{:>7} {:>7} {:>6} {:>7} {:>5}  {:<42} {:>10} {:>9} {:>10} {:>8.2f} {:>8.0f} {:>8} {:>11} {:>8} {:>11}\n",
+             nameOf(shape.storage), fmt::format("{}/{}", shape.heads(), shape.kvHeads),
+             fmt::format("{}{}", latent, shape.headDim), shape.length, shape.rows, m.kernel, m.dispatches,
+             bytesText(shape.bytes()), fmt::format("{:.1f} us", m.seconds * 1e6),
+             static_cast<double>(shape.bytes()) / m.seconds / 1e9,
+             static_cast<double>(shape.operations()) / m.seconds / 1e9, ratio(m.seconds, m.readSeconds),
+             ratio(m.seconds, m.multiplySeconds), ratio(m.seconds, m.plainSeconds),
+             m.difference ? fmt::format("{:.1e}", *m.difference) : "-");
+  std::fflush(stdout);
+}
+
+// What `make compare` reads.
+std::string json(const Measurement& m) {
+  return fmt::format(R"({{"storage": "{}", "length": {}, "bytes": {}, "seconds": {:.6g}}})", nameOf(m.shape.storage),
+                     m.shape.length, m.shape.bytes(), m.seconds);
+}
+
+void writeJSON(const std::string& path, const std::vector<std::string>& devices) {
+  std::ofstream file(path);
+  file << fmt::format("[{}]\n", fmt::join(devices, ",\n")) << std::flush;
+  if (file) return;
+  throw Error{.op = "bench",
+              .what = "the results cannot be written",
+              .got = path,
+              .expected = "a file that can be made or replaced",
+              .fix = "Name another file after --json."};
 }
 
 // Measures what `prepare` would choose on a device, and the gain over the default table.
@@ -64,49 +76,72 @@ void tune(const std::shared_ptr<Device>& device, std::vector<DecodeCase> cases) 
              std::exp(logarithms / static_cast<double>(cases.size())), countText(cases.size(), "case"));
 }
 
-bool measureDevice(std::shared_ptr<Device> device, const DecodeOptions& options, std::vector<DeviceReport>& reports) {
-  if (options.workers != 0 && device->kind() == "host") device = need(host::makeDevice({.workers = options.workers}));
-  if (options.isTuning) {
-    fmt::print("{}\n", device->name());
-    tune(device, options.cases());
-    return true;
+// False if something is wrong. Adds the device's measurements in JSON.
+bool measureAll(const std::shared_ptr<Device>& device, const DecodeOptions& options,
+                std::vector<std::string>& devices) {
+  const auto library = need(device->registry().shippedLibrary());
+  fmt::print("{}; kernels from {}: {} functions\n", device->name(), library->origin().text(),
+             library->functionNames().size());
+  fmt::print("{:>7} {:>7} {:>6} {:>7} {:>5}  {:<42} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11} {:>8} {:>11}\n",
+             "storage", "heads", "d", "length", "rows", "kernel", "dispatches", "bytes", "time", "GB/s", "GFLOP/s",
+             "to read", "to multiply", "to plain", "difference");
+  bool good = true;
+  std::vector<std::string> measurements;
+  for (const DecodeCase& shape : options.cases()) {
+    try {
+      const Measurement measured = measure(device, shape, options);
+      print(measured);
+      measurements.push_back(json(measured));
+      if (measured.difference && !(*measured.difference <= kLargestDifference)) {
+        fmt::print(stderr, "The results above differ from those of plain C++, so their times do not compare.\n");
+        good = false;
+      }
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n", error.message());
+      good = false;
+    }
   }
-  DeviceReport& results = reports.emplace_back(*device);
-  try {
-    planReads(device, 1, 1);
-  } catch (const Error& error) {
-    std::printf("How fast the device reads cannot be told: %s\n", error.message().c_str());
-  }
-  printHeading(results);
-  return measureAll(device, options, results);
+  fmt::print("\n");
+  devices.push_back(
+      fmt::format(R"({{"device": "{}", "measurements": [{}]}})", device->name(), fmt::join(measurements, ",\n  ")));
+  return good;
 }
 
 }  // namespace
 
 bool measureDecode(const DecodeOptions& options) {
-  bool good = true, isThere = false;
-  std::vector<DeviceReport> reports;
-  std::printf(
-      "FlashDecode; medians of interleaved runs%s; a ratio is the op's time over the other's: a kernel that only reads "
-      "the same bytes, one that only multiplies 8x8 matrices, and plain C++ over f16\n\n",
-      options.isCold ? " over copies in turn" : "");
-  for (const auto& device : Device::all()) {
-    if (!options.device.empty() && device->kind() != options.device) continue;
-    isThere = true;
-    try {
-      good = measureDevice(device, options, reports) && good;
-    } catch (const Error& error) {
-      good = report(error);
-    }
-  }
-  if (!isThere) {
+  bool good = true;
+  std::vector<std::string> devices;
+  auto all = Device::all();
+  std::erase_if(all, [&](const auto& one) { return !options.device.empty() && one->kind() != options.device; });
+  if (all.empty()) {
     throw Error{.op = "bench",
                 .what = "there is no such device here",
                 .got = options.device,
                 .expected = "host or metal",
                 .fix = "Leave --device out to measure all."};
   }
-  if (!options.jsonFile.empty() && !options.isTuning) writeJSON(options.jsonFile, reports);
+  fmt::print(
+      "FlashDecode; medians of interleaved runs{}; a ratio is the op's time over the other's: a kernel that only reads "
+      "the same bytes, one that only multiplies 8x8 matrices, and plain C++ over f16\n\n",
+      options.isCold ? " over copies in turn" : "");
+  for (auto device : all) {
+    try {
+      if (options.workers != 0 && device->kind() == "host") {
+        device = need(host::makeDevice({.workers = options.workers}));
+      }
+      if (options.isTuning) {
+        fmt::print("{}\n", device->name());
+        tune(device, options.cases());
+      } else {
+        good = measureAll(device, options, devices) && good;
+      }
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}\n", error.message());
+      good = false;
+    }
+  }
+  if (!options.jsonFile.empty() && !options.isTuning) writeJSON(options.jsonFile, devices);
   return good;
 }
 
@@ -115,7 +150,7 @@ std::vector<arguments::Option> DecodeOptions::table() {
   constexpr uint64_t kMost = 1 << 24;
   const auto positive = [](auto& into) { return number(into, 1, kMost); };
   std::vector<std::pair<std::string, Storage>> storages;
-  for (const Storage& storage : Storage::all()) storages.emplace_back(storage.text(), storage);
+  for (const Storage& storage : allStorages()) storages.emplace_back(nameOf(storage), storage);
   const auto stored = [storages](Storage& into) { return choice(into, storages); };
   const std::vector<std::pair<std::string, AttentionOptions::Kernel>> kernels = {
       {"automatic", AttentionOptions::Kernel::automatic},
@@ -125,7 +160,6 @@ std::vector<arguments::Option> DecodeOptions::table() {
       {"--device", "KIND", "host or metal alone", text(device)},
       {"--workers", "N", "threads of the Host device and of plain C++", positive(workers)},
       {"--json", "FILE", "writes the results there too", text(jsonFile)},
-      {"--full", "", "every length, group, head dim and storage; lists narrow it", constant(isFull, true)},
       {"--lengths", "LIST", "positions of the sequence, such as 256,4096,65536", list(axes.lengths, positive)},
       {"--groups", "LIST", "query heads for each head of the cache", list(axes.groups, positive)},
       {"--dims", "LIST", "head dims", list(axes.headDims, positive)},
@@ -144,18 +178,16 @@ std::vector<arguments::Option> DecodeOptions::table() {
 }
 
 std::vector<DecodeCase> DecodeOptions::cases() const {
-  const bool isNarrowed = !axes.storages.empty() || !axes.groups.empty() || !axes.headDims.empty() ||
-                          !axes.lengths.empty() || axes.latentDim != 0;
-  if (!isFull && !isNarrowed) return shortList(axes.kvHeads, axes.rows);
+  if (axes.storages.empty() && axes.groups.empty() && axes.headDims.empty() && axes.lengths.empty() &&
+      axes.latentDim == 0) {
+    return shortList(axes.kvHeads, axes.rows);
+  }
   const DecodeCase usual;
-  const Axes defaults = isFull
-                            ? Axes::everything()
-                            : Axes{{Storage::f16(), Storage::turbo(4)}, {usual.group}, {usual.headDim}, {usual.length}};
   Axes filled = axes;
-  if (filled.storages.empty()) filled.storages = defaults.storages;
-  if (filled.groups.empty()) filled.groups = defaults.groups;
-  if (filled.headDims.empty()) filled.headDims = defaults.headDims;
-  if (filled.lengths.empty()) filled.lengths = defaults.lengths;
+  if (filled.storages.empty()) filled.storages = {{}, KVCodec{.bits = 4}};
+  if (filled.groups.empty()) filled.groups = {usual.group};
+  if (filled.headDims.empty()) filled.headDims = {usual.headDim};
+  if (filled.lengths.empty()) filled.lengths = {usual.length};
   return filled.cases();
 }
 

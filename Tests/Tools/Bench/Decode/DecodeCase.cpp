@@ -1,30 +1,26 @@
-#include "DecodeCase.hpp"
-
+#include "Decode.hpp"
 #include "Timing.hpp"
 
 namespace mnk::bench {
 
-std::string Storage::text() const {
-  if (!codec) return "f16";
-  const std::string name = codec->name == KVCodec::Name::turbo ? "turbo" : "mlx1-";
-  return name + std::to_string(codec->bits);
+std::string nameOf(const Storage& storage) {
+  if (!storage) return "f16";
+  return (storage->name == KVCodec::Name::turbo ? "turbo" : "mlx1-") + std::to_string(storage->bits);
 }
 
-std::vector<Storage> Storage::all() {
-  std::vector<Storage> storages = {f16()};
-  for (uint32_t bits = 2; bits <= 8; ++bits) storages.push_back(turbo(bits));
-  storages.push_back({KVCodec{.name = KVCodec::Name::mlx1, .bits = 4}});
+std::vector<Storage> allStorages() {
+  std::vector<Storage> storages = {{}};
+  for (uint32_t bits = 2; bits <= 8; ++bits) storages.push_back(KVCodec{.bits = bits});
+  storages.push_back(KVCodec{.name = KVCodec::Name::mlx1, .bits = 4});
   return storages;
 }
 
-uint64_t Storage::bytes(uint64_t headDim) const {
-  if (!codec) return headDim * byteSize(DType::f16);
-  return need(sizes(*codec, headDim)).byteCount();
-}
-
 uint64_t DecodeCase::bytes() const {
-  const uint64_t slot = storage.bytes(headDim) + storage.bytes(valueDim());
-  return kvHeads * length * slot + rows * heads() * (queryDim() + valueDim()) * byteSize(DType::f16);
+  const auto vectorBytes = [&](uint64_t dim) {
+    return storage ? need(sizes(*storage, dim)).byteCount() : dim * byteSize(DType::f16);
+  };
+  return kvHeads * length * (vectorBytes(headDim) + vectorBytes(valueDim())) +
+         rows * heads() * (queryDim() + valueDim()) * byteSize(DType::f16);
 }
 
 uint64_t DecodeCase::operations() const {
@@ -32,18 +28,12 @@ uint64_t DecodeCase::operations() const {
   return 2 * heads() * (queryDim() + valueDim()) * seen;
 }
 
-Axes Axes::everything() {
-  Axes axes{.storages = Storage::all(), .groups = {1, 4, 8, 16}, .headDims = {64, 128, 256, 512}};
-  for (uint64_t length = 256; length <= 65536; length *= 2) axes.lengths.push_back(length);
-  return axes;
-}
-
 std::vector<DecodeCase> Axes::cases() const {
   std::vector<DecodeCase> cases;
   for (const uint64_t headDim : headDims) {
     for (const uint64_t group : groups) {
       for (const Storage& storage : storages) {
-        if (storage.codec && !storage.codec->canQuantize(headDim)) continue;
+        if (storage && !storage->canQuantize(headDim)) continue;
         for (const uint64_t length : lengths) {
           cases.push_back({storage, kvHeads, group, headDim, length, rows, latentDim});
         }
@@ -61,29 +51,26 @@ std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows) {
     const Axes axes{storages, groups, headDims, lengths, kvHeads, rows};
     for (const DecodeCase& each : axes.cases()) cases.push_back(each);
   };
-  const std::vector<Storage> both = {Storage::f16(), Storage::turbo(4)};
-  std::vector<Storage> otherCodes;
-  for (const Storage& storage : Storage::all()) {
-    if (storage.codec && storage.codec != both[1].codec) otherCodes.push_back(storage);
-  }
+  const std::vector<Storage> both = {{}, KVCodec{.bits = 4}};
+  std::vector<Storage> otherCodes = allStorages();
+  std::erase_if(otherCodes, [&](const Storage& storage) { return storage == both[0] || storage == both[1]; });
   add(both, {4}, {128}, {1024, kMiddle, 16384}, rows);
   add(otherCodes, {4}, {128}, {kMiddle}, rows);
   add(both, {1, 8, 16}, {128}, {kMiddle}, rows);
   add(both, {4}, {64, 256, 512}, {kMiddle}, rows);
   if (rows == 1) add(both, {4}, {128}, {kPrompt, 4 * kPrompt}, kPrompt);
-  const auto addLatent = [&](uint64_t length, uint64_t rows) {
-    const Axes axes{both, {128}, {64}, {length}, 1, rows, 512};
-    for (const DecodeCase& each : axes.cases()) cases.push_back(each);
-  };
-  addLatent(kMiddle, rows);
-  if (rows == 1) addLatent(kPrompt, kPrompt / 8);
+  for (const auto& [length, ofLatent] : {std::pair(kMiddle, rows), std::pair(kPrompt, kPrompt / 8)}) {
+    if (length == kPrompt && rows != 1) continue;
+    const Axes latent{both, {128}, {64}, {length}, 1, ofLatent, 512};
+    for (const DecodeCase& each : latent.cases()) cases.push_back(each);
+  }
   return cases;
 }
 
 namespace {
 
 QuantizedKVPlane makePlane(const std::shared_ptr<Device>& device, const DecodeCase& of, uint64_t headDim) {
-  const KVCodec& codec = *of.storage.codec;
+  const KVCodec& codec = *of.storage;
   const auto row = need(sizes(codec, headDim));
   // Any byte is a valid code. The scales suit vectors with elements around one half.
   const bool isNorm = codec.name == KVCodec::Name::mlx1 && row.scales == 1;
@@ -98,7 +85,7 @@ QuantizedKVPlane makePlane(const std::shared_ptr<Device>& device, const DecodeCa
 
 void makeCache(const std::shared_ptr<Device>& device, const DecodeCase& of, FlashDecode& op) {
   const auto latentDim = static_cast<uint32_t>(of.latentDim);
-  if (of.storage.codec) {
+  if (of.storage) {
     op.cache = QuantizedKVCacheView{.keys = makePlane(device, of, of.headDim),
                                     .values = makePlane(device, of, of.valueDim()),
                                     .latentDim = latentDim};

@@ -1,11 +1,7 @@
-#include "Measurement.hpp"
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "Ceilings.hpp"
-#include "FlashDecode/FlashDecodeTypes.h"
+#include "Decode.hpp"
 #include "PlainAttention.hpp"
 #include "Timing.hpp"
 
@@ -70,26 +66,13 @@ double largestDifference(const Tensor& results, const std::vector<float>& expect
 
 }  // namespace
 
-ChosenWork ChosenWork::of(const Plan& plan) {
-  ChosenWork work{.dispatches = plan.dispatches.size()};
-  if (plan.dispatches.empty()) return work;
-  const Dispatch& first = plan.dispatches.front();
-  work.kernel = first.kernel.function;
-  for (const InlineBytes& inlined : first.inlines) {
-    if (inlined.index != kFlashDecodeParams || inlined.bytes.size() != sizeof(FlashDecodeParams)) continue;
-    FlashDecodeParams params;
-    std::memcpy(&params, inlined.bytes.data(), sizeof params);
-    work.splits = params.splits;
-  }
-  return work;
-}
-
 Measurement measure(const std::shared_ptr<Device>& device, const DecodeCase& shape, const DecodeOptions& options) {
   const uint64_t bytes = shape.bytes();
   const uint32_t copies = copiesFor(bytes, options.isCold);
   const DecodeProblem problem(device, shape, copies);
   auto plans = problem.plans(options.attention);
-  Measurement measured{.shape = shape, .work = ChosenWork::of(plans.at(0)), .bytes = bytes};
+  const auto& dispatches = plans.at(0).dispatches;
+  Measurement measured{.shape = shape, .kernel = dispatches.at(0).kernel.function, .dispatches = dispatches.size()};
 
   Turns op(device, std::move(plans));
   op.warmUp();
@@ -125,7 +108,7 @@ Measurement measure(const std::shared_ptr<Device>& device, const DecodeCase& sha
   for (Ceiling& ceiling : ceilings) ceiling.seconds = median(std::move(ceiling.times));
   if (plain) {
     measured.plainSeconds = median(std::move(plainTimes));
-    if (!shape.storage.codec) {
+    if (!shape.storage) {
       measured.difference = largestDifference(*problem.ops[0].results.output, plain->output());
     }
   }

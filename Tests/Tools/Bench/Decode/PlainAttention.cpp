@@ -150,7 +150,6 @@ void reduceHead(const AttentionWork& work, uint64_t head) {
 
 void attendAll(const AttentionWork& work) {
   const Attend attend = attendFor(work.headDim, work.latentDim);
-  if (!attend) return;
   host::runInParallel(uint64_t(work.kvHeads) * work.splits, work.workers, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) attend(work, i);
   });

@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "DecodeCase.hpp"
+#include "Decode.hpp"
 
 namespace mnk::bench {
 

@@ -1,4 +1,4 @@
-// Valid code that the checks must accept.
+// Valid code that the checks must accept, beside the kernels that ship (`make shaders`).
 // host accepts
 #include "../../../../Shaders/Common/MetalCompat.h"
 
@@ -108,3 +108,27 @@ kernel void fill(device float* out [[buffer(0)]], uint local [[thread_position_i
   out[global] = INFINITY;
 }
 export_kernel(fill)
+
+constexpr uint roundedUp(uint x, uint step) {
+  return (x + step - 1) / step * step;
+}
+
+// A default template argument that calls a function, and digit separators.
+template <uint width, uint padded = roundedUp(width, 4)>
+kernel void pad(device uint* out [[buffer(0)]], uint t [[thread_position_in_grid]]) {
+  const uint other = out[t + 1];
+  out[t] = (padded & 0b1010'1010u) + (t != out[t] && out[t] == other ? 1000u : 0u);
+}
+instantiate_kernel("pad_3", pad, 3)
+
+kernel void bfloats(device bfloat* data [[buffer(0)]], device ushort* bits [[buffer(1)]]) {
+  const bfloat a = data[0];
+  const bfloat b = bfloat(0.5f);
+  data[1] = a * b + a;
+  data[2] = bfloat(float(a) * 2.0f);
+  bits[0] = as_type<ushort>(a);
+  const float wide = a;
+  data[3] = a < b ? a : b;
+  data[4] = bfloat(wide);
+}
+export_kernel(bfloats)
