@@ -23,12 +23,12 @@ class HostBuffer final : public Buffer {
   HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t bytes, Releasing release);
   ~HostBuffer() override;
 
-  std::shared_ptr<Device> device() const override;
-  bool isOf(const Device& owner) const override;
-  bool detach() override;
-  void attach(std::shared_ptr<Device> device) override;
+  std::shared_ptr<Device> device() const override { return device_; }
+  bool isOf(const Device& owner) const override { return device_.get() == &owner; }
+  bool detach() override { return device_.reset(), true; }
+  void attach(std::shared_ptr<Device> device) override { device_ = std::move(device); }
   MemoryRange range() const override;
-  std::byte* contents() override;
+  std::byte* contents() override { return memory_; }
 
   // The first canary byte that changed, relative to the buffer's start. Writes it again, so that later dispatches are
   // not blamed for it.

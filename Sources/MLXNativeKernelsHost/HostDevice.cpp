@@ -34,6 +34,92 @@ bool isIntact(const std::byte* canary) {
   return *canary == kCanary && std::memcmp(canary, canary + 1, kCanaryBytes - 1) == 0;
 }
 
+constexpr std::string_view kOp = "Host device";
+
+class HostDevice final : public Device {
+ public:
+  HostDevice(HostOptions options, std::unique_ptr<HostQueue> queue)
+      : options_(std::move(options)), queue_(std::move(queue)) {
+    limits_.maxThreadsPerThreadgroup = kMaxLanes;
+    limits_.maxThreadgroupMemoryBytes = kMaxThreadgroupBytes;
+    limits_.bufferIndices = kBufferIndices;
+    limits_.threadgroupMemoryIndices = kThreadgroupIndices;
+    limits_.maxBufferBytes = kMaxBufferBytes;
+  }
+
+  std::string_view kind() const override { return "host"; }
+  std::string name() const override {
+    return fmt::format("Host ({}, {}, {} worker{})", architectureName(), host::name(options_.level), workers(),
+                       workers() == 1 ? "" : "s");
+  }
+  const DeviceLimits& limits() const override { return limits_; }
+  DeviceProfile basicProfile() const override { return {.family = options_.family, .cores = workers()}; }
+
+  Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
+    return guarded(kOp, [&] {
+      return HostBuffer::make(shared_from_this(), bytes, options_.checking != HostOptions::Checking::off);
+    });
+  }
+
+  Result<std::shared_ptr<Buffer>> makeUndefinedBuffer(uint64_t bytes) override {
+    return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {
+      MNK_TRY(auto buffer, makeBuffer(bytes));
+      if (options_.checking != HostOptions::Checking::off) static_cast<HostBuffer&>(*buffer).makeUndefined();
+      return buffer;
+    });
+  }
+
+  Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
+    Releasing releasing(std::move(release));
+    return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {
+      if (!memory || bytes > kMaxBufferBytes) {
+        return hostError(ErrorCode::invalidArgument, "memory cannot be wrapped",
+                         memory ? fmt::format("{} bytes", bytes) : "a null pointer",
+                         fmt::format("a pointer to at most {} bytes", kMaxBufferBytes),
+                         "Pass the address of memory that stays valid until it is released.");
+      }
+      return HostBuffer::wrap(shared_from_this(), memory, bytes, std::move(releasing));
+    });
+  }
+
+  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override {
+    return guarded(kOp, [&]() -> Result<std::unique_ptr<Submission>> {
+      return std::unique_ptr<Submission>(
+          std::make_unique<HostSubmission>(shared_from_this(), *queue_, options_, label));
+    });
+  }
+
+ protected:
+  Result<std::shared_ptr<Library>> makeShippedLibrary() override { return linkedLibrary(kShippedLabel); }
+
+  Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override {
+    MNK_TRY(auto library, compileLibrary(source, options_));
+    return std::shared_ptr<Library>(std::move(library));
+  }
+
+  Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
+                                                 const KernelKey& key) override {
+    auto ours = std::dynamic_pointer_cast<HostLibrary>(library);
+    if (!ours) {
+      return hostError(ErrorCode::invalidArgument, "the library is not of a Host device",
+                       library ? std::string(library->label()) : "no library", "a library made by a Host device",
+                       "Make the library with the device that runs it.");
+    }
+    auto compiled = ours;
+    if (options_.checking == HostOptions::Checking::full || options_.perturbsResults) {
+      MNK_TRY(compiled, libraryFor(ours, key.function, options_));
+    }
+    return HostPipeline::make(*ours, std::move(compiled), key, options_.level);
+  }
+
+ private:
+  uint32_t workers() const { return options_.workers ? options_.workers : coreCount(); }
+
+  HostOptions options_;  // with the level in use
+  DeviceLimits limits_;
+  std::unique_ptr<HostQueue> queue_;
+};
+
 }  // namespace
 
 HostBuffer::HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t bytes, Releasing release)
@@ -47,27 +133,6 @@ HostBuffer::HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t by
 HostBuffer::~HostBuffer() {
   live_.end();
   release_.run();
-}
-
-std::shared_ptr<Device> HostBuffer::device() const {
-  return device_;
-}
-
-bool HostBuffer::isOf(const Device& owner) const {
-  return device_.get() == &owner;
-}
-
-bool HostBuffer::detach() {
-  device_.reset();
-  return true;
-}
-
-void HostBuffer::attach(std::shared_ptr<Device> device) {
-  device_ = std::move(device);
-}
-
-std::byte* HostBuffer::contents() {
-  return memory_;
 }
 
 MemoryRange HostBuffer::range() const {
@@ -134,13 +199,9 @@ Result<std::shared_ptr<Buffer>> HostBuffer::make(std::shared_ptr<Device> device,
     memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   }
   if (memory == MAP_FAILED) {
-    return Error{.code = ErrorCode::outOfMemory,
-                 .op = "Host device",
-                 .what = "no memory for a buffer",
-                 .got = fmt::format("{} bytes", bytes),
-                 .expected = fmt::format("at most {} bytes, and no more than the machine has free", kMaxBufferBytes),
-                 .fix = "Ask for less, or free other buffers first.",
-                 .retryable = bytes <= kMaxBufferBytes};
+    return hostError(ErrorCode::outOfMemory, "no memory for a buffer", fmt::format("{} bytes", bytes),
+                     fmt::format("at most {} bytes, and no more than the machine has free", kMaxBufferBytes),
+                     "Ask for less, or free other buffers first.", bytes <= kMaxBufferBytes);
   }
   Releasing unmapping([memory, mapped] {
     sanitizer::allow(memory, mapped);
@@ -161,101 +222,6 @@ std::shared_ptr<Buffer> HostBuffer::wrap(std::shared_ptr<Device> device, void* m
                                          Releasing release) {
   return std::make_shared<HostBuffer>(std::move(device), memory, bytes, std::move(release));
 }
-
-namespace {
-
-constexpr std::string_view kOp = "Host device";
-
-class HostDevice final : public Device {
- public:
-  HostDevice(HostOptions options, std::unique_ptr<HostQueue> queue)
-      : options_(std::move(options)), queue_(std::move(queue)) {
-    limits_.maxThreadsPerThreadgroup = kMaxLanes;
-    limits_.maxThreadgroupMemoryBytes = kMaxThreadgroupBytes;
-    limits_.bufferIndices = kBufferIndices;
-    limits_.threadgroupMemoryIndices = kThreadgroupIndices;
-    limits_.maxBufferBytes = kMaxBufferBytes;
-  }
-
-  std::string_view kind() const override { return "host"; }
-  std::string name() const override {
-    return fmt::format("Host ({}, {}, {} worker{})", architectureName(), host::name(options_.level), workers(),
-                       workers() == 1 ? "" : "s");
-  }
-  const DeviceLimits& limits() const override { return limits_; }
-  DeviceProfile basicProfile() const override { return {.family = options_.family, .cores = workers()}; }
-
-  Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
-    return guarded(kOp, [&] {
-      return HostBuffer::make(shared_from_this(), bytes, options_.checking != HostOptions::Checking::off);
-    });
-  }
-
-  Result<std::shared_ptr<Buffer>> makeUndefinedBuffer(uint64_t bytes) override {
-    return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {
-      MNK_TRY(auto buffer, makeBuffer(bytes));
-      if (options_.checking != HostOptions::Checking::off) static_cast<HostBuffer&>(*buffer).makeUndefined();
-      return buffer;
-    });
-  }
-
-  Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
-    Releasing releasing(std::move(release));
-    return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {
-      if (!memory || bytes > kMaxBufferBytes) {
-        return Error{.code = ErrorCode::invalidArgument,
-                     .op = std::string(kOp),
-                     .what = "memory cannot be wrapped",
-                     .got = memory ? fmt::format("{} bytes", bytes) : "a null pointer",
-                     .expected = fmt::format("a pointer to at most {} bytes", kMaxBufferBytes),
-                     .fix = "Pass the address of memory that stays valid until it is released."};
-      }
-      return HostBuffer::wrap(shared_from_this(), memory, bytes, std::move(releasing));
-    });
-  }
-
-  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override {
-    return guarded(kOp, [&]() -> Result<std::unique_ptr<Submission>> {
-      return std::unique_ptr<Submission>(
-          std::make_unique<HostSubmission>(shared_from_this(), *queue_, options_, label));
-    });
-  }
-
- protected:
-  Result<std::shared_ptr<Library>> makeShippedLibrary() override { return linkedLibrary(kShippedLabel); }
-
-  Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override {
-    MNK_TRY(auto library, compileLibrary(source, options_));
-    return std::shared_ptr<Library>(std::move(library));
-  }
-
-  Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
-                                                 const KernelKey& key) override {
-    auto ours = std::dynamic_pointer_cast<HostLibrary>(library);
-    if (!ours) {
-      return Error{.code = ErrorCode::invalidArgument,
-                   .op = "Host device",
-                   .what = "the library is not of a Host device",
-                   .got = library ? std::string(library->label()) : "no library",
-                   .expected = "a library made by a Host device",
-                   .fix = "Make the library with the device that runs it."};
-    }
-    auto compiled = ours;
-    if (options_.checking == HostOptions::Checking::full || options_.perturbsResults) {
-      MNK_TRY(compiled, libraryFor(ours, key.function, options_));
-    }
-    return HostPipeline::make(*ours, std::move(compiled), key, options_.level);
-  }
-
- private:
-  uint32_t workers() const { return options_.workers ? options_.workers : coreCount(); }
-
-  HostOptions options_;  // with the level in use
-  DeviceLimits limits_;
-  std::unique_ptr<HostQueue> queue_;
-};
-
-}  // namespace
 
 Result<std::shared_ptr<Device>> makeLinkedDevice(const HostOptions& options) {
   MNK_TRY(auto used, resolve(options));

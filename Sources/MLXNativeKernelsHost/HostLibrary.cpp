@@ -20,6 +20,50 @@ LibraryOrigin originOf(const std::optional<LibrarySource>& source) {
   return {.kind = LibraryOrigin::Kind::givenFile, .path = source->value};
 }
 
+Error unknownFunction(const HostLibrary& library, const KernelKey& key, HostOptions::Level limit) {
+  const auto names = library.functionNames();
+  if (std::find(names.begin(), names.end(), key.function) != names.end()) {
+    return hostError(ErrorCode::unsupported,
+                     fmt::format("library {} was not compiled for this device's instruction set", library.label()),
+                     key.function, fmt::format("{} or lower", name(limit)),
+                     "Build the library with the device that runs it.");
+  }
+  return hostError(ErrorCode::shaderBuild, fmt::format("library {} has no such function", library.label()),
+                   key.function, oneOf(names, "a library with kernels"),
+                   "Export the kernel with export_kernel or instantiate_kernel, or correct the name.");
+}
+
+// A library's function constants share their indices; a kernel's files may declare the same one twice.
+Result<void> setConstant(const HostLibrary& library, const FunctionConstant& value, Arguments& arguments) {
+  const auto declared = library.constants(value.index);
+  if (declared.empty()) {
+    return hostError(ErrorCode::invalidArgument,
+                     fmt::format("library {} has no such function constant", library.label()),
+                     fmt::format("index {}", value.index), "an index that a pipeline_constant declares",
+                     "Correct the index, or leave the constant out.");
+  }
+  const auto type = static_cast<ValueType>(value.type);  // the same cases
+  for (const RegisteredConstant* constant : declared) {
+    if (constant->type != type) continue;
+    arguments.constants[value.index] = value.bits;
+    arguments.constantIsSet[value.index] = true;
+    return {};
+  }
+  return hostError(ErrorCode::invalidArgument,
+                   fmt::format("function constant {} ({}) of library {} has another type", value.index,
+                               declared[0]->name, library.label()),
+                   name(value.type), name(static_cast<ConstantType>(declared[0]->type)),
+                   "Give a value of the declared type.");
+}
+
+Error fromReflection(const HostLibrary& library, const KernelKey& key, const Fault& fault) {
+  const bool memory = fault.kind == FaultKind::outOfMemory;
+  return hostError(memory ? ErrorCode::outOfMemory : ErrorCode::invalidArgument,
+                   fmt::format("the arguments of kernel {} of library {} are unknown", key.function, library.label()),
+                   fault.text, memory ? "memory for one stack" : "values for all constants that decide on arguments",
+                   memory ? "Free memory and try again." : "Give the constant in the kernel's key.", memory);
+}
+
 }  // namespace
 
 LoadedObject::~LoadedObject() {
@@ -129,107 +173,14 @@ Result<std::shared_ptr<Library>> linkedLibrary(std::string_view label) {
     if (const auto found = libraries.find(label); found != libraries.end()) return found->second;
     auto library = std::make_shared<HostLibrary>(std::string(label), programModule());
     if (library->functionNames().empty()) {
-      return Error{.code = ErrorCode::libraryNotFound,
-                   .op = "Host device",
-                   .what = "no kernels were compiled into this program under the label",
-                   .got = std::string(label),
-                   .expected = "a label that a .cpp file gives as MNK_HOST_LIBRARY",
-                   .fix = "Link that file into the program; HostKernels.h shows one."};
+      return hostError(ErrorCode::libraryNotFound, "no kernels were compiled into this program under the label", label,
+                       "a label that a .cpp file gives as MNK_HOST_LIBRARY",
+                       "Link that file into the program; HostKernels.h shows one.");
     }
     libraries.emplace(label, library);
     return std::shared_ptr<Library>(std::move(library));
   });
 }
-
-namespace {
-
-Error unknownFunction(const HostLibrary& library, const KernelKey& key, HostOptions::Level limit) {
-  Error error{.code = ErrorCode::shaderBuild,
-              .op = "Host device",
-              .what = fmt::format("library {} has no such function", library.label()),
-              .got = key.function,
-              .expected = {},
-              .fix = "Export the kernel with export_kernel or instantiate_kernel, or correct the name."};
-  const auto names = library.functionNames();
-  if (std::find(names.begin(), names.end(), key.function) != names.end()) {
-    error.code = ErrorCode::unsupported;
-    error.what = fmt::format("library {} was not compiled for this device's instruction set", library.label());
-    error.expected = fmt::format("{} or lower", name(limit));
-    error.fix = "Build the library with the device that runs it.";
-    return error;
-  }
-  error.expected = oneOf(names, "a library with kernels");
-  return error;
-}
-
-ValueType valueType(ConstantType type) {
-  switch (type) {
-    case ConstantType::boolean:
-      return ValueType::boolean;
-    case ConstantType::i32:
-      return ValueType::i32;
-    case ConstantType::u32:
-      return ValueType::u32;
-    case ConstantType::f32:
-      return ValueType::f32;
-  }
-  return ValueType::boolean;
-}
-
-std::string_view name(ValueType type) {
-  switch (type) {
-    case ValueType::boolean:
-      return "bool";
-    case ValueType::i32:
-      return "int";
-    case ValueType::u32:
-      return "uint";
-    case ValueType::f32:
-      return "float";
-  }
-  return "unknown type";
-}
-
-// A library's function constants share their indices; a kernel's files may declare the same one twice.
-Result<void> setConstant(const HostLibrary& library, const FunctionConstant& value, Arguments& arguments) {
-  const auto declared = library.constants(value.index);
-  if (declared.empty()) {
-    return Error{.code = ErrorCode::invalidArgument,
-                 .op = "Host device",
-                 .what = fmt::format("library {} has no such function constant", library.label()),
-                 .got = fmt::format("index {}", value.index),
-                 .expected = "an index that a pipeline_constant declares",
-                 .fix = "Correct the index, or leave the constant out."};
-  }
-  const ValueType type = valueType(value.type);
-  for (const RegisteredConstant* constant : declared) {
-    if (constant->type != type) continue;
-    arguments.constants[value.index] = value.bits;
-    arguments.constantIsSet[value.index] = true;
-    return {};
-  }
-  return Error{.code = ErrorCode::invalidArgument,
-               .op = "Host device",
-               .what = fmt::format("function constant {} ({}) of library {} has another type", value.index,
-                                   declared[0]->name, library.label()),
-               .got = std::string(name(type)),
-               .expected = std::string(name(declared[0]->type)),
-               .fix = "Give a value of the declared type."};
-}
-
-Error fromReflection(const HostLibrary& library, const KernelKey& key, const Fault& fault) {
-  const bool memory = fault.kind == FaultKind::outOfMemory;
-  return Error{
-      .code = memory ? ErrorCode::outOfMemory : ErrorCode::invalidArgument,
-      .op = "Host device",
-      .what = fmt::format("the arguments of kernel {} of library {} are unknown", key.function, library.label()),
-      .got = fault.text,
-      .expected = memory ? "memory for one stack" : "values for all constants that decide on arguments",
-      .fix = memory ? "Free memory and try again." : "Give the constant in the kernel's key.",
-      .retryable = memory};
-}
-
-}  // namespace
 
 Result<std::shared_ptr<Pipeline>> HostPipeline::make(const HostLibrary& whole, std::shared_ptr<HostLibrary> library,
                                                      const KernelKey& key, HostOptions::Level limit) {

@@ -10,18 +10,15 @@
 #include "Executor/Module.h"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/Result.hpp"
+#include "Support/Errors.hpp"
 #include "TemporaryDirectory.hpp"
 
 namespace mnk::host {
 
 // An error of the Host device itself.
-inline Error hostError(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix) {
-  return Error{.code = code,
-               .op = "Host device",
-               .what = std::move(what),
-               .got = std::move(got),
-               .expected = std::move(expected),
-               .fix = std::move(fix)};
+inline Error hostError(ErrorCode code, std::string_view what, std::string_view got, std::string_view expected,
+                       std::string_view fix, bool retryable = false) {
+  return makeError(code, "Host device", what, got, expected, fix, retryable);
 }
 
 inline constexpr std::string_view kShippedLabel = "MLXNativeKernels";

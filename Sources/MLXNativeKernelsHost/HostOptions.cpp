@@ -26,17 +26,8 @@ HostOptions::Level bestLevel() {
 }
 
 std::string_view name(HostOptions::Level level) {
-  switch (level) {
-    case HostOptions::Level::best:
-      return "best";
-    case HostOptions::Level::baseline:
-      return "baseline";
-    case HostOptions::Level::avx2:
-      return "AVX2";
-    case HostOptions::Level::avx512:
-      return "AVX-512";
-  }
-  return "unknown";
+  static constexpr std::string_view kNames[] = {"best", "baseline", "AVX2", "AVX-512"};
+  return nameIn(kNames, static_cast<size_t>(level), "unknown");
 }
 
 std::string_view architectureName() {
@@ -56,9 +47,9 @@ std::string_view variable(const char* name) {
   return value ? value : "";
 }
 
-Error badVariable(std::string_view name, std::string_view value, std::string expected) {
-  return hostError(ErrorCode::invalidArgument, fmt::format("environment variable {} cannot be read", name),
-                   std::string(value), std::move(expected), "Correct the variable or remove it.");
+Error badVariable(std::string_view name, std::string_view value, std::string_view expected) {
+  return hostError(ErrorCode::invalidArgument, fmt::format("environment variable {} cannot be read", name), value,
+                   expected, "Correct the variable or remove it.");
 }
 
 Result<void> completeFromEnvironment(HostOptions& options) {
@@ -93,9 +84,8 @@ Result<HostOptions> resolve(const HostOptions& options) {
   MNK_TRY(completeFromEnvironment(used));
   if (used.level == HostOptions::Level::best) used.level = bestLevel();
   if (used.level > bestLevel()) {
-    return hostError(ErrorCode::unsupported, "there are no kernels for the instruction set",
-                     std::string(name(used.level)), fmt::format("{} or lower", name(bestLevel())),
-                     "Use the best level.");
+    return hostError(ErrorCode::unsupported, "there are no kernels for the instruction set", name(used.level),
+                     fmt::format("{} or lower", name(bestLevel())), "Use the best level.");
   }
   if (used.workers > kMaxWorkers) {
     return hostError(ErrorCode::invalidArgument, "too many workers", fmt::format("{}", used.workers),

@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "Checking/CheckedRun.hpp"
-#include "Checking/GuardedRun.hpp"
 #include "HostOptions.hpp"
 #include "Runtime/WorkInFlight.hpp"
 #include "Support/Errors.hpp"
@@ -23,13 +22,9 @@ Result<std::unique_ptr<HostQueue>> HostQueue::make() {
   try {
     queue->thread_ = std::thread(&HostQueue::drain, queue->state_);
   } catch (const std::system_error& error) {
-    return Error{.code = ErrorCode::outOfMemory,
-                 .op = "Host device",
-                 .what = "no thread for the device's queue",
-                 .got = error.what(),
-                 .expected = "a process that may start one more thread",
-                 .fix = "Raise the limit on threads, or release other devices first.",
-                 .retryable = true};
+    return hostError(ErrorCode::outOfMemory, "no thread for the device's queue", error.what(),
+                     "a process that may start one more thread",
+                     "Raise the limit on threads, or release other devices first.", true);
   }
   return queue;
 }
@@ -149,36 +144,14 @@ class WorkerPool {
   uint32_t threadCount_ = 0;
 };
 
-}  // namespace
-
-uint32_t coreCount() {
-  static const uint32_t count = std::max(1u, std::thread::hardware_concurrency());  // hardware_concurrency reads files
-  return count;
-}
-
-void runInParallel(uint64_t count, uint32_t workers, const std::function<void(uint64_t, uint64_t)>& body) {
-  if (count == 0) return;
-  // Small parts let the workers finish at about the same time.
-  constexpr uint64_t kPartsPerWorker = 16;
-  const uint32_t helpers = static_cast<uint32_t>(std::min<uint64_t>(workers, count)) - 1;
-  if (helpers == 0) return body(0, count);
-  const uint64_t part = std::max<uint64_t>(1, count / (workers * kPartsPerWorker));
-  Job job{.count = count, .part = part, .body = &body, .helpersWanted = helpers};
-  WorkerPool::shared().run(job);
-}
-
-namespace {
-
 Error faultError(const DispatchJob& job, const Fault& fault) {
   const bool memory = fault.kind == FaultKind::outOfMemory;
-  return Error{.code = memory ? ErrorCode::outOfMemory : ErrorCode::deviceFault,
-               .op = "Host device",
-               .what = fmt::format("{} stopped{}", job.name(), job.inSubmission()),
-               .got = fault.text,
-               .expected = memory ? "memory for the lanes of a threadgroup" : "a kernel that runs to its end",
-               .fix = memory ? "Use fewer workers or smaller threadgroups."
-                             : "Correct the kernel or its dispatch." + replayHint(job.options),
-               .retryable = memory};
+  return hostError(memory ? ErrorCode::outOfMemory : ErrorCode::deviceFault,
+                   fmt::format("{} stopped{}", job.name(), job.inSubmission()), fault.text,
+                   memory ? "memory for the lanes of a threadgroup" : "a kernel that runs to its end",
+                   memory ? "Use fewer workers or smaller threadgroups."
+                          : "Correct the kernel or its dispatch." + replayHint(job.options),
+                   memory);
 }
 
 Launch makeLaunch(const DispatchJob& job, const Arguments& arguments, const Watcher* watcher) {
@@ -251,7 +224,37 @@ class ThreadgroupOrder {
   uint64_t count_, start_ = 0, stride_ = 1;
 };
 
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Result<void> runUnder(HostOptions::Checking checking, const DispatchJob& job,
+                      std::vector<DispatchTrace>& sinceBarrier) {
+  if (checking == HostOptions::Checking::off) return runDispatch(job);
+  const ReadyDispatch whole = withMemory(job.ready, job.memory);
+  const DispatchJob checked{whole, job.memory, job.options, job.label};
+  return checking == HostOptions::Checking::guarded ? runGuarded(checked) : runChecked(checked, sinceBarrier);
+}
+
 }  // namespace
+
+uint32_t coreCount() {
+  static const uint32_t count = std::max(1u, std::thread::hardware_concurrency());  // hardware_concurrency reads files
+  return count;
+}
+
+void runInParallel(uint64_t count, uint32_t workers, const std::function<void(uint64_t, uint64_t)>& body) {
+  if (count == 0) return;
+  // Small parts let the workers finish at about the same time.
+  constexpr uint64_t kPartsPerWorker = 16;
+  const uint32_t helpers = static_cast<uint32_t>(std::min<uint64_t>(workers, count)) - 1;
+  if (helpers == 0) return body(0, count);
+  const uint64_t part = std::max<uint64_t>(1, count / (workers * kPartsPerWorker));
+  Job job{.count = count, .part = part, .body = &body, .helpersWanted = helpers};
+  WorkerPool::shared().run(job);
+}
 
 HostPipeline& DispatchJob::pipeline() const {
   return static_cast<HostPipeline&>(*ready.pipeline);
@@ -322,35 +325,14 @@ Result<void> runDispatch(const DispatchJob& job) {
   return runThreadgroups(job, bindArguments(job), nullptr);
 }
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-Result<void> runUnder(HostOptions::Checking checking, const DispatchJob& job,
-                      std::vector<DispatchTrace>& sinceBarrier) {
-  if (checking == HostOptions::Checking::off) return runDispatch(job);
-  const ReadyDispatch whole = withMemory(job.ready, job.memory);
-  const DispatchJob checked{whole, job.memory, job.options, job.label};
-  return checking == HostOptions::Checking::guarded ? runGuarded(checked) : runChecked(checked, sinceBarrier);
-}
-
-}  // namespace
-
 HostSubmission::HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const HostOptions& options,
                                std::string_view label)
     : device_(std::move(device)), queue_(queue), options_(options), label_(label) {}
 
 Result<void> HostSubmission::dispatch(SharedDispatch shared, std::span<BoundMemory> memory) {
   if (!dynamic_cast<const HostPipeline*>(shared->pipeline.get())) {
-    return Error{.op = "Host device",
-                 .what = "the pipeline is not of a Host device",
-                 .got = shared->dispatch.kernel.text(),
-                 .expected = "a pipeline of this device",
-                 .fix = "Make the pipeline with the device that runs it."};
+    return hostError(ErrorCode::invalidArgument, "the pipeline is not of a Host device", shared->dispatch.kernel.text(),
+                     "a pipeline of this device", "Make the pipeline with the device that runs it.");
   }
   if (steps_.dispatches.empty()) {  // reserve for some layers
     steps_.dispatches.reserve(64);

@@ -16,101 +16,51 @@ namespace mnk::host {
 
 namespace {
 
-// The sources of MetalStdlib and the executor, for libraries that are compiled at run time.
-struct EmbeddedSource {
-  std::string_view path;  // relative to this file's folder
-  std::string_view text;
-};
-
+// The sources of MetalStdlib and the executor, for libraries that are compiled at run time: paths relative to this
+// file's folder, and their texts, each of which ends with a zero.
 #if defined(__has_embed)
 #pragma clang diagnostic ignored "-Wc23-extensions"
-
-constexpr char kHostKernels[] = {
-#embed "HostKernels.h"
+constexpr std::string_view kPaths[] = {"HostKernels.h",
+                                       "Executor/Callbacks.cpp",
+                                       "Executor/Executor.cpp",
+                                       "Executor/Fiber.h",
+                                       "Executor/Module.h",
+                                       "Executor/Scheduler.cpp",
+                                       "Executor/Worker.h",
+                                       "MetalStdlib/Accuracy.h",
+                                       "MetalStdlib/Common.h",
+                                       "MetalStdlib/Kernels.h",
+                                       "MetalStdlib/Lanes.h",
+                                       "MetalStdlib/Math.h",
+                                       "MetalStdlib/PackedVectors.h",
+                                       "MetalStdlib/PerturbedMath.h",
+                                       "MetalStdlib/SimdgroupMatrix.h",
+                                       "MetalStdlib/Simdgroups.h",
+                                       "MetalStdlib/Types.h",
+                                       "MetalStdlib/Vectors.h"};
+constexpr char kTexts[] = {
+#embed "HostKernels.h" suffix(, 0, )
+#embed "Executor/Callbacks.cpp" suffix(, 0, )
+#embed "Executor/Executor.cpp" suffix(, 0, )
+#embed "Executor/Fiber.h" suffix(, 0, )
+#embed "Executor/Module.h" suffix(, 0, )
+#embed "Executor/Scheduler.cpp" suffix(, 0, )
+#embed "Executor/Worker.h" suffix(, 0, )
+#embed "MetalStdlib/Accuracy.h" suffix(, 0, )
+#embed "MetalStdlib/Common.h" suffix(, 0, )
+#embed "MetalStdlib/Kernels.h" suffix(, 0, )
+#embed "MetalStdlib/Lanes.h" suffix(, 0, )
+#embed "MetalStdlib/Math.h" suffix(, 0, )
+#embed "MetalStdlib/PackedVectors.h" suffix(, 0, )
+#embed "MetalStdlib/PerturbedMath.h" suffix(, 0, )
+#embed "MetalStdlib/SimdgroupMatrix.h" suffix(, 0, )
+#embed "MetalStdlib/Simdgroups.h" suffix(, 0, )
+#embed "MetalStdlib/Types.h" suffix(, 0, )
+#embed "MetalStdlib/Vectors.h" suffix(, 0, )
 };
-constexpr char kCallbacksCpp[] = {
-#embed "Executor/Callbacks.cpp"
-};
-constexpr char kExecutorCpp[] = {
-#embed "Executor/Executor.cpp"
-};
-constexpr char kFiber[] = {
-#embed "Executor/Fiber.h"
-};
-constexpr char kModule[] = {
-#embed "Executor/Module.h"
-};
-constexpr char kSchedulerCpp[] = {
-#embed "Executor/Scheduler.cpp"
-};
-constexpr char kWorker[] = {
-#embed "Executor/Worker.h"
-};
-constexpr char kAccuracy[] = {
-#embed "MetalStdlib/Accuracy.h"
-};
-constexpr char kCommon[] = {
-#embed "MetalStdlib/Common.h"
-};
-constexpr char kKernels[] = {
-#embed "MetalStdlib/Kernels.h"
-};
-constexpr char kLanes[] = {
-#embed "MetalStdlib/Lanes.h"
-};
-constexpr char kMath[] = {
-#embed "MetalStdlib/Math.h"
-};
-constexpr char kPackedVectors[] = {
-#embed "MetalStdlib/PackedVectors.h"
-};
-constexpr char kPerturbedMath[] = {
-#embed "MetalStdlib/PerturbedMath.h"
-};
-constexpr char kSimdgroupMatrix[] = {
-#embed "MetalStdlib/SimdgroupMatrix.h"
-};
-constexpr char kSimdgroups[] = {
-#embed "MetalStdlib/Simdgroups.h"
-};
-constexpr char kTypes[] = {
-#embed "MetalStdlib/Types.h"
-};
-constexpr char kVectors[] = {
-#embed "MetalStdlib/Vectors.h"
-};
-
-template <size_t N>
-constexpr std::string_view text(const char (&bytes)[N]) {
-  return {bytes, N};
-}
-
-constexpr EmbeddedSource kEmbeddedSources[] = {
-    {"HostKernels.h", text(kHostKernels)},
-    {"Executor/Callbacks.cpp", text(kCallbacksCpp)},
-    {"Executor/Executor.cpp", text(kExecutorCpp)},
-    {"Executor/Fiber.h", text(kFiber)},
-    {"Executor/Module.h", text(kModule)},
-    {"Executor/Scheduler.cpp", text(kSchedulerCpp)},
-    {"Executor/Worker.h", text(kWorker)},
-    {"MetalStdlib/Accuracy.h", text(kAccuracy)},
-    {"MetalStdlib/Common.h", text(kCommon)},
-    {"MetalStdlib/Kernels.h", text(kKernels)},
-    {"MetalStdlib/Lanes.h", text(kLanes)},
-    {"MetalStdlib/Math.h", text(kMath)},
-    {"MetalStdlib/PackedVectors.h", text(kPackedVectors)},
-    {"MetalStdlib/PerturbedMath.h", text(kPerturbedMath)},
-    {"MetalStdlib/SimdgroupMatrix.h", text(kSimdgroupMatrix)},
-    {"MetalStdlib/Simdgroups.h", text(kSimdgroups)},
-    {"MetalStdlib/Types.h", text(kTypes)},
-    {"MetalStdlib/Vectors.h", text(kVectors)},
-};
-
-#else
-
-// The compiler that built this file does not support #embed.
-constexpr std::span<const EmbeddedSource> kEmbeddedSources;
-
+#else  // the compiler that built this file does not support #embed
+constexpr std::span<const std::string_view> kPaths;
+constexpr std::string_view kTexts;
 #endif
 
 constexpr char kModuleLabel[] = "module";  // a shared object has one library, so any label works
@@ -165,7 +115,12 @@ Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySour
                                                 "metal_integer", "metal_simdgroup", "metal_simdgroup_matrix",
                                                 "metal_atomic",  "metal_geometric", "metal_compute"};
   bool written = true;
-  for (const EmbeddedSource& file : kEmbeddedSources) written &= directory.write(file.path, file.text);
+  std::string_view texts(std::begin(kTexts), std::end(kTexts));
+  for (const std::string_view path : kPaths) {
+    const size_t length = texts.find('\0');
+    written &= directory.write(path, texts.substr(0, length));
+    texts.remove_prefix(length + 1);
+  }
   for (const std::string_view header : kMetalHeaders) written &= directory.write(header, kEmptyHeader);
   std::string kernels = "\"Text/Kernels.metal\"";
   if (source.kind == LibrarySource::Kind::path) {
@@ -294,7 +249,7 @@ Result<void> checkSource(const LibrarySource& source) {
                      labelOf(source), "a system where a program may start a compiler",
                      "Compile the kernels into the program (HostKernels.h), or use the Metal device.");
   }
-  if (std::span(kEmbeddedSources).empty()) {
+  if (std::span(kPaths).empty()) {
     return hostError(ErrorCode::unsupported, "this build cannot compile kernels at run time", labelOf(source),
                      "a core built by a compiler that has #embed (clang 19 or later)",
                      "Build with a newer compiler, or compile the kernels into the program (HostKernels.h).");

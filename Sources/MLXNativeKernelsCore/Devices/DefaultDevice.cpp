@@ -23,11 +23,8 @@ constexpr std::string_view kBest = "host";
 Result<std::shared_ptr<Device>> makeNamed(std::string_view kind) {
   if (kind == "host") return host::makeDevice({});
   if (kind == "metal") return metal::makeDevice({});
-  return Error{.op = "Device",
-               .what = "environment variable MNK_DEVICE names no device",
-               .got = std::string(kind),
-               .expected = "host or metal",
-               .fix = "Correct the variable or remove it."};
+  return invalidArgument("Device", "environment variable MNK_DEVICE names no device", kind, "host or metal",
+                         "Correct the variable or remove it.");
 }
 
 std::string_view chosen() {
@@ -84,13 +81,9 @@ Result<std::shared_ptr<Device>> makeDevice(const HostOptions& options) {
   constexpr std::string_view kName = "Host device";
   return guarded(kName, [&]() -> Result<std::shared_ptr<Device>> {
     if (const Factory factory = currentFactory.load()) return factory(options);
-    return Error{
-        .code = ErrorCode::unsupported,
-        .op = std::string(kName),
-        .what = "this program has not registered the Host device",
-        .got = "MLXNativeKernels alone",
-        .expected = "the product MLXNativeKernelsHost beside it",
-        .fix = "Link MLXNativeKernelsHost and call mnk_register_host_device(), in Swift registerHostDevice()."};
+    return makeError(ErrorCode::unsupported, kName, "this program has not registered the Host device",
+                     "MLXNativeKernels alone", "the product MLXNativeKernelsHost beside it",
+                     "Link MLXNativeKernelsHost and call mnk_register_host_device(), in Swift registerHostDevice().");
   });
 }
 
@@ -104,12 +97,8 @@ namespace mnk::metal {
 namespace {
 
 Error noMetal() {
-  return {.code = ErrorCode::unsupported,
-          .op = "Metal device",
-          .what = "this system has no Metal",
-          .got = "a non-Apple platform",
-          .expected = "macOS or iOS",
-          .fix = "Use the Host device here."};
+  return makeError(ErrorCode::unsupported, "Metal device", "this system has no Metal", "a non-Apple platform",
+                   "macOS or iOS", "Use the Host device here.");
 }
 
 }  // namespace

@@ -52,41 +52,31 @@ class Preparing {
       return error;
     }
     if (what_.tuning != Tuning::table && what_.tuning != Tuning::measure) {
-      return Error{.op = std::string(kPrepareName),
-                   .what = "there is no such tuning",
-                   .got = fmt::format("{}", static_cast<uint32_t>(what_.tuning)),
-                   .expected = "table or measure",
-                   .fix = "Pass one of the cases of Tuning."};
+      return invalidArgument(kPrepareName, "there is no such tuning",
+                             fmt::format("{}", static_cast<uint32_t>(what_.tuning)), "table or measure",
+                             "Pass one of the cases of Tuning.");
     }
     if (what_.dtype != DType::f32 && what_.dtype != DType::f16 && what_.dtype != DType::bf16) {
-      return Error{.op = std::string(kPrepareName),
-                   .what = "there are no kernels for tokens of this dtype",
-                   .got = std::string(name(what_.dtype)),
-                   .expected = "f32, f16 or bf16",
-                   .fix = "Pass the dtype of queries and keys."};
+      return invalidArgument(kPrepareName, "there are no kernels for tokens of this dtype", name(what_.dtype),
+                             "f32, f16 or bf16", "Pass the dtype of queries and keys.");
     }
     for (const AttentionCache& cache : what_.caches) {
       const AttentionCacheDescriptor& d = cache.descriptor();
       if (cache.view().keys.buffer()->device() != device_) {
-        return Error{.op = std::string(kPrepareName),
-                     .what = "a cache is of another device",
-                     .got = cache.text(),
-                     .expected = fmt::format("a cache of {}", device_->name()),
-                     .fix = "Prepare each device with its own caches."};
+        return invalidArgument(kPrepareName, "a cache is of another device", cache.text(),
+                               fmt::format("a cache of {}", device_->name()),
+                               "Prepare each device with its own caches.");
       }
       if (!d.isStorageOnly && (what_.queryHeads % d.kvHeads != 0 || what_.queryHeads / d.kvHeads > kMaxGroup)) {
-        return Error{.op = std::string(kPrepareName),
-                     .what = "the heads of queries do not fit a cache",
-                     .got = countText(what_.queryHeads, "head"),
-                     .expected = fmt::format("a multiple of the cache's {}, at most {} times", d.kvHeads, kMaxGroup),
-                     .fix = "Pass the heads of queries of the model."};
+        return invalidArgument(kPrepareName, "the heads of queries do not fit a cache",
+                               countText(what_.queryHeads, "head"),
+                               fmt::format("a multiple of the cache's {}, at most {} times", d.kvHeads, kMaxGroup),
+                               "Pass the heads of queries of the model.");
       }
       if (what_.rows >= 1 && what_.rows <= d.capacity) continue;
-      return Error{.op = std::string(kPrepareName),
-                   .what = "the rows do not fit a cache",
-                   .got = countText(what_.rows, "row"),
-                   .expected = fmt::format("1 to {}, the slots of the smallest cache", d.capacity),
-                   .fix = "Pass the most tokens that a step appends to a sequence."};
+      return invalidArgument(kPrepareName, "the rows do not fit a cache", countText(what_.rows, "row"),
+                             fmt::format("1 to {}, the slots of the smallest cache", d.capacity),
+                             "Pass the most tokens that a step appends to a sequence.");
     }
     return {};
   }
@@ -256,11 +246,8 @@ std::string PreparationSummary::text() const {
 Result<PreparationSummary> prepare(const std::shared_ptr<Device>& device, const Preparation& preparation) {
   return guardedAs(kPrepareName, [&]() -> Result<PreparationSummary> {
     if (!device) {
-      return Error{.op = std::string(kPrepareName),
-                   .what = "there is no device",
-                   .got = "a null pointer",
-                   .expected = "a device",
-                   .fix = "Pass the device that the caches were made on."};
+      return invalidArgument(kPrepareName, "there is no device", "a null pointer", "a device",
+                             "Pass the device that the caches were made on.");
     }
     return Preparing(device, preparation).run();
   });

@@ -121,20 +121,14 @@ Result<void> TuningFile::checkReplaceable() const {
   std::string start(std::min<uint64_t>(opened->length(), kTitleOfAny.size()), '\0');
   MNK_TRY(opened->read(std::as_writable_bytes(std::span(start))));
   if (start == kTitleOfAny) return {};
-  return Error{.op = std::string(kPrepareName),
-               .what = "the file is not a tuning file",
-               .got = path_,
-               .expected = "no file, or one that prepare wrote",
-               .fix = "Pass another path, or delete the file."};
+  return invalidArgument(kPrepareName, "the file is not a tuning file", path_, "no file, or one that prepare wrote",
+                         "Pass another path, or delete the file.");
 }
 
 Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
   if (path_.empty()) {
-    return Error{.op = std::string(kPrepareName),
-                 .what = "there is no folder for caches",
-                 .got = "no absolute path in HOME",
-                 .expected = "the user's home folder",
-                 .fix = "Set HOME, or pass a tuning file."};
+    return invalidArgument(kPrepareName, "there is no folder for caches", "no absolute path in HOME",
+                           "the user's home folder", "Set HOME, or pass a tuning file.");
   }
   // A replacement keeps the mode, so it would be unreadable too.
   if (access(path_.c_str(), R_OK) != 0 && errno == EACCES) {

@@ -16,12 +16,10 @@ namespace {
 constexpr std::string_view kEncoderName = "CommandEncoder";
 
 Error pastScratch(const Binding& binding, uint64_t bytes) {
-  return {.op = std::string(kEncoderName),
-          .what = "a binding reaches past the plan's scratch memory",
-          .got = fmt::format("{} at byte {} for index {}", countText(binding.length, "byte"), binding.offset,
-                             binding.index),
-          .expected = fmt::format("a range inside {}", countText(bytes, "byte")),
-          .fix = "Increase Plan::scratchBytes."};
+  return invalidArgument(
+      kEncoderName, "a binding reaches past the plan's scratch memory",
+      fmt::format("{} at byte {} for index {}", countText(binding.length, "byte"), binding.offset, binding.index),
+      fmt::format("a range inside {}", countText(bytes, "byte")), "Increase Plan::scratchBytes.");
 }
 
 // A device has every kernel of this package that it chooses for its own plans.
@@ -33,12 +31,10 @@ Error unplanned(const std::shared_ptr<Device>& device, const Plan& plan, Error e
   for (const Dispatch& dispatch : plan.dispatches) {
     const std::string& function = dispatch.kernel.function;
     if (dispatch.kernel.library || std::find(names.begin(), names.end(), function) != names.end()) continue;
-    return {.code = ErrorCode::unsupported,
-            .op = plan.op,
-            .what = "the plan was made for another device",
-            .got = fmt::format("kernel {}, which {} does not have", function, device->name()),
-            .expected = "a plan for the device of the encoder",
-            .fix = "Pass the device to the call that makes the plan, or encode the op instead of a plan."};
+    return makeError(ErrorCode::unsupported, plan.op, "the plan was made for another device",
+                     fmt::format("kernel {}, which {} does not have", function, device->name()),
+                     "a plan for the device of the encoder",
+                     "Pass the device to the call that makes the plan, or encode the op instead of a plan.");
   }
   return error;
 }
@@ -74,18 +70,12 @@ struct CommandEncoder::Impl::CompletionTask {
 // Checks that the encoder can still record, and creates the submission on first use.
 Result<void> CommandEncoder::Impl::open() {
   if (!device) {
-    return Error{.op = std::string(kEncoderName),
-                 .what = "the encoder has no device",
-                 .got = "a null device",
-                 .expected = "a device",
-                 .fix = "Make one with Device::makeDefault and pass it to the encoder."};
+    return invalidArgument(kEncoderName, "the encoder has no device", "a null device", "a device",
+                           "Make one with Device::makeDefault and pass it to the encoder.");
   }
   if (isCommitted) {
-    return Error{.op = std::string(kEncoderName),
-                 .what = "the encoder is used after it was committed",
-                 .got = "a committed encoder",
-                 .expected = "an encoder that still records",
-                 .fix = "Make a new encoder for further work."};
+    return invalidArgument(kEncoderName, "the encoder is used after it was committed", "a committed encoder",
+                           "an encoder that still records", "Make a new encoder for further work.");
   }
   if (failure) return *failure;
   if (submission) return {};
@@ -312,11 +302,9 @@ Result<void> CommandEncoder::measureOps() {
 void CommandEncoder::discard() noexcept {
   if (impl_->isCommitted) return;
   const auto discarded = guarded(kEncoderName, []() -> Result<void> {
-    return Error{.op = std::string(kEncoderName),
-                 .what = "the encoder is used after what it had recorded was dropped",
-                 .got = "a discarded encoder; one whose block or recording failed is discarded, too",
-                 .expected = "an encoder that can be committed",
-                 .fix = "Encode the step again, with a new encoder."};
+    return invalidArgument(kEncoderName, "the encoder is used after what it had recorded was dropped",
+                           "a discarded encoder; one whose block or recording failed is discarded, too",
+                           "an encoder that can be committed", "Encode the step again, with a new encoder.");
   });
   fail(discarded.error());
 }
@@ -379,11 +367,8 @@ Result<Summary> CommandEncoder::run(const std::shared_ptr<Device>& device,
   return guarded(kEncoderName, [&]() -> Result<Summary> {
     if (isInFinishedHandler()) return waitInHandler(kEncoderName);
     if (!body) {
-      return Error{.op = std::string(kEncoderName),
-                   .what = "there is nothing to run",
-                   .got = "an empty function",
-                   .expected = "a function that encodes",
-                   .fix = "Pass a function that records work into the encoder."};
+      return invalidArgument(kEncoderName, "there is nothing to run", "an empty function", "a function that encodes",
+                             "Pass a function that records work into the encoder.");
     }
     CommandEncoder encoder(device, std::move(label));
     MNK_TRY(body(encoder));
@@ -418,11 +403,8 @@ Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParti
     MNK_TRY(impl_->open());
     if (calls_) return neverRuns("a participant of the caller joins it");
     if (!participant) {
-      return Error{.op = std::string(kEncoderName),
-                   .what = "there is no participant to join",
-                   .got = "null",
-                   .expected = "a participant",
-                   .fix = "Pass an object that follows the encoder."};
+      return invalidArgument(kEncoderName, "there is no participant to join", "null", "a participant",
+                             "Pass an object that follows the encoder.");
     }
     impl_->participants.push_back({key, std::move(participant)});
     return {};

@@ -11,10 +11,6 @@
 
 namespace mnk {
 
-// Probes which elements of a simdgroup matrix each lane holds, and waits for the result.
-
-Result<MatrixLayout> probeMatrixLayout(const std::shared_ptr<Device>& device);
-
 namespace {
 
 constexpr uint32_t kLanes = 32;
@@ -45,8 +41,7 @@ bool isLayout(const Findings& findings, uint32_t (*firstOf)(uint32_t lane)) {
   return true;
 }
 
-}  // namespace
-
+// Probes which elements of a simdgroup matrix each lane holds, and waits for the result.
 Result<MatrixLayout> probeMatrixLayout(const std::shared_ptr<Device>& device) {
   MNK_TRY(auto findings, guarded("Device", [&] { return probe(device); }));
   const auto rowMajor = [](uint32_t lane) { return 2 * lane; };
@@ -57,6 +52,21 @@ Result<MatrixLayout> probeMatrixLayout(const std::shared_ptr<Device>& device) {
   if (isLayout(findings, rowMajor)) return MatrixLayout::rowMajor;
   return isLayout(findings, interleaved) ? MatrixLayout::interleaved : MatrixLayout::unknown;
 }
+
+DeviceProfile copyOf(const DeviceProfile& profile) noexcept {
+  try {
+    return profile;
+  } catch (...) {
+    return {};
+  }
+}
+
+// Sizes are rounded up, so that a buffer still fits when the context grows.
+constexpr uint64_t kUnit = 64 * 1024;
+constexpr uint64_t kLargestKept = 64 * 1024 * 1024;  // larger buffers are freed
+constexpr size_t kMaxKept = 4;                       // steps in flight, plus one
+
+}  // namespace
 
 std::string LibraryOrigin::text() const {
   const std::string from(name(kind));
@@ -86,18 +96,6 @@ void Device::learn(const Change& change) {
   }
   knownPlans_->clear();
 }
-
-namespace {
-
-DeviceProfile copyOf(const DeviceProfile& profile) noexcept {
-  try {
-    return profile;
-  } catch (...) {
-    return {};
-  }
-}
-
-}  // namespace
 
 DeviceProfile Device::profile() noexcept {
   return copyOf(*sharedProfile());
@@ -190,15 +188,6 @@ Result<void> Submission::dispatch(ReadyDispatch ready) {
   return dispatch(std::make_shared<const ReadyDispatch>(std::move(ready)), memory);
 }
 
-namespace {
-
-// Sizes are rounded up, so that a buffer still fits when the context grows.
-constexpr uint64_t kUnit = 64 * 1024;
-constexpr uint64_t kLargestKept = 64 * 1024 * 1024;  // larger buffers are freed
-constexpr size_t kMaxKept = 4;                       // steps in flight, plus one
-
-}  // namespace
-
 std::shared_ptr<Buffer> ScratchPool::takeResting(uint64_t bytes) {
   std::lock_guard lock(mutex_);
   const auto fits = std::find_if(resting_.begin(), resting_.end(),
@@ -265,30 +254,27 @@ struct KernelRegistry::Slot {
   }
 };
 
+template <typename T, typename Place>
+std::shared_ptr<KernelRegistry::Slot<T>> KernelRegistry::slotAt(Place place) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Slot<T>>& slot = place();
+  if (!slot) slot = std::make_shared<Slot<T>>();
+  return slot;
+}
+
 KernelRegistry::KernelRegistry(Device& device) : device_(device) {}
 KernelRegistry::~KernelRegistry() = default;
 
 Result<std::shared_ptr<Library>> KernelRegistry::shippedLibrary() {
   return guarded("KernelRegistry", [&] {
-    std::shared_ptr<Slot<Library>> slot;
-    {
-      std::lock_guard lock(mutex_);
-      if (!shipped_) shipped_ = std::make_shared<Slot<Library>>();
-      slot = shipped_;
-    }
+    const auto slot = slotAt<Library>([&]() -> auto& { return shipped_; });
     return slot->get([&] { return device_.makeShippedLibrary(); });
   });
 }
 
 Result<std::shared_ptr<Library>> KernelRegistry::library(const LibrarySource& source) {
   return guarded("KernelRegistry", [&] {
-    std::shared_ptr<Slot<Library>> slot;
-    {
-      std::lock_guard lock(mutex_);
-      auto& entry = libraries_[{source.kind, source.value}];
-      if (!entry) entry = std::make_shared<Slot<Library>>();
-      slot = entry;
-    }
+    const auto slot = slotAt<Library>([&]() -> auto& { return libraries_[{source.kind, source.value}]; });
     return slot->get([&] { return device_.makeLibrary(source); });
   });
 }
@@ -301,23 +287,16 @@ Result<std::shared_ptr<Pipeline>> KernelRegistry::pipeline(const KernelKey& key)
     const auto twice = std::adjacent_find(sorted.constants.begin(), sorted.constants.end(),
                                           [](const auto& a, const auto& b) { return a.index == b.index; });
     if (twice != sorted.constants.end()) {
-      return Error{.op = "KernelRegistry",
-                   .what = "a function constant is given twice",
-                   .got = sorted.text(),
-                   .expected = fmt::format("one value for index {}", twice->index),
-                   .fix = "Give each function constant once."};
+      return invalidArgument("KernelRegistry", "a function constant is given twice", sorted.text(),
+                             fmt::format("one value for index {}", twice->index), "Give each function constant once.");
     }
     if (!sorted.library) {
       MNK_TRY(auto shipped, shippedLibrary());
       sorted.library = shipped;
     }
-    std::shared_ptr<Slot<Pipeline>> slot;
-    {
-      std::lock_guard lock(mutex_);
-      auto& entry = pipelines_[{sorted.library, {sorted.function, sorted.constants}}];
-      if (!entry) entry = std::make_shared<Slot<Pipeline>>();
-      slot = entry;
-    }
+    const auto slot = slotAt<Pipeline>([&]() -> auto& {
+      return pipelines_[{sorted.library, {sorted.function, sorted.constants}}];
+    });
     return slot->get([&] { return device_.makePipeline(sorted.library, sorted); });
   });
 }

@@ -54,126 +54,8 @@ uint64_t byteCount(const std::vector<Region>& regions) {
   return bytes;
 }
 
-}  // namespace
-
-std::string_view name(ConstantType type) {
-  switch (type) {
-    case ConstantType::boolean:
-      return "bool";
-    case ConstantType::i32:
-      return "int";
-    case ConstantType::u32:
-      return "uint";
-    case ConstantType::f32:
-      return "float";
-  }
-  return "unknown type";
-}
-
-std::string KernelKey::text() const {
-  std::string values;
-  for (const FunctionConstant& constant : constants) {
-    const std::string value = constantText(constant, library != nullptr);
-    if (!value.empty()) values += (values.empty() ? "" : ", ") + value;
-  }
-  return values.empty() ? function : fmt::format("{} {{{}}}", function, values);
-}
-
-Binding Binding::whole(uint32_t index, const Tensor& tensor, Access access) {
-  Binding binding{.index = index,
-                  .buffer = tensor.buffer(),
-                  .offset = tensor.byteOffset(),
-                  .length = tensor.byteCount(),
-                  .reads = {},
-                  .writes = {}};
-  const Region all{.offset = 0, .rowBytes = tensor.byteCount(), .rowStride = tensor.byteCount(), .rows = 1};
-  if (access != Access::write) binding.reads.push_back(all);
-  if (access != Access::read) binding.writes.push_back(all);
-  return binding;
-}
-
-uint64_t Dispatch::countedBytesRead() const {
-  if (bytesRead) return *bytesRead;
-  uint64_t bytes = 0;
-  for (const Binding& binding : buffers) bytes += byteCount(binding.reads);
-  return bytes;
-}
-
-uint64_t Dispatch::countedBytesWritten() const {
-  if (bytesWritten) return *bytesWritten;
-  uint64_t bytes = 0;
-  for (const Binding& binding : buffers) bytes += byteCount(binding.writes);
-  return bytes;
-}
-
-std::string Dispatch::text() const {
-  return fmt::format("{}: {} x {} x {} {}, {} read, {} written", kernel.text(), grid.extent[0], grid.extent[1],
-                     grid.extent[2], grid.unit == Grid::Unit::threads ? "threads" : "threadgroups",
-                     bytesText(countedBytesRead()), bytesText(countedBytesWritten()));
-}
-
-void Plan::append(Plan next) {
-  hasFixedPositions = hasFixedPositions || next.hasFixedPositions;
-  for (Dispatch& dispatch : next.dispatches) {
-    for (Binding& binding : dispatch.buffers) {
-      if (!binding.buffer && binding.isZeroed) binding.offset += zeroedBytes;
-    }
-    dispatches.push_back(std::move(dispatch));
-  }
-  scratchBytes = std::max(scratchBytes, next.scratchBytes);
-  zeroedBytes += next.zeroedBytes;
-  if (warning.empty()) warning = std::move(next.warning);
-}
-
-std::string Plan::text() const {
-  std::string text = fmt::format("{}: {}", op, countText(dispatches.size(), "dispatch"));
-  const uint64_t lentBytes = scratchBytes + zeroedBytes;
-  if (lentBytes) text += fmt::format(", {} of scratch memory", bytesText(lentBytes));
-  if (!warning.empty()) text += "\n  warning: " + warning;
-  for (const Dispatch& dispatch : dispatches) text += "\n  " + dispatch.text();
-  return text;
-}
-
-namespace {
-
 // Eight simdgroups; larger threadgroups only waste more threads at the edges of a grid.
 constexpr uint32_t kPreferredThreads = 256;
-
-}  // namespace
-
-uint64_t threadCount(const Size3& threadgroup) {
-  const uint64_t plane = uint64_t{threadgroup[0]} * threadgroup[1];
-  uint64_t count;
-  return __builtin_mul_overflow(plane, threadgroup[2], &count) ? UINT64_MAX : count;
-}
-
-Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads) {
-  uint32_t left = std::max(1u, std::min(kPreferredThreads, maxThreads));
-  Size3 shape{1, 1, 1};
-  for (size_t axis = 0; axis < 3; ++axis) {
-    shape[axis] = std::max(1u, std::min(grid[axis], left));
-    left /= shape[axis];
-  }
-  return shape;
-}
-
-Size3 shrinkToLimit(uint32_t maxThreads, Size3 threadgroup) {
-  constexpr uint32_t kSimdgroup = 32;
-  threadgroup[0] = std::min(threadgroup[0], std::max(maxThreads / kSimdgroup, 1u) * kSimdgroup);
-  return threadgroup;
-}
-
-Grid shrinkToLimit(uint32_t maxThreads, Grid grid) {
-  const uint32_t fewest = grid.minThreads;
-  if (fewest == 0) return grid;
-  const uint32_t planned = grid.threadgroup[0] / fewest;
-  grid.threadgroup = shrinkToLimit(std::max(maxThreads, fewest), grid.threadgroup);
-  const uint32_t left = std::max(grid.threadgroup[0] / fewest, 1u);
-  if (grid.isShared && left < planned) grid.extent[2] *= (planned + left - 1) / left;
-  return grid;
-}
-
-namespace {
 
 using Op = DispatchCheck;
 using Argument = Pipeline::Argument;
@@ -440,6 +322,107 @@ constexpr Rule<Op> kRules[] = {
 };
 
 }  // namespace
+
+std::string_view name(ConstantType type) {
+  static constexpr std::string_view kNames[] = {"bool", "int", "uint", "float"};
+  return nameIn(kNames, static_cast<size_t>(type), "unknown type");
+}
+
+std::string KernelKey::text() const {
+  std::string values;
+  for (const FunctionConstant& constant : constants) {
+    const std::string value = constantText(constant, library != nullptr);
+    if (!value.empty()) values += (values.empty() ? "" : ", ") + value;
+  }
+  return values.empty() ? function : fmt::format("{} {{{}}}", function, values);
+}
+
+Binding Binding::whole(uint32_t index, const Tensor& tensor, Access access) {
+  Binding binding{.index = index,
+                  .buffer = tensor.buffer(),
+                  .offset = tensor.byteOffset(),
+                  .length = tensor.byteCount(),
+                  .reads = {},
+                  .writes = {}};
+  const Region all{.offset = 0, .rowBytes = tensor.byteCount(), .rowStride = tensor.byteCount(), .rows = 1};
+  if (access != Access::write) binding.reads.push_back(all);
+  if (access != Access::read) binding.writes.push_back(all);
+  return binding;
+}
+
+uint64_t Dispatch::countedBytesRead() const {
+  if (bytesRead) return *bytesRead;
+  uint64_t bytes = 0;
+  for (const Binding& binding : buffers) bytes += byteCount(binding.reads);
+  return bytes;
+}
+
+uint64_t Dispatch::countedBytesWritten() const {
+  if (bytesWritten) return *bytesWritten;
+  uint64_t bytes = 0;
+  for (const Binding& binding : buffers) bytes += byteCount(binding.writes);
+  return bytes;
+}
+
+std::string Dispatch::text() const {
+  return fmt::format("{}: {} x {} x {} {}, {} read, {} written", kernel.text(), grid.extent[0], grid.extent[1],
+                     grid.extent[2], grid.unit == Grid::Unit::threads ? "threads" : "threadgroups",
+                     bytesText(countedBytesRead()), bytesText(countedBytesWritten()));
+}
+
+void Plan::append(Plan next) {
+  hasFixedPositions = hasFixedPositions || next.hasFixedPositions;
+  for (Dispatch& dispatch : next.dispatches) {
+    for (Binding& binding : dispatch.buffers) {
+      if (!binding.buffer && binding.isZeroed) binding.offset += zeroedBytes;
+    }
+    dispatches.push_back(std::move(dispatch));
+  }
+  scratchBytes = std::max(scratchBytes, next.scratchBytes);
+  zeroedBytes += next.zeroedBytes;
+  if (warning.empty()) warning = std::move(next.warning);
+}
+
+std::string Plan::text() const {
+  std::string text = fmt::format("{}: {}", op, countText(dispatches.size(), "dispatch"));
+  const uint64_t lentBytes = scratchBytes + zeroedBytes;
+  if (lentBytes) text += fmt::format(", {} of scratch memory", bytesText(lentBytes));
+  if (!warning.empty()) text += "\n  warning: " + warning;
+  for (const Dispatch& dispatch : dispatches) text += "\n  " + dispatch.text();
+  return text;
+}
+
+uint64_t threadCount(const Size3& threadgroup) {
+  const uint64_t plane = uint64_t{threadgroup[0]} * threadgroup[1];
+  uint64_t count;
+  return __builtin_mul_overflow(plane, threadgroup[2], &count) ? UINT64_MAX : count;
+}
+
+Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads) {
+  uint32_t left = std::max(1u, std::min(kPreferredThreads, maxThreads));
+  Size3 shape{1, 1, 1};
+  for (size_t axis = 0; axis < 3; ++axis) {
+    shape[axis] = std::max(1u, std::min(grid[axis], left));
+    left /= shape[axis];
+  }
+  return shape;
+}
+
+Size3 shrinkToLimit(uint32_t maxThreads, Size3 threadgroup) {
+  constexpr uint32_t kSimdgroup = 32;
+  threadgroup[0] = std::min(threadgroup[0], std::max(maxThreads / kSimdgroup, 1u) * kSimdgroup);
+  return threadgroup;
+}
+
+Grid shrinkToLimit(uint32_t maxThreads, Grid grid) {
+  const uint32_t fewest = grid.minThreads;
+  if (fewest == 0) return grid;
+  const uint32_t planned = grid.threadgroup[0] / fewest;
+  grid.threadgroup = shrinkToLimit(std::max(maxThreads, fewest), grid.threadgroup);
+  const uint32_t left = std::max(grid.threadgroup[0] / fewest, 1u);
+  if (grid.isShared && left < planned) grid.extent[2] *= (planned + left - 1) / left;
+  return grid;
+}
 
 std::span<const Rule<DispatchCheck>> dispatchRules() {
   return kRules;

@@ -45,15 +45,12 @@ Result<void> writeAs(const Tensor& tensor, std::span<const float> from) {
 }
 
 Error notFloat(const Tensor& tensor) {
-  return {.op = "Tensor",
-          .what = "the elements are not of a float type",
-          .got = std::string(name(tensor.dtype())),
-          .expected = "one of f32, f16, bf16",
-          .fix = "Read or write the bytes instead."};
+  return invalidArgument("Tensor", "the elements are not of a float type", name(tensor.dtype()),
+                         "one of f32, f16, bf16", "Read or write the bytes instead.");
 }
 
 Error noFloats() {
-  return {.op = "Tensor", .what = "floats are missing", .got = "NULL", .expected = "an array", .fix = "Pass floats."};
+  return invalidArgument("Tensor", "floats are missing", "NULL", "an array", "Pass floats.");
 }
 
 }  // namespace

@@ -16,28 +16,22 @@ constexpr uint32_t kMaxNesting = 16;
 
 Result<void> checkRecordable(uint64_t calls, uint32_t nesting) {
   if (nesting > kMaxNesting) {
-    return Error{.op = std::string(kStepName),
-                 .what = "recorded steps are nested too deeply",
-                 .got = fmt::format("{} steps, each in the next", nesting),
-                 .expected = fmt::format("at most {}", kMaxNesting),
-                 .fix = "Record the calls of the inner steps in one step, or encode the steps one after another."};
+    return invalidArgument(kStepName, "recorded steps are nested too deeply",
+                           fmt::format("{} steps, each in the next", nesting), fmt::format("at most {}", kMaxNesting),
+                           "Record the calls of the inner steps in one step, or encode the steps one after another.");
   }
   if (calls > kMaxCalls) {
-    return Error{.op = std::string(kStepName),
-                 .what = "a recording has too many calls",
-                 .got = fmt::format("{}, with those of the steps in it", countText(calls, "call")),
-                 .expected = fmt::format("at most {}", kMaxCalls),
-                 .fix = "Record fewer calls, such as those of one token, and run the step several times."};
+    return invalidArgument(kStepName, "a recording has too many calls",
+                           fmt::format("{}, with those of the steps in it", countText(calls, "call")),
+                           fmt::format("at most {}", kMaxCalls),
+                           "Record fewer calls, such as those of one token, and run the step several times.");
   }
   return {};
 }
 
 Error emptyStep() {
-  return {.op = std::string(kStepName),
-          .what = "there is no step to run",
-          .got = "a step that was moved from, or never recorded",
-          .expected = "a recorded step",
-          .fix = "Record a step, and run it where it was moved to."};
+  return invalidArgument(kStepName, "there is no step to run", "a step that was moved from, or never recorded",
+                         "a recorded step", "Record a step, and run it where it was moved to.");
 }
 
 }  // namespace
@@ -55,18 +49,12 @@ Result<RecordedStep> RecordedStep::record(std::shared_ptr<Device> device,
                                           const std::function<Result<void>(CommandEncoder&)>& body, std::string label) {
   return guarded(kStepName, [&]() -> Result<RecordedStep> {
     if (!body) {
-      return Error{.op = std::string(kStepName),
-                   .what = "there is nothing to record",
-                   .got = "an empty function",
-                   .expected = "a function that encodes",
-                   .fix = "Pass a function that records work into the encoder."};
+      return invalidArgument(kStepName, "there is nothing to record", "an empty function", "a function that encodes",
+                             "Pass a function that records work into the encoder.");
     }
     if (!device) {
-      return Error{.op = std::string(kStepName),
-                   .what = "there is no device to record for",
-                   .got = "a null device",
-                   .expected = "a device",
-                   .fix = "Make one with Device::makeDefault and pass it."};
+      return invalidArgument(kStepName, "there is no device to record for", "a null device", "a device",
+                             "Make one with Device::makeDefault and pass it.");
     }
     CommandEncoder encoder(std::move(device), std::move(label));
     StepRecording::begin(encoder);
@@ -82,11 +70,8 @@ void StepRecording::begin(CommandEncoder& encoder) {
 Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
   return guarded(kStepName, [&]() -> Result<RecordedStep> {
     if (!encoder.calls_) {
-      return Error{.op = std::string(kStepName),
-                   .what = "the encoder records no step",
-                   .got = "an encoder that runs, or whose step was made",
-                   .expected = "an encoder of a recording",
-                   .fix = "Make an encoder that records, and one step of it."};
+      return invalidArgument(kStepName, "the encoder records no step", "an encoder that runs, or whose step was made",
+                             "an encoder of a recording", "Make an encoder that records, and one step of it.");
     }
     MNK_TRY(encoder.checkRecorded());
     auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label(),
@@ -102,11 +87,8 @@ Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
 }
 
 Error CommandEncoder::neverRuns(std::string_view got) {
-  return {.op = "CommandEncoder",
-          .what = "the encoder of a recording never runs",
-          .got = std::string(got),
-          .expected = "calls that encode",
-          .fix = "End the recording, then run its step."};
+  return invalidArgument("CommandEncoder", "the encoder of a recording never runs", got, "calls that encode",
+                         "End the recording, then run its step.");
 }
 
 Result<Completion> RecordedStep::run(CommandEncoder::Finished finished) const {
@@ -139,11 +121,10 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
     return guarded(kStepName, [&]() -> Result<void> {
       if (!state_) return emptyStep();
       if (into.device() != state_->device) {
-        return Error{.op = std::string(kStepName),
-                     .what = "the encoder is of another device than the step",
-                     .got = into.device() ? into.device()->name() : "an encoder without a device",
-                     .expected = "the same device object as when it was recorded, " + state_->device->name(),
-                     .fix = "Record the step on the device that runs it."};
+        return invalidArgument(kStepName, "the encoder is of another device than the step",
+                               into.device() ? into.device()->name() : "an encoder without a device",
+                               "the same device object as when it was recorded, " + state_->device->name(),
+                               "Record the step on the device that runs it.");
       }
       for (size_t i = 0; i < state_->calls.size(); ++i) {
         auto encoded = makeAgain(state_->calls[i], into);

@@ -182,11 +182,10 @@ auto memoryOf(const OpForm& form) {
 }
 
 Error fixedPositions() {
-  return {.op = "RecordedStep",
-          .what = "rotary positions stay as recorded, while the cache advances with every run",
-          .got = "positions given as numbers, and an append to a cache",
-          .expected = "positions that follow the cache, or a tensor of positions that is written before each run",
-          .fix = "Use the next positions of the cache, or pass `rotary` without positions to appendAndAttend."};
+  return invalidArgument("RecordedStep", "rotary positions stay as recorded, while the cache advances with every run",
+                         "positions given as numbers, and an append to a cache",
+                         "positions that follow the cache, or a tensor of positions that is written before each run",
+                         "Use the next positions of the cache, or pass `rotary` without positions to appendAndAttend.");
 }
 
 }  // namespace

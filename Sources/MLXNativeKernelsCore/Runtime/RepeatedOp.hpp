@@ -24,9 +24,27 @@
 
 namespace mnk {
 
+// Words that identify something, as long as they fit.
+class Words {
+ public:
+  // Whether some did not fit, so that the words identify nothing.
+  bool isTooLarge() const { return isTooLarge_; }
+  std::span<const uint64_t> words() const { return {words_.data(), count_}; }
+
+ protected:
+  void addWord(uint64_t word) {
+    isTooLarge_ = isTooLarge_ || count_ == words_.size();
+    if (!isTooLarge_) words_[count_++] = word;
+  }
+
+  std::array<uint64_t, 512> words_;  // without initializers, because most stay unused
+  uint32_t count_ = 0;
+  bool isTooLarge_ = false;
+};
+
 // The key of a cached plan: everything that the plan depends on except positions and memory, as words, and the operands
 // that its dispatches bind.
-class OpForm {
+class OpForm : public Words {
  public:
   // No initializers: a form has room for many operands, most of which stay unused.
   struct Operand {
@@ -68,54 +86,30 @@ class OpForm {
   void bind(uint32_t index, const std::optional<Tensor>& tensor, Access access);
   void bind(uint32_t index, const HeadsView& view, Access access);
 
-  // Whether words or operands did not fit, so that the words do not identify the form.
-  bool isTooLarge() const { return isTooLarge_; }
   // Whether plans of this form can be cached: the form is not too large, all tensors have memory of this device, and
   // written tensors overlap no other operand except themselves.
   bool isRepeatable(const Device& device) const;
 
-  std::span<const uint64_t> words() const { return {words_.data(), count_}; }
   // The form with only its first `count` words.
   OpForm first(size_t count) const;
   std::span<const Operand> operands() const { return {operands_.data(), operandCount_}; }
   uint64_t hash() const;
 
  private:
-  void addWord(uint64_t word) {
-    isTooLarge_ = isTooLarge_ || count_ == words_.size();
-    if (!isTooLarge_) words_[count_++] = word;
-  }
-
-  std::array<uint64_t, 512> words_;
-  std::array<Operand, 32> operands_;
-  uint32_t count_ = 0;
+  std::array<Operand, 32> operands_;  // too large if others do not fit
   uint32_t operandCount_ = 0;
   uint32_t stage_ = 0;
-  bool isTooLarge_ = false;
   bool lacksMemory_ = false;
   bool sharesMemory_ = false;  // a written tensor overlaps another operand
 };
 
 // Everything other than the form that an op's choices and patches depend on.
-class OpPositions {
+class OpPositions : public Words {
  public:
   template <typename... Numbers>
   void add(Numbers... numbers) {
     (addWord(static_cast<uint64_t>(numbers)), ...);
   }
-  // Whether numbers did not fit, so that the words do not identify the positions.
-  bool isTooLarge() const { return isTooLarge_; }
-  std::span<const uint64_t> words() const { return {words_.data(), count_}; }
-
- private:
-  void addWord(uint64_t word) {
-    isTooLarge_ = isTooLarge_ || count_ == words_.size();
-    if (!isTooLarge_) words_[count_++] = word;
-  }
-
-  std::array<uint64_t, 512> words_;  // without initializers, because most stay unused
-  uint32_t count_ = 0;
-  bool isTooLarge_ = false;
 };
 
 // An op as the encoder sees it.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "MLXNativeKernels/Device.hpp"
@@ -16,27 +17,75 @@ std::string textOf(std::span<const uint64_t> extents) {
   return "[" + text + "]";
 }
 
+Error outside(uint64_t offset, uint64_t count, uint64_t length) {
+  return invalidArgument(
+      "Buffer", "the range lies outside the buffer", fmt::format("{} at offset {}", countText(count, "byte"), offset),
+      fmt::format("a range inside {}", countText(length, "byte")), "Pass an offset and a length inside the buffer.");
+}
+
+Error notVisible() {
+  return makeError(ErrorCode::unsupported, "Buffer", "the processor cannot touch this buffer",
+                   "a buffer without contents", "memory shared with the processor",
+                   "Copy through a buffer that the device made.");
+}
+
+constexpr std::string_view kTensorName = "Tensor";
+
+bool isKnown(DType dtype) {
+  return byteSize(dtype) != 0;
+}
+
+Error unknownDType(DType dtype) {
+  return invalidArgument(kTensorName, "the dtype is unknown", fmt::format("number {}", static_cast<uint32_t>(dtype)),
+                         "one of f32, f16, bf16, u8, u16, u32, i32", "Pass one of the dtypes by name.");
+}
+
+Error noMemory(std::string_view what) {
+  return invalidArgument(kTensorName, "the tensor has no memory", "an empty tensor", "a tensor with memory",
+                         fmt::format("Make it with Tensor::zeros or Tensor::over before you {} it.", what));
+}
+
+Error wrongCopySize(uint64_t got, uint64_t expected) {
+  return invalidArgument(kTensorName, "the copy does not cover the tensor exactly", countText(got, "byte"),
+                         countText(expected, "byte"),
+                         "Pass all elements of the shape in the tensor's dtype, or slice the tensor first.");
+}
+
+Result<Shape> withExtent(const Shape& shape, uint32_t axis, uint64_t extent) {
+  std::array<uint64_t, Shape::kMaxRank> extents{};
+  std::copy(shape.extents().begin(), shape.extents().end(), extents.begin());
+  extents[axis] = extent;
+  return Shape::make(std::span<const uint64_t>(extents.data(), shape.rank()));
+}
+
+Result<Tensor> makeTensor(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape, bool isUndefined) {
+  return guarded(kTensorName, [&]() -> Result<Tensor> {
+    if (!device) {
+      return invalidArgument(kTensorName, "there is no device to allocate on", "a null device", "a device",
+                             "Make one with Device::makeDefault.");
+    }
+    if (!isKnown(dtype)) return unknownDType(dtype);
+    const uint64_t bytes = shape.elementCount() * byteSize(dtype);
+    MNK_TRY(auto buffer, isUndefined ? device->makeUndefinedBuffer(bytes) : device->makeBuffer(bytes));
+    return Tensor::over(std::move(buffer), dtype, shape);
+  });
+}
+
 }  // namespace
 
 Result<Shape> Shape::make(std::span<const uint64_t> extents) {
   return guarded("Shape", [&]() -> Result<Shape> {
     if (extents.size() > kMaxRank) {
-      return Error{.op = "Shape",
-                   .what = "the shape has too many extents",
-                   .got = countText(extents.size(), "extent"),
-                   .expected = fmt::format("at most {}", kMaxRank),
-                   .fix = "Join neighboring axes."};
+      return invalidArgument("Shape", "the shape has too many extents", countText(extents.size(), "extent"),
+                             fmt::format("at most {}", kMaxRank), "Join neighboring axes.");
     }
     // Skips zero extents, so that overflow does not depend on the order of the axes.
     uint64_t count = 1;
     for (uint64_t extent : extents) {
       const auto product = checkedMultiply(count, extent == 0 ? 1 : extent);
       if (!product || *product > UINT64_MAX / 8) {
-        return Error{.op = "Shape",
-                     .what = "the shape holds more elements than 64-bit sizes can count",
-                     .got = textOf(extents),
-                     .expected = "fewer than 2^61 elements",
-                     .fix = "Pass smaller extents."};
+        return invalidArgument("Shape", "the shape holds more elements than 64-bit sizes can count", textOf(extents),
+                               "fewer than 2^61 elements", "Pass smaller extents.");
       }
       count = *product;
     }
@@ -60,27 +109,6 @@ uint64_t Shape::elementCount() const {
 std::string Shape::text() const {
   return textOf(extents());
 }
-
-namespace {
-
-Error outside(uint64_t offset, uint64_t count, uint64_t length) {
-  return {.op = "Buffer",
-          .what = "the range lies outside the buffer",
-          .got = fmt::format("{} at offset {}", countText(count, "byte"), offset),
-          .expected = fmt::format("a range inside {}", countText(length, "byte")),
-          .fix = "Pass an offset and a length inside the buffer."};
-}
-
-Error notVisible() {
-  return {.code = ErrorCode::unsupported,
-          .op = "Buffer",
-          .what = "the processor cannot touch this buffer",
-          .got = "a buffer without contents",
-          .expected = "memory shared with the processor",
-          .fix = "Copy through a buffer that the device made."};
-}
-
-}  // namespace
 
 template <typename Wait>
 Result<void> Buffer::readAfter(Wait wait, uint64_t offset, std::span<std::byte> into) const {
@@ -132,65 +160,11 @@ Result<void> Buffer::copyIn(uint64_t offset, std::span<const std::byte> from) {
   return {};
 }
 
-namespace {
-
-constexpr std::string_view kTensorName = "Tensor";
-
-bool isKnown(DType dtype) {
-  return byteSize(dtype) != 0;
-}
-
-Error unknownDType(DType dtype) {
-  return {.op = std::string(kTensorName),
-          .what = "the dtype is unknown",
-          .got = fmt::format("number {}", static_cast<uint32_t>(dtype)),
-          .expected = "one of f32, f16, bf16, u8, u16, u32, i32",
-          .fix = "Pass one of the dtypes by name."};
-}
-
-Error noMemory(std::string_view what) {
-  return {.op = std::string(kTensorName),
-          .what = "the tensor has no memory",
-          .got = "an empty tensor",
-          .expected = "a tensor with memory",
-          .fix = fmt::format("Make it with Tensor::zeros or Tensor::over before you {} it.", what)};
-}
-
-Error wrongCopySize(uint64_t got, uint64_t expected) {
-  return {.op = std::string(kTensorName),
-          .what = "the copy does not cover the tensor exactly",
-          .got = countText(got, "byte"),
-          .expected = countText(expected, "byte"),
-          .fix = "Pass all elements of the shape in the tensor's dtype, or slice the tensor first."};
-}
-
-}  // namespace
-
 Tensor::Tensor(const Tensor&) = default;
 Tensor::Tensor(Tensor&&) noexcept = default;
 Tensor& Tensor::operator=(const Tensor&) = default;
 Tensor& Tensor::operator=(Tensor&&) noexcept = default;
 Tensor::~Tensor() = default;
-
-namespace {
-
-Result<Tensor> makeTensor(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape, bool isUndefined) {
-  return guarded(kTensorName, [&]() -> Result<Tensor> {
-    if (!device) {
-      return Error{.op = std::string(kTensorName),
-                   .what = "there is no device to allocate on",
-                   .got = "a null device",
-                   .expected = "a device",
-                   .fix = "Make one with Device::makeDefault."};
-    }
-    if (!isKnown(dtype)) return unknownDType(dtype);
-    const uint64_t bytes = shape.elementCount() * byteSize(dtype);
-    MNK_TRY(auto buffer, isUndefined ? device->makeUndefinedBuffer(bytes) : device->makeBuffer(bytes));
-    return Tensor::over(std::move(buffer), dtype, shape);
-  });
-}
-
-}  // namespace
 
 Result<Tensor> Tensor::zeros(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape) {
   return makeTensor(device, dtype, shape, false);
@@ -206,20 +180,17 @@ Result<Tensor> Tensor::over(std::shared_ptr<Buffer> buffer, DType dtype, const S
     if (!isKnown(dtype)) return unknownDType(dtype);
     const uint64_t bytes = shape.elementCount() * byteSize(dtype);
     if (!fits(byteOffset, bytes, buffer->length())) {
-      return Error{
-          .op = std::string(kTensorName),
-          .what = "the tensor does not fit in its buffer",
-          .got = fmt::format("{} {} ({}) at byte {}", name(dtype), shape.text(), countText(bytes, "byte"), byteOffset),
-          .expected = fmt::format("at most {}", countText(buffer->length(), "byte")),
-          .fix = "Make the buffer larger, or the shape or the offset smaller."};
+      return invalidArgument(
+          kTensorName, "the tensor does not fit in its buffer",
+          fmt::format("{} {} ({}) at byte {}", name(dtype), shape.text(), countText(bytes, "byte"), byteOffset),
+          fmt::format("at most {}", countText(buffer->length(), "byte")),
+          "Make the buffer larger, or the shape or the offset smaller.");
     }
     if (byteOffset % byteSize(dtype) != 0 || buffer->range().begin % byteSize(dtype) != 0) {
-      return Error{
-          .op = std::string(kTensorName),
-          .what = "the tensor does not start at a multiple of its element size",
-          .got = fmt::format("{} at byte {}", name(dtype), buffer->range().begin % byteSize(dtype) + byteOffset),
-          .expected = fmt::format("a multiple of {}", byteSize(dtype)),
-          .fix = "Align the memory and the offset to the element size."};
+      return invalidArgument(
+          kTensorName, "the tensor does not start at a multiple of its element size",
+          fmt::format("{} at byte {}", name(dtype), buffer->range().begin % byteSize(dtype) + byteOffset),
+          fmt::format("a multiple of {}", byteSize(dtype)), "Align the memory and the offset to the element size.");
     }
     Tensor tensor;
     tensor.buffer_ = std::move(buffer);
@@ -234,19 +205,14 @@ Result<Tensor> Tensor::slice(uint64_t begin, uint64_t count) const {
   return guarded(kTensorName, [&]() -> Result<Tensor> {
     if (!buffer_) return noMemory("slice");
     if (shape_.rank() == 0 || !fits(begin, count, shape_[0])) {
-      return Error{.op = std::string(kTensorName),
-                   .what = "the slice lies outside the tensor",
-                   .got = fmt::format("begin {}, count {}", begin, count),
-                   .expected = fmt::format("a range of the outermost axis of {}", shape_.text()),
-                   .fix = "Pass a begin and a count inside the outermost axis."};
+      return invalidArgument(kTensorName, "the slice lies outside the tensor",
+                             fmt::format("begin {}, count {}", begin, count),
+                             fmt::format("a range of the outermost axis of {}", shape_.text()),
+                             "Pass a begin and a count inside the outermost axis.");
     }
-    std::array<uint64_t, Shape::kMaxRank> extents{};
     uint64_t inner = 1;
-    for (uint32_t axis = 0; axis < shape_.rank(); ++axis) {
-      extents[axis] = axis == 0 ? count : shape_[axis];
-      if (axis != 0) inner *= shape_[axis];
-    }
-    MNK_TRY(auto shape, Shape::make(std::span<const uint64_t>(extents.data(), shape_.rank())));
+    for (uint32_t axis = 1; axis < shape_.rank(); ++axis) inner *= shape_[axis];
+    MNK_TRY(auto shape, withExtent(shape_, 0, count));
     return over(buffer_, dtype_, shape, byteOffset_ + begin * inner * byteSize(dtype_));
   });
 }
@@ -255,11 +221,9 @@ Result<Tensor> Tensor::reshaped(const Shape& shape) const {
   return guarded(kTensorName, [&]() -> Result<Tensor> {
     if (!buffer_) return noMemory("reshape");
     if (shape.elementCount() != shape_.elementCount()) {
-      return Error{.op = std::string(kTensorName),
-                   .what = "the new shape holds another number of elements",
-                   .got = shape.text(),
-                   .expected = fmt::format("{} elements, as {}", shape_.elementCount(), shape_.text()),
-                   .fix = "Pass a shape with the same number of elements, or slice first."};
+      return invalidArgument(kTensorName, "the new shape holds another number of elements", shape.text(),
+                             fmt::format("{} elements, as {}", shape_.elementCount(), shape_.text()),
+                             "Pass a shape with the same number of elements, or slice first.");
     }
     return over(buffer_, dtype_, shape, byteOffset_);
   });
@@ -272,16 +236,12 @@ Result<Tensor> Tensor::viewedAs(DType dtype) const {
     const uint32_t rank = shape_.rank();
     const uint64_t lastBytes = (rank == 0 ? 1 : shape_[rank - 1]) * byteSize(dtype_);
     if (rank == 0 || lastBytes % byteSize(dtype) != 0) {
-      return Error{.op = std::string(kTensorName),
-                   .what = "the last axis does not divide into the new dtype",
-                   .got = fmt::format("{} bytes in the last axis of {} {}", lastBytes, name(dtype_), shape_.text()),
-                   .expected = fmt::format("a multiple of {} bytes for {}", byteSize(dtype), name(dtype)),
-                   .fix = "Reshape first, or choose a narrower dtype."};
+      return invalidArgument(kTensorName, "the last axis does not divide into the new dtype",
+                             fmt::format("{} bytes in the last axis of {} {}", lastBytes, name(dtype_), shape_.text()),
+                             fmt::format("a multiple of {} bytes for {}", byteSize(dtype), name(dtype)),
+                             "Reshape first, or choose a narrower dtype.");
     }
-    std::array<uint64_t, Shape::kMaxRank> extents{};
-    for (uint32_t axis = 0; axis < rank; ++axis) extents[axis] = shape_[axis];
-    extents[rank - 1] = lastBytes / byteSize(dtype);
-    MNK_TRY(auto shape, Shape::make(std::span<const uint64_t>(extents.data(), rank)));
+    MNK_TRY(auto shape, withExtent(shape_, rank - 1, lastBytes / byteSize(dtype)));
     return over(buffer_, dtype, shape, byteOffset_);
   });
 }

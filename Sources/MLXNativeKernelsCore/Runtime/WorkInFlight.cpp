@@ -12,12 +12,7 @@ Error failureOf(Error cause, std::string_view op, std::string_view what, std::st
   cause.fix.clear();  // the fix of the original error does not apply here
   std::string message = cause.message();
   message.pop_back();  // its period
-  return {.code = cause.code,
-          .op = std::string(op),
-          .what = std::string(what),
-          .got = std::move(message),
-          .expected = "memory that was written since",
-          .fix = std::string(fix)};
+  return makeError(cause.code, op, what, message, "memory that was written since", fix);
 }
 
 // Errors for memory that failed work should have written: when the CPU reads it, when a call that reads it is encoded,
@@ -40,36 +35,29 @@ Error failedDependence(const Error& cause) {
 // For bytes of a step that is encoded and not committed.
 Error usedByOpenStep(bool toWrite) {
   if (toWrite) {
-    return {.op = "Buffer",
-            .what = "an open step uses this memory when it runs, so it would see the new contents",
-            .got = "a write before the step was submitted",
-            .expected = "memory that no open step reads or writes",
-            .fix = "Write before the step is encoded, or give each call of the step its own tensor."};
+    return invalidArgument("Buffer", "an open step uses this memory when it runs, so it would see the new contents",
+                           "a write before the step was submitted", "memory that no open step reads or writes",
+                           "Write before the step is encoded, or give each call of the step its own tensor.");
   }
-  return {.op = "Buffer",
-          .what = "an open step writes this memory when it runs, so it does not hold the result yet",
-          .got = "a read before the step was submitted",
-          .expected = "memory that no open step writes",
-          .fix = "Read after the step: after the closure of encode, or after the encoder is committed."};
+  return invalidArgument("Buffer", "an open step writes this memory when it runs, so it does not hold the result yet",
+                         "a read before the step was submitted", "memory that no open step writes",
+                         "Read after the step: after the closure of encode, or after the encoder is committed.");
 }
 
 // For work that would run before such a step.
 Error runsBeforeOpenStep() {
-  return {.op = "CommandEncoder",
-          .what = "this step runs before one that is still open, and shares memory with it that one of them writes",
-          .got = "a step that is submitted while another one is open",
-          .expected = "steps one after another",
-          .fix = "Submit it before the open step is encoded, or after that one was submitted."};
+  return invalidArgument(
+      "CommandEncoder",
+      "this step runs before one that is still open, and shares memory with it that one of them writes",
+      "a step that is submitted while another one is open", "steps one after another",
+      "Submit it before the open step is encoded, or after that one was submitted.");
 }
 
 // For work whose error is unknown.
 Error failedUnreported() {
-  return {.code = ErrorCode::deviceFault,
-          .op = "Buffer",
-          .what = "work on this memory failed",
-          .got = "a command buffer of the app's that ended with an error",
-          .expected = "memory that was written since",
-          .fix = "See the command buffer's error; write the memory again, or submit work that writes it."};
+  return makeError(ErrorCode::deviceFault, "Buffer", "work on this memory failed",
+                   "a command buffer of the app's that ended with an error", "memory that was written since",
+                   "See the command buffer's error; write the memory again, or submit work that writes it.");
 }
 
 Touched plain(const MemoryRange& range) {
@@ -102,17 +90,25 @@ void removeWritten(std::map<const void*, IntervalSet>& missing, const Touched& w
   forEachRange(written.region, 0, UINT64_MAX, [&](uint64_t begin, uint64_t end) { space->second.remove(begin, end); });
 }
 
+// If copying the counts by kind runs out of memory, returns less, because the work itself has succeeded.
+Summary copied(const Summary& summary) noexcept {
+  try {
+    return summary;
+  } catch (...) {
+    return {.total = summary.total, .barriers = summary.barriers, .deviceSeconds = summary.deviceSeconds, .kinds = {}};
+  }
+}
+
+thread_local uint32_t finishedHandlers = 0;
+
 }  // namespace
 
 Error notCommitted(bool toWrite) {
-  return {.code = ErrorCode::wouldDeadlock,
-          .op = "Buffer",
-          .what = "work on this memory has not been started",
-          .got = "a command buffer of the app's that is not committed",
-          .expected = "work that runs",
-          .fix = toWrite ? "Write it after the command buffer is committed."
-                         : "Read it after the command buffer is committed.",
-          .retryable = true};
+  return makeError(
+      ErrorCode::wouldDeadlock, "Buffer", "work on this memory has not been started",
+      "a command buffer of the app's that is not committed", "work that runs",
+      toWrite ? "Write it after the command buffer is committed." : "Read it after the command buffer is committed.",
+      true);
 }
 
 std::atomic<uint64_t> MemoryTracker::known_ = 0;
@@ -430,12 +426,8 @@ SubmittedWork::SubmittedWork(std::function<WorkProgress()> progress) {
 SubmittedWork::~SubmittedWork() {
   if (!isSubmitted_) return;
   auto ignored = settle(guarded("Device", []() -> Result<void> {
-    return Error{.code = ErrorCode::deviceFault,
-                 .op = "Device",
-                 .what = "submitted work was dropped",
-                 .got = "no outcome",
-                 .expected = "a device that reports what became of it",
-                 .fix = "Keep the device until its work is done."};
+    return makeError(ErrorCode::deviceFault, "Device", "submitted work was dropped", "no outcome",
+                     "a device that reports what became of it", "Keep the device until its work is done.");
   }));
   retire();
 }
@@ -493,27 +485,12 @@ void SubmittedWork::retire(const std::function<void()>& beforeWaitersResume) noe
   tracker.changed_.notify_all();
 }
 
-namespace {
-
-// If copying the counts by kind runs out of memory, returns less, because the work itself has succeeded.
-Summary copied(const Summary& summary) noexcept {
-  try {
-    return summary;
-  } catch (...) {
-    return {.total = summary.total, .barriers = summary.barriers, .deviceSeconds = summary.deviceSeconds, .kinds = {}};
-  }
-}
-
-}  // namespace
-
 Result<Summary> Completion::wait() const {
   return guarded("Completion", [&]() -> Result<Summary> {
     if (!state_) {
-      return Error{.op = "Completion",
-                   .what = "nothing was committed",
-                   .got = "an empty completion",
-                   .expected = "one that an encoder's commit returned",
-                   .fix = "Commit an encoder and wait for what it returns."};
+      return invalidArgument("Completion", "nothing was committed", "an empty completion",
+                             "one that an encoder's commit returned",
+                             "Commit an encoder and wait for what it returns.");
     }
     std::unique_lock lock(state_->mutex);
     if (!state_->outcome && isInFinishedHandler()) return waitInHandler("Completion");
@@ -545,22 +522,13 @@ std::string Summary::text() const {
   return text;
 }
 
-namespace {
-
-thread_local uint32_t finishedHandlers = 0;
-
-}  // namespace
-
 bool isInFinishedHandler() {
   return finishedHandlers != 0;
 }
 Error waitInHandler(std::string_view op) {
-  return {.code = ErrorCode::wouldDeadlock,
-          .op = std::string(op),
-          .what = "a handler of finished work cannot wait for other work",
-          .got = "work that is not finished",
-          .expected = "work that is finished, such as the handler's own",
-          .fix = "Wait on another thread, or read in that work's own handler."};
+  return makeError(ErrorCode::wouldDeadlock, op, "a handler of finished work cannot wait for other work",
+                   "work that is not finished", "work that is finished, such as the handler's own",
+                   "Wait on another thread, or read in that work's own handler.");
 }
 FinishedHandler::FinishedHandler() {
   ++finishedHandlers;

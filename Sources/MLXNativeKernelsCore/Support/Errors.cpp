@@ -55,6 +55,17 @@ std::string oneOf(const std::vector<std::string>& names, std::string_view none) 
   return names.size() > kShown ? text + ", …" : text;
 }
 
+Error makeError(ErrorCode code, std::string_view op, std::string_view what, std::string_view got,
+                std::string_view expected, std::string_view fix, bool retryable) {
+  return {code,     std::string(op), std::string(what), std::string(got), std::string(expected), std::string(fix),
+          retryable};
+}
+
+Error invalidArgument(std::string_view op, std::string_view what, std::string_view got, std::string_view expected,
+                      std::string_view fix) {
+  return makeError(ErrorCode::invalidArgument, op, what, got, expected, fix);
+}
+
 namespace {
 
 // The first 15 characters, which every standard library stores inside the string object.
@@ -71,13 +82,8 @@ std::string opInPlace(std::string_view op) noexcept {
 
 Error outOfMemory(std::string_view op, std::string_view got) noexcept {
   try {
-    return {.code = ErrorCode::outOfMemory,
-            .op = std::string(op),
-            .what = "memory ran out",
-            .got = std::string(got),
-            .expected = "free memory",
-            .fix = "Free memory, or ask for less.",
-            .retryable = true};
+    return makeError(ErrorCode::outOfMemory, op, "memory ran out", got, "free memory", "Free memory, or ask for less.",
+                     true);
   } catch (...) {
     return {.code = ErrorCode::outOfMemory,
             .op = opInPlace(op),
@@ -91,14 +97,9 @@ Error outOfMemory(std::string_view op, std::string_view got) noexcept {
 
 Error unexpectedException(std::string_view op, std::string_view got) noexcept {
   try {
-    return {
-        .code = ErrorCode::deviceFault,
-        .op = std::string(op),
-        .what = "an unexpected exception was stopped",
-        .got = std::string(got),
-        .expected = "none",
-        .fix =
-            "Catch what a function of your own throws; anything else is a bug in MLXNativeKernels: please report it."};
+    return makeError(
+        ErrorCode::deviceFault, op, "an unexpected exception was stopped", got, "none",
+        "Catch what a function of your own throws; anything else is a bug in MLXNativeKernels: please report it.");
   } catch (...) {
     return outOfMemory(op, "an exception");
   }
@@ -140,14 +141,6 @@ Error renamed(Error error, std::string_view call) noexcept {
 
 std::optional<Mismatch> mismatch(std::string_view got, std::string_view expected) {
   return Mismatch{std::string(got), std::string(expected)};
-}
-
-Error brokenRule(std::string_view name, std::string_view what, Mismatch mismatch, std::string_view fix) {
-  return Error{.op = std::string(name),
-               .what = std::string(what),
-               .got = std::move(mismatch.got),
-               .expected = std::move(mismatch.expected),
-               .fix = std::string(fix)};
 }
 
 }  // namespace mnk

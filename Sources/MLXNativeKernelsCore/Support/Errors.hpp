@@ -42,6 +42,17 @@ std::string countText(uint64_t count, std::string_view noun);  // "1 barrier", "
 // "one of a, b, c, …" for a message about an unknown name; `none` if the list is empty.
 std::string oneOf(const std::vector<std::string>& names, std::string_view none);
 
+// The name of an enumerator, from a table in the order of the enumerators.
+template <size_t N>
+std::string_view nameIn(const std::string_view (&names)[N], size_t number, std::string_view unknown) {
+  return number < N ? names[number] : unknown;
+}
+
+Error makeError(ErrorCode code, std::string_view op, std::string_view what, std::string_view got,
+                std::string_view expected, std::string_view fix, bool retryable = false);
+Error invalidArgument(std::string_view op, std::string_view what, std::string_view got, std::string_view expected,
+                      std::string_view fix);
+
 // Keeps exceptions inside the library: guarded runs a body that returns a Result and turns any exception into an Error.
 // Nothing here throws or requires memory.
 
@@ -91,7 +102,6 @@ struct Rule {
 
 // Out of line, so that the many rows stay small.
 std::optional<Mismatch> mismatch(std::string_view got, std::string_view expected);
-Error brokenRule(std::string_view name, std::string_view what, Mismatch mismatch, std::string_view fix);
 
 // A row of a rule table. `op` is the checked object; got and expected are evaluated only if the condition is true,
 // which means that the op is invalid.
@@ -107,9 +117,8 @@ Error brokenRule(std::string_view name, std::string_view what, Mismatch mismatch
 template <typename Op>
 Result<void> checkRules(std::span<const Rule<Op>> rules, const Op& op, std::string_view name) {
   for (const Rule<Op>& rule : rules) {
-    auto mismatch = rule.mismatch(op);
-    if (!mismatch) continue;
-    return brokenRule(name, rule.what, std::move(*mismatch), rule.fix);
+    const auto mismatch = rule.mismatch(op);
+    if (mismatch) return invalidArgument(name, rule.what, mismatch->got, mismatch->expected, rule.fix);
   }
   return {};
 }

@@ -21,11 +21,8 @@
 namespace mnk {
 
 Error fileError(std::string_view op, std::string_view what, const std::string& path, int number, std::string_view fix) {
-  return {.op = std::string(op),
-          .what = std::string(what),
-          .got = fmt::format("\"{}\": {}", path, std::generic_category().message(number)),
-          .expected = "a file that can be read or written there",
-          .fix = std::string(fix)};
+  return invalidArgument(op, what, fmt::format("\"{}\": {}", path, std::generic_category().message(number)),
+                         "a file that can be read or written there", fix);
 }
 
 // Where a file is or will be: its open folder and its name there. A path that is examined once and used again later can
@@ -45,11 +42,8 @@ namespace {
 constexpr size_t kFileBufferBytes = 1 << 18;
 
 Error notPlainFile(std::string_view op, const std::string& path) {
-  return {.op = std::string(op),
-          .what = "the path does not lead to a plain file",
-          .got = fmt::format("\"{}\"", path),
-          .expected = "a plain file",
-          .fix = "Pass the path of a file, not of a folder, a pipe or a device."};
+  return invalidArgument(op, "the path does not lead to a plain file", fmt::format("\"{}\"", path), "a plain file",
+                         "Pass the path of a file, not of a folder, a pipe or a device.");
 }
 
 Error cannotMakeFile(std::string_view op, const std::string& path, int number) {
@@ -60,70 +54,9 @@ Error cannotMakeFile(std::string_view op, const std::string& path, int number) {
 // Refuses an empty path, and one with a null character, where the system would end it.
 Result<void> checkPath(std::string_view op, const std::string& path) {
   if (!path.empty() && path.find('\0') == std::string::npos) return {};
-  return Error{.op = std::string(op),
-               .what = "the path names no file",
-               .got = path.empty() ? "an empty path" : "a path with a zero in it",
-               .expected = "the name of a file",
-               .fix = "Pass the path of a file."};
+  return invalidArgument(op, "the path names no file", path.empty() ? "an empty path" : "a path with a zero in it",
+                         "the name of a file", "Pass the path of a file.");
 }
-
-}  // namespace
-
-FileDescriptor::~FileDescriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
-Result<FileReader> FileReader::open(std::string_view op, const std::string& path) {
-  MNK_TRY(checkPath(op, path));
-  FileReader reader(op, path, FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
-  if (reader.file_.get() < 0) {
-    const bool isMissing = errno == ENOENT;
-    return fileError(op, isMissing ? "there is no such file" : "the file cannot be opened", path, errno,
-                     "Pass the path of a file that this process may read.");
-  }
-  struct stat status {};
-  if (::fstat(reader.file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) return notPlainFile(op, path);
-  reader.length_ = static_cast<uint64_t>(status.st_size);
-  reader.buffer_.reset(new std::byte[kFileBufferBytes]);
-  return reader;
-}
-
-Result<size_t> FileReader::readSome(std::span<std::byte> into) {
-  ssize_t got;
-  do got = ::read(file_.get(), into.data(), into.size());
-  while (got < 0 && errno == EINTR);
-  if (got < 0) return fileError(op_, "the file cannot be read", path_, errno, "Check the disk, and read it again.");
-  if (got == 0) {
-    return Error{.op = op_,
-                 .what = "the file became shorter while it was read",
-                 .got = fmt::format("\"{}\"", path_),
-                 .expected = bytesText(length_),
-                 .fix = "Make sure that no other process writes to the file."};
-  }
-  return static_cast<size_t>(got);
-}
-
-Result<void> FileReader::read(std::span<std::byte> into) {
-  while (!into.empty()) {
-    if (used_ == filled_) {
-      const bool isDirect = into.size() >= kFileBufferBytes;
-      MNK_TRY(auto got, readSome(isDirect ? into : std::span(buffer_.get(), kFileBufferBytes)));
-      if (isDirect) {
-        into = into.subspan(got);
-        continue;
-      }
-      used_ = 0;
-      filled_ = got;
-    }
-    const size_t count = std::min(into.size(), filled_ - used_);
-    std::memcpy(into.data(), buffer_.get() + used_, count);
-    used_ += count;
-    into = into.subspan(count);
-  }
-  return {};
-}
-
-namespace {
 
 constexpr int kMaxLinks = 40;  // the limit of Linux
 
@@ -158,52 +91,6 @@ FileDescriptor openFolder(std::string path) {
 #endif
   return folder;
 }
-
-}  // namespace
-
-Result<FileLocation> FileLocation::find(std::string_view op, const std::string& path) {
-  MNK_TRY(checkPath(op, path));
-  const auto cannotFollow = [&](int number) {
-    return fileError(op, "the path cannot be followed to a file", path, number, "Pass the path of a file.");
-  };
-  std::string folder;  // without links; empty, or ends with a slash
-  std::string name, rest = path;
-  for (int links = 0;;) {
-    if (rest.starts_with('/')) {
-      (void)takeName(rest);
-      folder = "/";
-    }
-    const bool isLast = rest.find('/') == rest.npos;
-    name = takeName(rest);
-    const std::string whole = folder + name;
-    struct stat status {};
-    // If its status is unknown, opening the folder or creating the file succeeds or reports the problem.
-    if (::lstat(whole.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) {
-      if (isLast) break;
-      folder = whole + "/";
-      continue;
-    }
-    if (!isTrusted(status, folder)) {
-      return Error{.op = std::string(op),
-                   .what = "the path contains a link of another user",
-                   .got = whole == path ? fmt::format("\"{}\"", path) : fmt::format("\"{}\", in \"{}\"", whole, path),
-                   .expected = "links that this user, root or the owner of their folder has made",
-                   .fix = "Pass a path without this link, in a folder of your own."};
-    }
-    if (++links > kMaxLinks) return cannotFollow(ELOOP);
-    std::array<char, PATH_MAX> target;
-    const ssize_t length = ::readlink(whole.c_str(), target.data(), target.size());
-    if (length < 0) return cannotFollow(errno);
-    if (static_cast<size_t>(length) == target.size()) return cannotFollow(ENAMETOOLONG);
-    rest = std::string(target.data(), static_cast<size_t>(length)) + (isLast ? "" : "/" + rest);
-  }
-  if (name.empty() || name == "." || name == "..") return notPlainFile(op, path);
-  FileDescriptor opened = openFolder(std::move(folder));
-  if (opened.get() < 0) return errno == ELOOP ? cannotFollow(errno) : cannotMakeFile(op, path, errno);
-  return FileLocation{std::move(opened), std::move(name)};
-}
-
-namespace {
 
 constexpr std::string_view kStart = ".mnk-save-", kEnd = ".tmp";
 constexpr std::string_view kDigits = "0123456789abcdef";
@@ -248,7 +135,116 @@ struct OpenFileLink {
 };
 #endif
 
+// On Apple's systems, fsync leaves data in the disk's cache.
+int synchronize(int file) {
+#ifdef F_FULLFSYNC
+  if (::fcntl(file, F_FULLFSYNC) == 0) return 0;
+#endif
+  return ::fsync(file);
+}
+
+// Makes the new name survive a power loss. Ignores errors of file systems that do so anyway and refuse the call, and of
+// folders that cannot be read and therefore not opened.
+int synchronizeFolder(int folder) {
+  const FileDescriptor file(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.get() < 0 || synchronize(file.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
+  return errno;
+}
+
 }  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (number_ >= 0) ::close(number_);
+}
+
+Result<FileReader> FileReader::open(std::string_view op, const std::string& path) {
+  MNK_TRY(checkPath(op, path));
+  FileReader reader(op, path, FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
+  if (reader.file_.get() < 0) {
+    const bool isMissing = errno == ENOENT;
+    return fileError(op, isMissing ? "there is no such file" : "the file cannot be opened", path, errno,
+                     "Pass the path of a file that this process may read.");
+  }
+  struct stat status {};
+  if (::fstat(reader.file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) return notPlainFile(op, path);
+  reader.length_ = static_cast<uint64_t>(status.st_size);
+  reader.buffer_.reset(new std::byte[kFileBufferBytes]);
+  return reader;
+}
+
+Result<size_t> FileReader::readSome(std::span<std::byte> into) {
+  ssize_t got;
+  do got = ::read(file_.get(), into.data(), into.size());
+  while (got < 0 && errno == EINTR);
+  if (got < 0) return fileError(op_, "the file cannot be read", path_, errno, "Check the disk, and read it again.");
+  if (got == 0) {
+    return invalidArgument(op_, "the file became shorter while it was read", fmt::format("\"{}\"", path_),
+                           bytesText(length_), "Make sure that no other process writes to the file.");
+  }
+  return static_cast<size_t>(got);
+}
+
+Result<void> FileReader::read(std::span<std::byte> into) {
+  while (!into.empty()) {
+    if (used_ == filled_) {
+      const bool isDirect = into.size() >= kFileBufferBytes;
+      MNK_TRY(auto got, readSome(isDirect ? into : std::span(buffer_.get(), kFileBufferBytes)));
+      if (isDirect) {
+        into = into.subspan(got);
+        continue;
+      }
+      used_ = 0;
+      filled_ = got;
+    }
+    const size_t count = std::min(into.size(), filled_ - used_);
+    std::memcpy(into.data(), buffer_.get() + used_, count);
+    used_ += count;
+    into = into.subspan(count);
+  }
+  return {};
+}
+
+Result<FileLocation> FileLocation::find(std::string_view op, const std::string& path) {
+  MNK_TRY(checkPath(op, path));
+  const auto cannotFollow = [&](int number) {
+    return fileError(op, "the path cannot be followed to a file", path, number, "Pass the path of a file.");
+  };
+  std::string folder;  // without links; empty, or ends with a slash
+  std::string name, rest = path;
+  for (int links = 0;;) {
+    if (rest.starts_with('/')) {
+      (void)takeName(rest);
+      folder = "/";
+    }
+    const bool isLast = rest.find('/') == rest.npos;
+    name = takeName(rest);
+    const std::string whole = folder + name;
+    struct stat status {};
+    // If its status is unknown, opening the folder or creating the file succeeds or reports the problem.
+    if (::lstat(whole.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) {
+      if (isLast) break;
+      folder = whole + "/";
+      continue;
+    }
+    if (!isTrusted(status, folder)) {
+      return invalidArgument(
+          op, "the path contains a link of another user",
+          whole == path ? fmt::format("\"{}\"", path) : fmt::format("\"{}\", in \"{}\"", whole, path),
+          "links that this user, root or the owner of their folder has made",
+          "Pass a path without this link, in a folder of your own.");
+    }
+    if (++links > kMaxLinks) return cannotFollow(ELOOP);
+    std::array<char, PATH_MAX> target;
+    const ssize_t length = ::readlink(whole.c_str(), target.data(), target.size());
+    if (length < 0) return cannotFollow(errno);
+    if (static_cast<size_t>(length) == target.size()) return cannotFollow(ENAMETOOLONG);
+    rest = std::string(target.data(), static_cast<size_t>(length)) + (isLast ? "" : "/" + rest);
+  }
+  if (name.empty() || name == "." || name == "..") return notPlainFile(op, path);
+  FileDescriptor opened = openFolder(std::move(folder));
+  if (opened.get() < 0) return errno == ELOOP ? cannotFollow(errno) : cannotMakeFile(op, path, errno);
+  return FileLocation{std::move(opened), std::move(name)};
+}
 
 TemporaryFile::TemporaryFile(int folder, std::string target)
     : folder_(folder), target_(std::move(target)), name_(kStart) {
@@ -339,26 +335,6 @@ void TemporaryFile::setNamesAlways(bool always) {
   namesAlways = always;
 }
 
-namespace {
-
-// On Apple's systems, fsync leaves data in the disk's cache.
-int synchronize(int file) {
-#ifdef F_FULLFSYNC
-  if (::fcntl(file, F_FULLFSYNC) == 0) return 0;
-#endif
-  return ::fsync(file);
-}
-
-// Makes the new name survive a power loss. Ignores errors of file systems that do so anyway and refuse the call, and of
-// folders that cannot be read and therefore not opened.
-int synchronizeFolder(int folder) {
-  const FileDescriptor file(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.get() < 0 || synchronize(file.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
-  return errno;
-}
-
-}  // namespace
-
 FileReplacement::FileReplacement(std::string_view op, const std::string& path, FileLocation location)
     : op_(op), path_(path), folder_(std::move(location.folder)), file_(folder_.get(), std::move(location.name)) {
   buffer_.reserve(kFileBufferBytes);
@@ -367,11 +343,8 @@ FileReplacement::FileReplacement(std::string_view op, const std::string& path, F
 Result<FileReplacement> FileReplacement::make(std::string_view op, const std::string& path) {
   MNK_TRY(auto location, FileLocation::find(op, path));
   if (TemporaryFile::isTemporaryName(location.name)) {
-    return Error{.op = std::string(op),
-                 .what = "the name is one of temporary files",
-                 .got = fmt::format("\"{}\"", path),
-                 .expected = "a name that no later save removes",
-                 .fix = "Pass another name."};
+    return invalidArgument(op, "the name is one of temporary files", fmt::format("\"{}\"", path),
+                           "a name that no later save removes", "Pass another name.");
   }
   struct stat status {};
   const bool exists = ::fstatat(location.folder.get(), location.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;

@@ -35,52 +35,6 @@ std::string withOffset(uint32_t index, int64_t offset) {
   return fmt::format("{} {} {}", index, offset < 0 ? '-' : '+', offset < 0 ? -offset : offset);
 }
 
-}  // namespace
-
-DeclaredBytes::DeclaredBytes(const Dispatch& dispatch) {
-  for (const Binding& binding : dispatch.buffers) {
-    addRegions(binding, binding.reads, reads);
-    addRegions(binding, binding.writes, writes);
-  }
-  for (const InlineBytes& bytes : dispatch.inlines) {
-    const uint64_t begin = reinterpret_cast<uintptr_t>(bytes.bytes.data());
-    reads.add(begin, begin + bytes.bytes.size());
-  }
-}
-
-ByteRanges DeclaredBytes::outputs(const Dispatch& dispatch) const {
-  return dispatch.bytesWritten ? ByteRanges() : writes.without(reads);
-}
-
-void poison(const ByteRanges& outputs) {
-  constexpr int kPoison = 0xff;  // NaN in every format
-  for (const auto& range : outputs.ranges()) {
-    std::memset(reinterpret_cast<void*>(range.begin), kPoison, range.end - range.begin);
-  }
-}
-
-std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among) {
-  uint32_t index = 0;
-  int64_t offset = 0;
-  uint64_t nearest = ~uint64_t(0);
-  const auto consider = [&](uint32_t candidate, uint64_t begin, uint64_t length) {
-    if (begin != among.begin && (begin < among.begin || begin >= among.end)) return;
-    const uint64_t end = begin + length;
-    const uint64_t distance = address < begin ? begin - address : address >= end ? address - end + 1 : 0;
-    if (distance >= nearest) return;
-    nearest = distance;
-    index = candidate;
-    offset = static_cast<int64_t>(address - begin);
-  };
-  for (const Binding& binding : dispatch.buffers) consider(binding.index, addressOf(binding), binding.length);
-  for (const InlineBytes& bytes : dispatch.inlines) {
-    consider(bytes.index, reinterpret_cast<uintptr_t>(bytes.bytes.data()), bytes.bytes.size());
-  }
-  return fmt::format("buffer {}", withOffset(index, offset));
-}
-
-namespace {
-
 // Darwin sends SIGBUS for an access to a guard page. Compilers before LLVM 20 have no callback for an index outside of
 // a local array: they trap, with SIGILL on x86 and SIGTRAP on Arm.
 constexpr const char* kBadAddress = "a bad address or a stack that overflowed";
@@ -161,24 +115,6 @@ int runOrJump(const std::function<void()>& body) {
   return 0;
 }
 
-}  // namespace
-
-std::string_view runCatchingTraps(const std::function<void()>& body) {
-#if MNK_HOST_TSAN  // TSan tracks switches between stacks, but not these jumps
-  body();
-#else
-  const Handlers handlers;
-  const AlternateStack stack;
-  const int signal = runOrJump(body);
-  for (const Trap& trap : traps) {
-    if (trap.signal == signal) return trap.text;
-  }
-#endif
-  return {};
-}
-
-namespace {
-
 // A checked dispatch with its memory.
 struct Checked {
   const DispatchJob& job;
@@ -204,10 +140,16 @@ DispatchTrace traceOf(const Checked& checked) {
 }
 
 void copyResultsBack(const Checked& checked) {
+  ByteRanges written;
   for (uint32_t i = 0; i < checked.memory.copies().size(); ++i) {
     for (const AccessKind kind : {AccessKind::write, AccessKind::atomic}) {
-      checked.memory.copyBack(i, checked.observer.shadow().touched(i, kind));
+      const ByteRanges touched = checked.observer.shadow().touched(i, kind);
+      checked.memory.copyBack(i, touched);
+      addShifted(touched, checked.originalAddress(i), written);
     }
+  }
+  for (const BoundMemory& bound : checked.job.memory) {
+    if (auto* buffer = dynamic_cast<HostBuffer*>(bound.buffer.get())) buffer->noteWritten(written);
   }
 }
 
@@ -219,18 +161,6 @@ ByteRanges unset(const DispatchJob& job, ByteRanges outputs) {
     if (buffer) addShifted(buffer->unwritten(), 0, outputs);
   }
   return outputs;
-}
-
-void noteWritten(const Checked& checked) {
-  ByteRanges written;
-  for (uint32_t i = 0; i < checked.memory.copies().size(); ++i) {
-    for (const AccessKind kind : {AccessKind::write, AccessKind::atomic}) {
-      addShifted(checked.observer.shadow().touched(i, kind), checked.originalAddress(i), written);
-    }
-  }
-  for (const BoundMemory& bound : checked.job.memory) {
-    if (auto* buffer = dynamic_cast<HostBuffer*>(bound.buffer.get())) buffer->noteWritten(written);
-  }
 }
 
 void noteUndeclared(const Checked& checked, const DeclaredBytes& declared) {
@@ -246,12 +176,7 @@ void noteUndeclared(const Checked& checked, const DeclaredBytes& declared) {
       if (!outside) continue;
       const uint64_t offset = *outside - checked.originalAddress(i);
       const Actor actor = shadow.firstToucher(i, offset, kind);
-      checked.observer.findings().note({.kind = FindingKind::undeclared,
-                                        .region = i,
-                                        .offset = static_cast<int64_t>(offset),
-                                        .bytes = 1,
-                                        .first = actor,
-                                        .second = actor});
+      checked.observer.findings().note(sightingOf(FindingKind::undeclared, i, static_cast<int64_t>(offset), 1, actor));
     }
   }
 }
@@ -310,16 +235,70 @@ Error foundError(const DispatchJob& job, std::vector<std::string> texts, const R
   if (!end) texts.push_back(end.error().got);
   std::string got;
   for (const std::string& text : texts) got += (got.empty() ? "" : "\n") + text;
-  return Error{.code = ErrorCode::deviceFault,
-               .op = job.op(),
-               .what = fmt::format("{} broke {}{}", job.name(), count == 1 ? "a rule" : fmt::format("{} rules", count),
-                                   job.inSubmission()),
-               .got = std::move(got),
-               .expected = "accesses in bounds, declared by the dispatch, and ordered by barriers",
-               .fix = "Correct the kernel at the lines named, or its dispatch." + replayHint(job.options)};
+  return makeError(ErrorCode::deviceFault, job.op(),
+                   fmt::format("{} broke {}{}", job.name(), count == 1 ? "a rule" : fmt::format("{} rules", count),
+                               job.inSubmission()),
+                   std::move(got), "accesses in bounds, declared by the dispatch, and ordered by barriers",
+                   "Correct the kernel at the lines named, or its dispatch." + replayHint(job.options));
 }
 
 }  // namespace
+
+DeclaredBytes::DeclaredBytes(const Dispatch& dispatch) {
+  for (const Binding& binding : dispatch.buffers) {
+    addRegions(binding, binding.reads, reads);
+    addRegions(binding, binding.writes, writes);
+  }
+  for (const InlineBytes& bytes : dispatch.inlines) {
+    const uint64_t begin = reinterpret_cast<uintptr_t>(bytes.bytes.data());
+    reads.add(begin, begin + bytes.bytes.size());
+  }
+}
+
+ByteRanges DeclaredBytes::outputs(const Dispatch& dispatch) const {
+  return dispatch.bytesWritten ? ByteRanges() : writes.without(reads);
+}
+
+void poison(const ByteRanges& outputs) {
+  constexpr int kPoison = 0xff;  // NaN in every format
+  for (const auto& range : outputs.ranges()) {
+    std::memset(reinterpret_cast<void*>(range.begin), kPoison, range.end - range.begin);
+  }
+}
+
+std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among) {
+  uint32_t index = 0;
+  int64_t offset = 0;
+  uint64_t nearest = ~uint64_t(0);
+  const auto consider = [&](uint32_t candidate, uint64_t begin, uint64_t length) {
+    if (begin != among.begin && (begin < among.begin || begin >= among.end)) return;
+    const uint64_t end = begin + length;
+    const uint64_t distance = address < begin ? begin - address : address >= end ? address - end + 1 : 0;
+    if (distance >= nearest) return;
+    nearest = distance;
+    index = candidate;
+    offset = static_cast<int64_t>(address - begin);
+  };
+  for (const Binding& binding : dispatch.buffers) consider(binding.index, addressOf(binding), binding.length);
+  for (const InlineBytes& bytes : dispatch.inlines) {
+    consider(bytes.index, reinterpret_cast<uintptr_t>(bytes.bytes.data()), bytes.bytes.size());
+  }
+  return fmt::format("buffer {}", withOffset(index, offset));
+}
+
+std::string_view runCatchingTraps(const std::function<void()>& body) {
+#if MNK_HOST_TSAN  // TSan tracks switches between stacks, but not these jumps
+  body();
+#else
+  const Handlers handlers;
+  const AlternateStack stack;
+  const int signal = runOrJump(body);
+  for (const Trap& trap : traps) {
+    if (trap.signal == signal) return trap.text;
+  }
+#endif
+  return {};
+}
 
 Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier) {
   const Dispatch& dispatch = job.ready.dispatch;
@@ -335,7 +314,6 @@ Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinc
 
   const Checked checked{job, memory, observer};
   copyResultsBack(checked);
-  noteWritten(checked);
   noteUndeclared(checked, declared);
   auto texts = describe(checked);
   DispatchTrace trace = traceOf(checked);

@@ -1,4 +1,4 @@
-// Runs dispatches of modules compiled for checking, and fails them with all findings.
+// Runs dispatches with guarded or full checking.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -32,13 +32,21 @@ std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::R
 // frames own is released. Traps on other threads go to the previous handler.
 std::string_view runCatchingTraps(const std::function<void()>& body);
 
+// The error when there is not enough memory for `what`.
+Error noMemoryToCheck(const DispatchJob& job, std::string_view what);
+
+// Runs a dispatch on poisoned outputs and fails it if it changes a byte that it does not declare as written: in its
+// bindings, close around them, or in the canaries of their buffers.
+Result<void> runGuarded(const DispatchJob& job);
+
 // The addresses that a dispatch accessed.
 struct DispatchTrace {
   std::string name;
   std::array<ByteRanges, kAccessKinds.size()> touched;  // by AccessKind
 };
 
-// `sinceBarrier` holds the dispatches that no barrier orders before this one; this one is appended.
+// Runs a dispatch of a module compiled for checking, and fails it with all findings. `sinceBarrier` holds the
+// dispatches that no barrier orders before this one; this one is appended.
 Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier);
 
 }  // namespace mnk::host

@@ -65,6 +65,23 @@ std::vector<std::string> symbolize(const std::string& object, const std::vector<
   return {};
 }
 
+auto rank(const Sighting& s) {
+  const uint32_t latest = std::max(s.first.threadgroup, s.second.threadgroup);
+  return std::tuple(latest, s.array, s.offset, s.first.threadgroup, s.first.lane, s.second.lane);
+}
+
+std::string whatIsMissing(const Sighting& s) {
+  const char* flag = s.inDeviceMemory() ? "mem_device" : "mem_threadgroup";
+  switch (s.kind) {
+    case FindingKind::raceInSimdgroup:
+      return fmt::format("no simdgroup_barrier({}) between {} and lane {}", flag, nameOf(s.first), s.second.lane % 32);
+    case FindingKind::raceInThreadgroup:
+      return fmt::format("no threadgroup_barrier({}) between {} and {}", flag, nameOf(s.first), nameOf(s.second));
+    default:
+      return fmt::format("nothing orders {} and {}", nameOf(s.first), nameOf(s.second));
+  }
+}
+
 }  // namespace
 
 std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<Place>& places) {
@@ -92,75 +109,38 @@ std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<
 }
 
 std::string_view verb(AccessKind kind) {
-  switch (kind) {
-    case AccessKind::read:
-      return "reads";
-    case AccessKind::write:
-      return "writes";
-    case AccessKind::atomicLoad:
-      return "loads atomically";
-    case AccessKind::atomic:
-    case AccessKind::atomicStore:
-      return "updates atomically";
-  }
-  return "touches";
+  if (kind == AccessKind::read) return "reads";
+  if (kind == AccessKind::write) return "writes";
+  return kind == AccessKind::atomicLoad ? "loads atomically" : "updates atomically";
 }
 
 std::string nameOf(const Actor& actor) {
   return fmt::format("threadgroup {} simdgroup {} lane {}", actor.threadgroup, actor.lane / 32, actor.lane % 32);
 }
 
-namespace {
-
-auto rank(const Sighting& s) {
-  const uint32_t latest = std::max(s.first.threadgroup, s.second.threadgroup);
-  return std::tuple(latest, s.array, s.offset, s.first.threadgroup, s.first.lane, s.second.lane);
+template <typename At>
+void Findings::keepLowest(std::map<Key<At>, Sighting>& sightings, At first, At second, const Sighting& s) {
+  const Key<At> key{s.kind, s.region, std::move(first), s.first.kind, std::move(second), s.second.kind, s.sameValue};
+  const auto [at, isNew] = sightings.try_emplace(key, s);
+  if (!isNew && rank(s) < rank(at->second)) at->second = s;
 }
-
-std::string whatIsMissing(const Sighting& s) {
-  const char* flag = s.inDeviceMemory() ? "mem_device" : "mem_threadgroup";
-  switch (s.kind) {
-    case FindingKind::raceInSimdgroup:
-      return fmt::format("no simdgroup_barrier({}) between {} and lane {}", flag, nameOf(s.first), s.second.lane % 32);
-    case FindingKind::raceInThreadgroup:
-      return fmt::format("no threadgroup_barrier({}) between {} and {}", flag, nameOf(s.first), nameOf(s.second));
-    default:
-      return fmt::format("nothing orders {} and {}", nameOf(s.first), nameOf(s.second));
-  }
-}
-
-struct Lines {
-  FindingKind kind;
-  uint32_t region;
-  std::string first;
-  AccessKind firstKind;
-  std::string second;
-  AccessKind secondKind;
-  bool sameValue;
-  auto operator<=>(const Lines&) const = default;
-};
-
-}  // namespace
 
 void Findings::note(Sighting sighting) {
   const auto order = [](const Actor& a) { return std::tuple(a.place, a.kind, a.threadgroup, a.lane); };
   if (order(sighting.second) < order(sighting.first)) std::swap(sighting.first, sighting.second);
-  const Key key{sighting.kind,       sighting.sameValue,    sighting.region,     sighting.first.place,
-                sighting.first.kind, sighting.second.place, sighting.second.kind};
-  const auto [at, isNew] = sightings_.try_emplace(key, sighting);
-  if (!isNew && rank(sighting) < rank(at->second)) at->second = sighting;
+  keepLowest(sightings_, sighting.first.place, sighting.second.place, sighting);
 }
 
 std::set<Place> Findings::places() const {
   std::set<Place> places;
-  for (const auto& [key, sighting] : sightings_) places.insert({key.firstPlace, key.secondPlace});
+  for (const auto& [key, sighting] : sightings_) places.insert({key.first, key.second});
   return places;
 }
 
 std::vector<Finding> Findings::describe(const std::function<std::string(Place)>& lineOf,
                                         const std::function<std::string(const Sighting&)>& memoryOf,
                                         bool allowsSameValue) const {
-  std::map<Lines, Sighting> byLine;
+  std::map<Key<std::string>, Sighting> byLine;
   for (const auto& [key, found] : sightings_) {
     Sighting s = found;
     std::string first = lineOf(s.first.place), second = lineOf(s.second.place);
@@ -168,13 +148,11 @@ std::vector<Finding> Findings::describe(const std::function<std::string(Place)>&
       std::swap(s.first, s.second);
       std::swap(first, second);
     }
-    const Lines lines{s.kind, s.region, first, s.first.kind, second, s.second.kind, s.sameValue};
-    const auto [at, isNew] = byLine.try_emplace(lines, s);
-    if (!isNew && rank(s) < rank(at->second)) at->second = s;
+    keepLowest(byLine, std::move(first), std::move(second), s);
   }
   // If only some bytes of two values were equal, the values differed.
   for (auto& [lines, s] : byLine) {
-    Lines same = lines;
+    auto same = lines;
     same.sameValue = true;
     const auto equalBytes = byLine.find(same);
     if (lines.sameValue || equalBytes == byLine.end()) continue;

@@ -51,6 +51,9 @@ struct Sighting {
 
   bool inDeviceMemory() const { return region != kArenaRegion; }
 };
+inline Sighting sightingOf(FindingKind kind, uint32_t region, int64_t offset, uint32_t bytes, const Actor& actor) {
+  return {.kind = kind, .region = region, .offset = offset, .bytes = bytes, .first = actor, .second = actor};
+}
 
 struct Finding {
   FindingKind kind;
@@ -79,17 +82,22 @@ class Findings {
                                 bool allowsSameValue) const;
 
  private:
+  // What the sightings of one finding have in common; `At` is a return address, or a line.
+  template <typename At>
   struct Key {
     FindingKind kind;
-    bool sameValue;
     uint32_t region;
-    Place firstPlace;
+    At first;
     AccessKind firstKind;
-    Place secondPlace;
+    At second;
     AccessKind secondKind;
+    bool sameValue;
     auto operator<=>(const Key&) const = default;
   };
-  std::map<Key, Sighting> sightings_;
+  template <typename At>
+  static void keepLowest(std::map<Key<At>, Sighting>& sightings, At first, At second, const Sighting& sighting);
+
+  std::map<Key<Place>, Sighting> sightings_;
 };
 
 }  // namespace mnk::host

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "Checking/CheckedRun.hpp"
-#include "Checking/GuardedRun.hpp"
 #include "HostBuffer.hpp"
 #include "HostOptions.hpp"
 #include "Support/Errors.hpp"
@@ -59,61 +58,6 @@ bool map(MarginCopies::Copy& copy) {
   return false;
 }
 
-}  // namespace
-
-Error noMemoryToCheck(const DispatchJob& job, std::string_view what) {
-  return Error{.code = ErrorCode::outOfMemory,
-               .op = "Host device",
-               .what = fmt::format("no memory to check {}", job.name()),
-               .got = std::string(what),
-               .expected = "memory for a copy of every buffer, and many times what the dispatch touches",
-               .fix = "Check with smaller buffers.",
-               .retryable = true};
-}
-
-Result<MarginCopies> MarginCopies::make(const DispatchJob& job, Arguments& arguments) {
-  MarginCopies result;
-  const Arguments originals = arguments;
-  const std::vector<Span> spans = boundSpans(job.ready.dispatch, arguments);
-  result.copies_.reserve(spans.size());  // so that no mapping leaks
-  for (const Span& span : spans) {
-    Copy copy;
-    copy.original = span.begin;
-    copy.bytes = static_cast<size_t>(span.end - span.begin);
-    if (!map(copy)) {
-      return noMemoryToCheck(job, fmt::format("a copy of {} bytes", copy.bytes));
-    }
-    std::memcpy(copy.base, copy.original, copy.bytes);
-    result.copies_.push_back(copy);
-    for (uint32_t i = 0; i < kBufferIndices; ++i) {
-      auto* bound = static_cast<std::byte*>(originals.buffers[i]);
-      const bool isInside = bound && bound >= span.begin && (bound < span.end || bound == span.begin);
-      if (isInside) arguments.buffers[i] = copy.base + (bound - span.begin);
-    }
-  }
-  return result;
-}
-
-MarginCopies::~MarginCopies() {
-  for (const Copy& copy : copies_) munmap(copy.mapping, copy.mappedBytes);
-}
-
-std::optional<uint32_t> MarginCopies::find(const void* address) const {
-  for (uint32_t i = 0; i < copies_.size(); ++i) {
-    if (copies_[i].covers(address)) return i;
-  }
-  return std::nullopt;
-}
-
-void MarginCopies::copyBack(uint32_t copy, const ByteRanges& written) const {
-  const Copy& from = copies_[copy];
-  for (const auto& range : written.ranges()) {
-    std::memcpy(from.original + range.begin, from.base + range.begin, range.end - range.begin);
-  }
-}
-
-namespace {
-
 // Checked around a slice in its buffer. Other work may use bytes farther away while the dispatch runs.
 constexpr uint64_t kSliceMargin = 256;
 
@@ -165,6 +109,53 @@ std::optional<uint64_t> firstBrokenCanary(const Dispatch& dispatch) {
 
 }  // namespace
 
+Error noMemoryToCheck(const DispatchJob& job, std::string_view what) {
+  return hostError(ErrorCode::outOfMemory, fmt::format("no memory to check {}", job.name()), what,
+                   "memory for a copy of every buffer, and many times what the dispatch touches",
+                   "Check with smaller buffers.", true);
+}
+
+Result<MarginCopies> MarginCopies::make(const DispatchJob& job, Arguments& arguments) {
+  MarginCopies result;
+  const Arguments originals = arguments;
+  const std::vector<Span> spans = boundSpans(job.ready.dispatch, arguments);
+  result.copies_.reserve(spans.size());  // so that no mapping leaks
+  for (const Span& span : spans) {
+    Copy copy;
+    copy.original = span.begin;
+    copy.bytes = static_cast<size_t>(span.end - span.begin);
+    if (!map(copy)) {
+      return noMemoryToCheck(job, fmt::format("a copy of {} bytes", copy.bytes));
+    }
+    std::memcpy(copy.base, copy.original, copy.bytes);
+    result.copies_.push_back(copy);
+    for (uint32_t i = 0; i < kBufferIndices; ++i) {
+      auto* bound = static_cast<std::byte*>(originals.buffers[i]);
+      const bool isInside = bound && bound >= span.begin && (bound < span.end || bound == span.begin);
+      if (isInside) arguments.buffers[i] = copy.base + (bound - span.begin);
+    }
+  }
+  return result;
+}
+
+MarginCopies::~MarginCopies() {
+  for (const Copy& copy : copies_) munmap(copy.mapping, copy.mappedBytes);
+}
+
+std::optional<uint32_t> MarginCopies::find(const void* address) const {
+  for (uint32_t i = 0; i < copies_.size(); ++i) {
+    if (copies_[i].covers(address)) return i;
+  }
+  return std::nullopt;
+}
+
+void MarginCopies::copyBack(uint32_t copy, const ByteRanges& written) const {
+  const Copy& from = copies_[copy];
+  for (const auto& range : written.ranges()) {
+    std::memcpy(from.original + range.begin, from.base + range.begin, range.end - range.begin);
+  }
+}
+
 Result<void> runGuarded(const DispatchJob& job) {
   const Dispatch& dispatch = job.ready.dispatch;
   const DeclaredBytes declared(dispatch);
@@ -176,12 +167,11 @@ Result<void> runGuarded(const DispatchJob& job) {
   auto changed = firstChanged(kept);
   if (!changed) changed = broken;
   if (!changed) return {};
-  return Error{.code = ErrorCode::deviceFault,
-               .op = job.op(),
-               .what = fmt::format("{} changed a byte that its dispatch does not declare as written", job.name()),
-               .got = fmt::format("{} changed{}", nameOfByte(dispatch, *changed), job.inSubmission()),
-               .expected = "writes inside of the declared regions only",
-               .fix = "Correct the kernel's indices or the regions of its dispatch." + replayHint(job.options)};
+  return makeError(ErrorCode::deviceFault, job.op(),
+                   fmt::format("{} changed a byte that its dispatch does not declare as written", job.name()),
+                   fmt::format("{} changed{}", nameOfByte(dispatch, *changed), job.inSubmission()),
+                   "writes inside of the declared regions only",
+                   "Correct the kernel's indices or the regions of its dispatch." + replayHint(job.options));
 }
 
 }  // namespace mnk::host

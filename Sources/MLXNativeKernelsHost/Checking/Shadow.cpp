@@ -20,6 +20,10 @@ uint16_t differing(const void* a, const void* b, unsigned bytes) {
   return static_cast<uint16_t>(mask);
 }
 
+// Limits that end a dispatch: an infinite loop would never end, and out-of-bounds writes fill memory.
+constexpr uint64_t kMaxAccesses = uint64_t(1) << 26;  // per threadgroup
+constexpr uint64_t kMaxOutside = 10000;
+
 }  // namespace
 
 // One access to one cell.
@@ -40,7 +44,14 @@ struct Shadow::Touch {
   uint32_t bit() const { return 1u << lane % 32; }
   uint32_t epoch() const { return order.epoch[lane / 32]; }
   const std::byte* value() const { return region.base + offset; }
-  Actor actor() const { return {kind, place, threadgroup, lane}; }
+  // With an earlier access.
+  Sighting race(FindingKind found, const Actor& earlier, bool sameValue) const {
+    Sighting sighting =
+        sightingOf(found, number, static_cast<int64_t>(offset), bytes, {kind, place, threadgroup, lane});
+    sighting.first = earlier;
+    sighting.sameValue = sameValue;
+    return sighting;
+  }
 };
 
 uint32_t Shadow::addDeviceRegion(const std::byte* base, size_t bytes, const ByteRanges& unset) {
@@ -181,14 +192,8 @@ void Shadow::compareWithThreadgroup(const Touch& touch, Cell& cell) {
     const uint32_t others = !sameSimdgroup ? entry.allLanes : entry.epoch == epoch ? entry.lanes & ~bit : 0;
     if (others != 0 && conflict(entry.kind, touch.kind)) {
       const auto lane = static_cast<uint32_t>(entry.simdgroup * 32 + std::countr_zero(others));
-      Sighting sighting{.kind = sameSimdgroup ? FindingKind::raceInSimdgroup : FindingKind::raceInThreadgroup,
-                        .sameValue = bothWrite && differ == 0,
-                        .region = touch.number,
-                        .array = 0,
-                        .offset = static_cast<int64_t>(touch.offset),
-                        .bytes = touch.bytes,
-                        .first = {entry.kind, entry.place, threadgroup_, lane},
-                        .second = touch.actor()};
+      Sighting sighting = touch.race(sameSimdgroup ? FindingKind::raceInSimdgroup : FindingKind::raceInThreadgroup,
+                                     {entry.kind, entry.place, threadgroup_, lane}, bothWrite && differ == 0);
       placeInArray(sighting);
       findings_.note(sighting);
       entry.raced = raced = true;
@@ -249,14 +254,8 @@ void Shadow::compareWithGrid(const Touch& touch, Cell& cell) {
     const Past& past = cell.past[indexOf(kind)];
     if (past.threadgroup == 0 || past.threadgroup == threadgroup_ + 1 || !conflict(kind, touch.kind)) continue;
     const bool bothWrite = kind == AccessKind::write && touch.kind == AccessKind::write;
-    findings_.note({.kind = FindingKind::raceInGrid,
-                    .sameValue = bothWrite && differ == 0,
-                    .region = touch.number,
-                    .array = 0,
-                    .offset = static_cast<int64_t>(touch.offset),
-                    .bytes = touch.bytes,
-                    .first = {kind, past.place, past.threadgroup - 1, past.lane},
-                    .second = touch.actor()});
+    findings_.note(touch.race(FindingKind::raceInGrid, {kind, past.place, past.threadgroup - 1, past.lane},
+                              bothWrite && differ == 0));
   }
   Past& past = cell.past[indexOf(touch.kind)];
   if (past.threadgroup != 0 && past.threadgroup != threadgroup_ + 1) return;
@@ -272,15 +271,9 @@ void Shadow::compareWithGrid(const Touch& touch, Cell& cell) {
 void Shadow::startEra(Order& order) {
   for (const Entry& entry : order.entries) {
     if (entry.unset == 0 || entry.raced) continue;  // a race was reported instead: the value depends on the order
-    const Actor reader{entry.kind, entry.place, threadgroup_, entry.reader};
-    Sighting sighting{.kind = FindingKind::uninitialized,
-                      .sameValue = false,
-                      .region = entry.region,
-                      .array = 0,
-                      .offset = static_cast<int64_t>(entry.offset) + std::countr_zero(entry.unset),
-                      .bytes = 1,
-                      .first = reader,
-                      .second = reader};
+    const int64_t offset = static_cast<int64_t>(entry.offset) + std::countr_zero(entry.unset);
+    Sighting sighting = sightingOf(FindingKind::uninitialized, entry.region, offset, 1,
+                                   {entry.kind, entry.place, threadgroup_, entry.reader});
     placeInArray(sighting);
     findings_.note(sighting);
   }
@@ -318,14 +311,6 @@ Actor Shadow::firstToucher(uint32_t region, size_t offset, AccessKind kind) cons
   const Past& past = block.cells[offset % kBlockBytes >> block.shift].past[indexOf(kind)];
   return {kind, past.place, past.threadgroup - 1, past.lane};
 }
-
-namespace {
-
-// Limits that end a dispatch: an infinite loop would never end, and out-of-bounds writes fill memory.
-constexpr uint64_t kMaxAccesses = uint64_t(1) << 26;  // per threadgroup
-constexpr uint64_t kMaxOutside = 10000;
-
-}  // namespace
 
 bool ConstantData::holds(const void* address) {
   const uintptr_t page = reinterpret_cast<uintptr_t>(address) / 4096;
@@ -392,12 +377,7 @@ void Observer::enterPending() {
 }
 
 bool Observer::noteOutside(uint32_t region, int64_t offset, size_t bytes, const Actor& actor) {
-  Sighting sighting{.kind = FindingKind::outOfBounds,
-                    .region = region,
-                    .offset = offset,
-                    .bytes = static_cast<uint32_t>(bytes),
-                    .first = actor,
-                    .second = actor};
+  Sighting sighting = sightingOf(FindingKind::outOfBounds, region, offset, static_cast<uint32_t>(bytes), actor);
   shadow_.placeInArray(sighting);
   findings_.note(sighting);
   return ++outside_ < kMaxOutside;

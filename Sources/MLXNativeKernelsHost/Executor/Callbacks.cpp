@@ -104,19 +104,10 @@ struct UndefinedType {
   uint16_t info;  // for an integer: bit 0 is set if it is signed
   char name[1];
 };
-struct UndefinedArithmetic {
+struct UndefinedValue {
   UndefinedLocation where;
-  const UndefinedType* type;
-};
-struct UndefinedIndex {
-  UndefinedLocation where;
-  const UndefinedType* array;
-  const UndefinedType* index;
-};
-struct UndefinedConversion {
-  UndefinedLocation where;
-  const UndefinedType* from;
-  const UndefinedType* to;
+  const UndefinedType* type;  // of an arithmetic operation, an array, or a value to convert
+  const UndefinedType* to;    // of a conversion
 };
 struct UndefinedPointer {
   UndefinedLocation where;
@@ -125,32 +116,32 @@ struct UndefinedPointer {
   unsigned char use;
 };
 
-MNK_HOST_RUNTIME void __ubsan_handle_add_overflow(const UndefinedArithmetic* data, const void*, const void*) {
+MNK_HOST_RUNTIME void __ubsan_handle_add_overflow(const UndefinedValue* data, const void*, const void*) {
   mistake(data->where.file, data->where.line, "an addition overflows %s", data->type->name);
 }
-MNK_HOST_RUNTIME void __ubsan_handle_mul_overflow(const UndefinedArithmetic* data, const void*, const void*) {
+MNK_HOST_RUNTIME void __ubsan_handle_mul_overflow(const UndefinedValue* data, const void*, const void*) {
   mistake(data->where.file, data->where.line, "a multiplication overflows %s", data->type->name);
 }
 
 // 0u - 1u is a common way to write the largest value; used as an index, it is reported as out of bounds.
-MNK_HOST_RUNTIME void __ubsan_handle_sub_overflow(const UndefinedArithmetic* data, const void*, const void*) {
+MNK_HOST_RUNTIME void __ubsan_handle_sub_overflow(const UndefinedValue* data, const void*, const void*) {
   if (!(data->type->info & 1)) return;
   mistake(data->where.file, data->where.line, "a subtraction overflows %s", data->type->name);
 }
-MNK_HOST_RUNTIME void __ubsan_handle_negate_overflow(const UndefinedArithmetic* data, const void*) {
+MNK_HOST_RUNTIME void __ubsan_handle_negate_overflow(const UndefinedValue* data, const void*) {
   if (!(data->type->info & 1)) return;
   mistake(data->where.file, data->where.line, "a negation overflows %s", data->type->name);
 }
-MNK_HOST_RUNTIME void __ubsan_handle_divrem_overflow(const UndefinedArithmetic* data, const void*, const void*) {
+MNK_HOST_RUNTIME void __ubsan_handle_divrem_overflow(const UndefinedValue* data, const void*, const void*) {
   mistake(data->where.file, data->where.line, "a division of %s by zero, or one that overflows", data->type->name);
   endHere();
 }
-MNK_HOST_RUNTIME void __ubsan_handle_shift_out_of_bounds(const UndefinedArithmetic* data, const void*, const void*) {
+MNK_HOST_RUNTIME void __ubsan_handle_shift_out_of_bounds(const UndefinedValue* data, const void*, const void*) {
   mistake(data->where.file, data->where.line, "a shift of %s by more bits than it has", data->type->name);
 }
-MNK_HOST_RUNTIME void __ubsan_handle_out_of_bounds(const UndefinedIndex* data, const void* index) {
+MNK_HOST_RUNTIME void __ubsan_handle_out_of_bounds(const UndefinedValue* data, const void* index) {
   mistake(data->where.file, data->where.line, "index %zd is outside of %s", reinterpret_cast<ptrdiff_t>(index),
-          data->array->name);
+          data->type->name);
   endHere();
 }
 // An index through a pointer to one of the lane's arrays or to a table.
@@ -158,8 +149,8 @@ MNK_HOST_RUNTIME void __ubsan_handle_local_out_of_bounds() {
   mnk::host::check::mistakeAt(__builtin_return_address(0), "an index is outside of its array");
   endHere();
 }
-MNK_HOST_RUNTIME void __ubsan_handle_implicit_conversion(const UndefinedConversion* data, const void*, const void*) {
-  mistake(data->where.file, data->where.line, "a value of type %s does not fit into %s", data->from->name,
+MNK_HOST_RUNTIME void __ubsan_handle_implicit_conversion(const UndefinedValue* data, const void*, const void*) {
+  mistake(data->where.file, data->where.line, "a value of type %s does not fit into %s", data->type->name,
           data->to->name);
 }
 MNK_HOST_RUNTIME void __ubsan_handle_type_mismatch_v1(const UndefinedPointer* data, const void* address) {

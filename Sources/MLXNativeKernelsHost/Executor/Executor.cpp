@@ -56,81 +56,6 @@ MNK_HOST_RUNTIME bool addStacks(Worker* worker) {
   return true;
 }
 
-}  // namespace
-
-MNK_HOST_RUNTIME sanitizer::StackRange stackOf(const Lane* lane) {
-  constexpr size_t usable = kLaneStackBytes - kStaggerSteps * kStagger;
-  return {static_cast<char*>(lane->stack) - usable, usable};
-}
-
-MNK_HOST_RUNTIME Worker* makeWorker() {
-  void* memory = aligned_alloc(alignof(Worker), sizeof(Worker));
-  if (!memory) return nullptr;
-  memset(memory, 0, sizeof(Worker));
-  Worker* worker = static_cast<Worker*>(memory);
-  worker->arena = static_cast<char*>(aligned_alloc(kArenaAlignment, kArenaBytes));
-  if (!worker->arena) {
-    free(memory);
-    return nullptr;
-  }
-  return worker;
-}
-
-MNK_HOST_RUNTIME void destroyWorker(Worker* worker) {
-  for (uint32_t i = 0; i < worker->stackCount / kStacksPerBlock; ++i) {
-    munmap(worker->stackBlocks[i], slotBytes() * kStacksPerBlock);
-  }
-  free(worker->arena);
-  free(worker);
-}
-
-MNK_HOST_RUNTIME void* takeStack(Worker* worker) {
-  if (worker->freeStackCount == 0 && !addStacks(worker)) return nullptr;
-  return worker->freeStacks[--worker->freeStackCount];
-}
-
-MNK_HOST_RUNTIME void giveBackAllStacks(Worker* worker) {
-  memcpy(worker->freeStacks, worker->stacks, sizeof worker->stacks[0] * worker->stackCount);
-  worker->freeStackCount = worker->stackCount;
-}
-
-MNK_HOST_RUNTIME void resetArena(Worker* worker) {
-  worker->arenaUsed = kRedzone;
-  worker->userBytes = 0;
-  sanitizer::forbid(worker->arena, kArenaBytes);
-}
-
-MNK_HOST_RUNTIME void openArena(Worker* worker) {
-  sanitizer::allow(worker->arena, kArenaBytes);
-}
-
-MNK_HOST_RUNTIME void* allocateFromArena(Worker* worker, size_t bytes) {
-  const size_t rounded = (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-  if (bytes > kMaxThreadgroupBytes || worker->userBytes + bytes > kMaxThreadgroupBytes) return nullptr;
-  if (worker->arenaUsed + rounded + kRedzone > kArenaBytes) return nullptr;
-  char* memory = worker->arena + worker->arenaUsed;
-  worker->userBytes += bytes;
-  worker->arenaUsed += rounded + kRedzone;
-  if (worker->group.launch->poison) {
-    // Volatile: ThreadSanitizer would see memset as one lane's write.
-    sanitizer::allow(memory, rounded);
-    volatile uint64_t* words = reinterpret_cast<volatile uint64_t*>(memory);
-    for (size_t i = 0; i < rounded / sizeof(uint64_t); ++i) words[i] = ~uint64_t(0);
-    sanitizer::forbid(memory, rounded);
-  }
-  sanitizer::allow(memory, bytes);
-  check::addThreadgroupArray(memory, bytes);
-  return memory;
-}
-
-constinit const RegisteredKernel* registeredKernels = nullptr;
-constinit const RegisteredConstant* registeredConstants = nullptr;
-
-extern const char absentObject[4096];
-alignas(64) const char absentObject[4096] = {};
-
-namespace {
-
 MNK_HOST_RUNTIME uint32_t laneCount(const uint32_t size[3]) {
   return size[0] * size[1] * size[2];
 }
@@ -290,6 +215,77 @@ MNK_HOST_RUNTIME void countRecorded(Worker* worker) {
 }
 
 }  // namespace
+
+MNK_HOST_RUNTIME sanitizer::StackRange stackOf(const Lane* lane) {
+  constexpr size_t usable = kLaneStackBytes - kStaggerSteps * kStagger;
+  return {static_cast<char*>(lane->stack) - usable, usable};
+}
+
+MNK_HOST_RUNTIME Worker* makeWorker() {
+  void* memory = aligned_alloc(alignof(Worker), sizeof(Worker));
+  if (!memory) return nullptr;
+  memset(memory, 0, sizeof(Worker));
+  Worker* worker = static_cast<Worker*>(memory);
+  worker->arena = static_cast<char*>(aligned_alloc(kArenaAlignment, kArenaBytes));
+  if (!worker->arena) {
+    free(memory);
+    return nullptr;
+  }
+  return worker;
+}
+
+MNK_HOST_RUNTIME void destroyWorker(Worker* worker) {
+  for (uint32_t i = 0; i < worker->stackCount / kStacksPerBlock; ++i) {
+    munmap(worker->stackBlocks[i], slotBytes() * kStacksPerBlock);
+  }
+  free(worker->arena);
+  free(worker);
+}
+
+MNK_HOST_RUNTIME void* takeStack(Worker* worker) {
+  if (worker->freeStackCount == 0 && !addStacks(worker)) return nullptr;
+  return worker->freeStacks[--worker->freeStackCount];
+}
+
+MNK_HOST_RUNTIME void giveBackAllStacks(Worker* worker) {
+  memcpy(worker->freeStacks, worker->stacks, sizeof worker->stacks[0] * worker->stackCount);
+  worker->freeStackCount = worker->stackCount;
+}
+
+MNK_HOST_RUNTIME void resetArena(Worker* worker) {
+  worker->arenaUsed = kRedzone;
+  worker->userBytes = 0;
+  sanitizer::forbid(worker->arena, kArenaBytes);
+}
+
+MNK_HOST_RUNTIME void openArena(Worker* worker) {
+  sanitizer::allow(worker->arena, kArenaBytes);
+}
+
+MNK_HOST_RUNTIME void* allocateFromArena(Worker* worker, size_t bytes) {
+  const size_t rounded = (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  if (bytes > kMaxThreadgroupBytes || worker->userBytes + bytes > kMaxThreadgroupBytes) return nullptr;
+  if (worker->arenaUsed + rounded + kRedzone > kArenaBytes) return nullptr;
+  char* memory = worker->arena + worker->arenaUsed;
+  worker->userBytes += bytes;
+  worker->arenaUsed += rounded + kRedzone;
+  if (worker->group.launch->poison) {
+    // Volatile: ThreadSanitizer would see memset as one lane's write.
+    sanitizer::allow(memory, rounded);
+    volatile uint64_t* words = reinterpret_cast<volatile uint64_t*>(memory);
+    for (size_t i = 0; i < rounded / sizeof(uint64_t); ++i) words[i] = ~uint64_t(0);
+    sanitizer::forbid(memory, rounded);
+  }
+  sanitizer::allow(memory, bytes);
+  check::addThreadgroupArray(memory, bytes);
+  return memory;
+}
+
+constinit const RegisteredKernel* registeredKernels = nullptr;
+constinit const RegisteredConstant* registeredConstants = nullptr;
+
+extern const char absentObject[4096];
+alignas(64) const char absentObject[4096] = {};
 
 MNK_HOST_RUNTIME void* unboundArgument(ArgumentKind kind, uint32_t index) {
   Worker* worker = running.group->worker;

@@ -139,11 +139,6 @@ extern const RegisteredKernel* registeredKernels;
 extern const RegisteredConstant* registeredConstants;
 
 template <typename T>
-inline constexpr bool kIsPointer = false;
-template <typename T>
-inline constexpr bool kIsPointer<T*> = true;
-
-template <typename T>
 inline constexpr PointerParameter kPointee{sizeof(T), alignof(T), false, false};
 template <typename T>
 inline constexpr PointerParameter kPointee<const T>{sizeof(T), alignof(T), true, false};
@@ -154,20 +149,13 @@ inline constexpr PointerParameter kPointee<const void>{1, 1, true, false};
 
 // Adds a parameter to a list if it is a pointer or a reference.
 template <typename Parameter>
-struct AddTo {
-  static constexpr void list(PointerParameter*, uint32_t&) {}
-};
-template <typename T>
-struct AddTo<T*> {
-  static constexpr void list(PointerParameter* list, uint32_t& count) { list[count++] = kPointee<T>; }
-};
-template <typename T>
-struct AddTo<T&> {
-  static constexpr void list(PointerParameter* list, uint32_t& count) {
-    list[count] = kPointee<T>;
+constexpr void addTo(PointerParameter* list, uint32_t& count) {
+  if constexpr (__is_pointer(Parameter)) list[count++] = kPointee<__remove_pointer(Parameter)>;
+  if constexpr (__is_lvalue_reference(Parameter)) {
+    list[count] = kPointee<__remove_reference_t(Parameter)>;
     list[count++].isReference = true;
   }
-};
+}
 
 template <typename Function>
 struct PointerParameters;
@@ -175,7 +163,7 @@ template <typename... Parameters>
 struct PointerParameters<void (*)(Parameters...)> {
   PointerParameter list[sizeof...(Parameters) + 1]{};
   uint32_t count = 0;
-  constexpr PointerParameters() { (AddTo<Parameters>::list(list, count), ...); }
+  constexpr PointerParameters() { (addTo<Parameters>(list, count), ...); }
 };
 template <typename Function>
 inline constexpr PointerParameters<Function> kPointerParameters{};
@@ -190,23 +178,13 @@ struct KernelRegistration : RegisteredKernel {
 };
 
 template <typename T>
-struct ValueTypeOf;
-template <>
-struct ValueTypeOf<bool> {
-  static constexpr ValueType value = ValueType::boolean;
-};
-template <>
-struct ValueTypeOf<int> {
-  static constexpr ValueType value = ValueType::i32;
-};
-template <>
-struct ValueTypeOf<unsigned> {
-  static constexpr ValueType value = ValueType::u32;
-};
-template <>
-struct ValueTypeOf<float> {
-  static constexpr ValueType value = ValueType::f32;
-};
+constexpr ValueType valueTypeOf() {
+  if constexpr (__is_same(T, bool)) return ValueType::boolean;
+  if constexpr (__is_same(T, int)) return ValueType::i32;
+  if constexpr (__is_same(T, float)) return ValueType::f32;
+  static_assert(__is_same(T, bool) || __is_same(T, int) || __is_same(T, unsigned) || __is_same(T, float));
+  return ValueType::u32;
+}
 
 struct ConstantRegistration : RegisteredConstant {
   ConstantRegistration(const char* library, const char* name, const char* file, uint32_t line, uint32_t index,

@@ -249,33 +249,20 @@ struct numeric_limits {
   static constexpr T min() { return kLowest<T>; }
   static constexpr T lowest() { return kLowest<T>; }
 };
-template <>
-struct numeric_limits<float> {
-  static constexpr float max() { return FLT_MAX; }
-  static constexpr float min() { return FLT_MIN; }
-  static constexpr float lowest() { return -FLT_MAX; }
-  static constexpr float epsilon() { return FLT_EPSILON; }
-  static constexpr float infinity() { return INFINITY; }
-  static constexpr float quiet_NaN() { return NAN; }
-};
-template <>
-struct numeric_limits<half> {
-  static constexpr half max() { return half(65504.0f); }
-  static constexpr half min() { return half(0x1p-14f); }
-  static constexpr half lowest() { return half(-65504.0f); }
-  static constexpr half epsilon() { return half(0x1p-10f); }
-  static constexpr half infinity() { return half(INFINITY); }
-  static constexpr half quiet_NaN() { return half(NAN); }
-};
-template <>
-struct numeric_limits<bfloat> {
-  static constexpr bfloat max() { return bfloat(0x1.fep127f); }
-  static constexpr bfloat min() { return bfloat(FLT_MIN); }
-  static constexpr bfloat lowest() { return bfloat(-0x1.fep127f); }
-  static constexpr bfloat epsilon() { return bfloat(0x1p-7f); }
-  static constexpr bfloat infinity() { return bfloat(INFINITY); }
-  static constexpr bfloat quiet_NaN() { return bfloat(NAN); }
-};
+#define MNK_HOST_LIMITS(T, highest, least, step)          \
+  template <>                                             \
+  struct numeric_limits<T> {                              \
+    static constexpr T max() { return T(highest); }       \
+    static constexpr T min() { return T(least); }         \
+    static constexpr T lowest() { return T(-highest); }   \
+    static constexpr T epsilon() { return T(step); }      \
+    static constexpr T infinity() { return T(INFINITY); } \
+    static constexpr T quiet_NaN() { return T(NAN); }     \
+  };
+MNK_HOST_LIMITS(float, FLT_MAX, FLT_MIN, FLT_EPSILON)
+MNK_HOST_LIMITS(half, 65504.0f, 0x1p-14f, 0x1p-10f)
+MNK_HOST_LIMITS(bfloat, 0x1.fep127f, FLT_MIN, 0x1p-7f)
+#undef MNK_HOST_LIMITS
 
 template <class T, size_t N>
 struct array {

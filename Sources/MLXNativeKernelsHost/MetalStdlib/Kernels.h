@@ -131,7 +131,7 @@ struct Address {
     return static_cast<T*>(address);
   }
   template <class T>
-  requires(!kIsPointer<T>) MNK_HOST_INLINE operator T&() const {
+  requires(!__is_pointer(T)) MNK_HOST_INLINE operator T&() const {
     static_assert(sizeof(T) <= sizeof absentObject, "too large for a reference");
     return *static_cast<T*>(address ? address : const_cast<char*>(absentObject));
   }
@@ -317,7 +317,7 @@ MNK_HOST_HOOK auto threadgroupArray(Declaration, Site site = Site::here()) -> T 
 #define pipeline_constant(type, name, index)                                                             \
   constexpr ::mnk::host::PipelineConstant<type, index> name{#name, __FILE__, __LINE__};                  \
   MNK_HOST_STATIC_OBJECT(const ::mnk::host::ConstantRegistration MNK_HOST_PASTE(constant_, __COUNTER__)( \
-      MNK_HOST_LIBRARY, #name, __FILE__, __LINE__, index, ::mnk::host::ValueTypeOf<type>::value))        \
+      MNK_HOST_LIBRARY, #name, __FILE__, __LINE__, index, ::mnk::host::valueTypeOf<type>()))             \
   static_assert(true, "")
 
 // A file that needs only some kernels defines this first: the others are not registered, and their templates are not

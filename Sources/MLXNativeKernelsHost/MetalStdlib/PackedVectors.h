@@ -45,21 +45,4 @@ struct packed_vec<T, 4> {
 };
 #undef MNK_HOST_PACKED_MEMBERS
 
-#define MNK_HOST_NAMES(T)                 \
-  typedef packed_vec<T, 2> packed_##T##2; \
-  typedef packed_vec<T, 3> packed_##T##3; \
-  typedef packed_vec<T, 4> packed_##T##4;
-MNK_HOST_NAMES(char)
-MNK_HOST_NAMES(uchar)
-MNK_HOST_NAMES(short)
-MNK_HOST_NAMES(ushort)
-MNK_HOST_NAMES(int)
-MNK_HOST_NAMES(uint)
-MNK_HOST_NAMES(long)
-MNK_HOST_NAMES(ulong)
-MNK_HOST_NAMES(half)
-MNK_HOST_NAMES(bfloat)
-MNK_HOST_NAMES(float)
-#undef MNK_HOST_NAMES
-
 }  // namespace metal

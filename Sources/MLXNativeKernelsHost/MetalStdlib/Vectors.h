@@ -364,10 +364,13 @@ MNK_HOST_INLINE bool all(vec<bool, N> a) {
   return result;
 }
 
-#define MNK_HOST_NAMES(T) \
-  typedef vec<T, 2> T##2; \
-  typedef vec<T, 3> T##3; \
-  typedef vec<T, 4> T##4;
+#define MNK_HOST_NAMES(T)                 \
+  typedef vec<T, 2> T##2;                 \
+  typedef vec<T, 3> T##3;                 \
+  typedef vec<T, 4> T##4;                 \
+  typedef packed_vec<T, 2> packed_##T##2; \
+  typedef packed_vec<T, 3> packed_##T##3; \
+  typedef packed_vec<T, 4> packed_##T##4;
 MNK_HOST_NAMES(bool)
 MNK_HOST_NAMES(char)
 MNK_HOST_NAMES(uchar)

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk::test {
@@ -23,10 +24,17 @@ class PlanBuffer : public Buffer {
 };
 
 // A tensor over its own buffer, `begin` bytes after an aligned address.
-Tensor planTensor(DType dtype, const Shape& shape, uint64_t begin = 0);
-Tensor planTensor(DType dtype, std::initializer_list<uint64_t> extents, uint64_t begin = 0);
+inline Tensor planTensor(DType dtype, const Shape& shape, uint64_t begin = 0) {
+  const uint64_t bytes = shape.elementCount() * byteSize(dtype);
+  return REQUIRE(Tensor::over(std::make_shared<PlanBuffer>(bytes, begin), dtype, shape));
+}
+inline Tensor planTensor(DType dtype, std::initializer_list<uint64_t> extents, uint64_t begin = 0) {
+  return planTensor(dtype, REQUIRE(Shape::make(extents)), begin);
+}
 // A tensor over the memory of another, from `offset` bytes behind its start on, with the dtype and shape of a third.
-Tensor aliased(const Tensor& memory, const Tensor& like, uint64_t offset = 0);
+inline Tensor aliased(const Tensor& memory, const Tensor& like, uint64_t offset = 0) {
+  return REQUIRE(Tensor::over(memory.buffer(), like.dtype(), like.shape(), memory.byteOffset() + offset));
+}
 
 // f16(2, 3) is planTensor(DType::f16, {2, 3}).
 #define MNK_PLAN_TENSOR(dtype)                                            \

@@ -133,48 +133,32 @@ const Column kColumns[] = {{"preciseRows", &Accuracy::precise, DType::f32, host:
                            {"bareRows", &Accuracy::fast, DType::f32, host::kSingle},
                            {"halfRows", &Accuracy::half, DType::f16, host::kHalf}};
 
-std::vector<std::byte> encoded(DType dtype, const std::vector<double>& values) {
-  const size_t bytes = byteSize(dtype);
-  std::vector<std::byte> result(values.size() * bytes);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint64_t bits = nearestBits(dtype, values[i]);
-    std::memcpy(result.data() + i * bytes, &bits, bytes);
-  }
-  return result;
-}
-std::vector<double> decoded(DType dtype, std::span<const std::byte> elements) {
-  const size_t bytes = byteSize(dtype);
-  std::vector<double> result(elements.size() / bytes);
-  for (size_t i = 0; i < result.size(); ++i) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, elements.data() + i * bytes, bytes);
-    result[i] = valueOf(dtype, bits);
-  }
-  return result;
+// The kernels, compiled with perturbed functions.
+const std::shared_ptr<Library>& perturbedKernels() {
+  const auto tests = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  static const auto library = REQUIRE(hostDevice({.perturbsResults = true})
+                                          ->registry()
+                                          .library({LibrarySource::Kind::path, tests / "Shaders/Accuracy.metal", ""}));
+  return library;
 }
 
-// A device and the kernels, compiled for it.
+// A device that runs them.
 struct Bench {
   std::shared_ptr<Device> device;
-  std::shared_ptr<Library> library;
+  std::shared_ptr<Library> library = perturbedKernels();
 
-  explicit Bench(const HostOptions& options)
-      : device(hostDevice(options)),
-        library(REQUIRE(device->registry().library(
-            {LibrarySource::Kind::path,
-             (std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "Shaders" / "Accuracy.metal")
-                 .string(),
-             ""}))) {}
+  explicit Bench(const HostOptions& options) : device(hostDevice(options)) {}
 
   std::vector<double> run(const std::string& function, DType dtype, const std::vector<double>& x,
                           const std::vector<double>& y, uint32_t count, size_t results) const {
-    std::vector<std::byte> first = encoded(dtype, x), second = encoded(dtype, y), out(results * byteSize(dtype));
+    std::vector<std::byte> first = bytesOfValues(dtype, x), second = bytesOfValues(dtype, y),
+                           out(results * byteSize(dtype));
     REQUIRE(runOn(device,
                   {.function = function,
                    .grid = threads({count, 1, 1}, {std::min(count, 64u), 1, 1}),
                    .buffers = {std::span(first), std::span(second), std::span(out)}},
                   library));
-    return decoded(dtype, out);
+    return valuesOf(dtype, out);
   }
 };
 

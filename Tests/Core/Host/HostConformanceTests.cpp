@@ -128,43 +128,6 @@ TEST(HostConformance, ThreadgroupAndDeviceMemoryBehindBarriers) {
   });
 }
 
-TEST(HostConformance, LargestThreadgroupAndItsEdge) {
-  onEveryHost([](const auto& device) {
-    std::vector<uint32_t> in(2500), out(3);
-    std::iota(in.begin(), in.end(), 0u);
-    REQUIRE(runOn(device, {.function = "threadgroupTree",
-                           .grid = threads(2500, 1024),
-                           .buffers = {bytesOf(in), bytesOf(out)},
-                           .threadgroupMemory = {{0, 4096}}}));
-    expectAll(out, {1023u * 1024 / 2, (1024u + 2047) * 1024 / 2, (2048u + 2499) * 452 / 2}, "threadgroup");
-  });
-}
-
-TEST(HostConformance, FunctionConstantsOfEveryType) {
-  onEveryHost([](const auto& device) {
-    // Pipelines of one kernel with different constants.
-    for (const bool flag : {false, true}) {
-      std::vector<float> out(4, -1);
-      REQUIRE(runOn(device, {.function = "functionConstants",
-                             .grid = threads(1),
-                             .buffers = {bytesOf(out)},
-                             .constants = {{0, flag}, {1, -7}, {2, 9u}, {3, 0.125f}}}));
-      expectAll(out, {flag ? 1.0f : 0.0f, -7, 9, 0.125f}, "constant");
-    }
-  });
-}
-
-TEST(HostConformance, IndirectReadsThroughConstant) {
-  onEveryHost([](const auto& device) {
-    std::vector<uint32_t> params = {1, 2}, table = {50, 3, 51, 5, 52, 0, 53, 7}, out(4), wide(8);
-    std::iota(wide.begin(), wide.end(), 0u);
-    REQUIRE(runOn(device, {.function = "constantReads",
-                           .grid = threads(4),
-                           .buffers = {bytesOf(params), bytesOf(table), bytesOf(wide), bytesOf(out)}}));
-    expectAll(out, {5 + 3, 0 + 7, 50 + 3, 7 + 7}, "thread");
-  });
-}
-
 TEST(HostConformance, OptionalArguments) {
   onEveryHost([](const auto& device) {
     std::vector<float> out(70, 0), values(70), scale = {2};
@@ -181,18 +144,6 @@ TEST(HostConformance, OptionalArguments) {
                            .constants = {{0, false}},
                            .threadgroupMemory = {{1, 128}}}));
     for (int i = 0; i < 70; ++i) EXPECT_EQ(out[i], -1.0f);
-  });
-}
-
-TEST(HostConformance, TemplateInstances) {
-  onEveryHost([](const auto& device) {
-    std::vector<float> in = {1, 2.5f}, out(2);
-    REQUIRE(runOn(device, {.function = "scaled_float_3", .grid = threads(2), .buffers = {bytesOf(in), bytesOf(out)}}));
-    expectAll(out, {3, 7.5f}, "thread");
-    std::vector<int32_t> whole = {-4, 6}, scaled(2);
-    REQUIRE(
-        runOn(device, {.function = "scaled_int_5", .grid = threads(2), .buffers = {bytesOf(whole), bytesOf(scaled)}}));
-    expectAll(scaled, {-20, 30}, "thread");
   });
 }
 
@@ -266,41 +217,75 @@ TEST(HostConformance, EmptyGridRunsNothing) {
 
 namespace {
 
-// What one thread of a kernel writes.
+// A kernel, what it reads from buffers 0, 1, … and what it writes to the next one.
+template <typename T>
 struct Values {
   const char* function;
-  std::vector<float> in, expected;
+  std::vector<std::vector<T>> in;
+  std::vector<T> expected;
+  Grid grid = threads(1);
+  std::vector<FunctionConstant> constants = {};
+  std::vector<ThreadgroupMemory> threadgroupMemory = {};
 };
-const Values kValues[] = {
+std::vector<uint32_t> upTo(uint32_t end) {
+  std::vector<uint32_t> numbers(end);
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  return numbers;
+}
+const Values<float> kFloatRows[] = {
     {"smallFloats",
-     {2048, 256, 1, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 65520, 0x1p-24f},
+     {{2048, 256, 1, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 65520, 0x1p-24f}},
      {2048,     256,        2048,        4096,       256,         1,           0x1.008p+0f,  1,     0x1.04p+0f,
       INFINITY, 0x1p-24f,   0x1.554p-2f, 0x1.56p-2f, 0x1.478p-7f, 2047,        2048.25f,     15360, 16256,
       1,        0x1.6ap+0f, 1,           2049,       1,           0x1.004p+0f, -0x1.004p+0f, 1}},
-    {"vectors", {1, 2, 3, 4}, {14,  321,     2332, 3,  9,          753, -27, 64, 1, -4,
-                               204, 6081216, 1,    18, 1073741824, 12,  5,   1,  9, 6}},
+    {"vectors", {{1, 2, 3, 4}}, {14,  321,     2332, 3,  9,          753, -27, 64, 1, -4,
+                                 204, 6081216, 1,    18, 1073741824, 12,  5,   1,  9, 6}},
     {"exactFunctions",
-     {0.75f, -2.5f},
+     {{0.75f, -2.5f}},
      {-3, -2,    -2,    -3,      -2, 0.5f,           2.5f, -0.25f, -0.75f, -2.5f, 0.75f, 3.25f, 6,  -0.875f,
       -1, 0,     0.75f, -0.875f, 0,  0.84375f,       -1,   -2.5f,  9,      0.75f, 2,     1,     24, 0,
       1,  0.75f, 2,     3,       9,  0x1.1e377ap+1f, -2,   1,      0.8f,   -2,    1}},
+    {"scaled_float_3", {{1, 2.5f}}, {3, 7.5f}, threads(2)},
+    // Pipelines of one kernel with different constants, of every type.
+    {"functionConstants", {}, {0, -7, 9, 0.125f}, threads(1), {{0, false}, {1, -7}, {2, 9u}, {3, 0.125f}}},
+    {"functionConstants", {}, {1, -7, 9, 0.125f}, threads(1), {{0, true}, {1, -7}, {2, 9u}, {3, 0.125f}}},
 };
+const Values<uint32_t> kWordRows[] = {
+    {"integerFunctions",
+     {{0x00f0a001, static_cast<uint32_t>(-5)}},
+     {7,          8,   4, 0x80050f00, 0xf0a00100, 0x0a, 0x00f0aff1, 0xf0, ~0u, 5, 12,
+      0xff0f5ffe, 255, 0, 0xffff8000, 7,          8,    0xfffffffb, 79,   3,   17}},
+    {"scaled_int_5", {{static_cast<uint32_t>(-4), 6}}, {static_cast<uint32_t>(-20), 30}, threads(2)},
+    // Indices that are read through `constant`.
+    {"constantReads", {{1, 2}, {50, 3, 51, 5, 52, 0, 53, 7}, upTo(8)}, {5 + 3, 0 + 7, 50 + 3, 7 + 7}, threads(4)},
+    // The largest threadgroup, and a smaller one at the edge.
+    {"threadgroupTree",
+     {upTo(2500)},
+     {1023u * 1024 / 2, (1024u + 2047) * 1024 / 2, (2048u + 2499) * 452 / 2},
+     threads(2500, 1024),
+     {},
+     {{0, 4096}}},
+};
+
+template <typename T>
+void expectValues(const std::shared_ptr<Device>& device, const Values<T>& row) {
+  std::vector<std::vector<T>> buffers = row.in;
+  buffers.emplace_back(row.expected.size(), T(-1));
+  HostRun run{.function = row.function,
+              .grid = row.grid,
+              .constants = row.constants,
+              .threadgroupMemory = row.threadgroupMemory};
+  for (std::vector<T>& buffer : buffers) run.buffers.push_back(bytesOf(buffer));
+  REQUIRE(runOn(device, run));
+  expectAll(buffers.back(), row.expected, fmt::format("{} value", row.function));
+}
 
 }  // namespace
 
-TEST(HostConformance, TypesAndFunctionsGiveExactValues) {
+TEST(HostConformance, KernelsGiveExactValues) {
   onEveryHost([](const auto& device) {
-    for (const auto& [function, in, expected] : kValues) {
-      std::vector<float> given = in, out(expected.size(), -1);
-      REQUIRE(runOn(device, {.function = function, .grid = threads(1), .buffers = {bytesOf(given), bytesOf(out)}}));
-      expectAll(out, expected, fmt::format("{} value", function));
-    }
-    std::vector<uint32_t> in = {0x00f0a001, static_cast<uint32_t>(-5)}, out(21, 7);
-    REQUIRE(
-        runOn(device, {.function = "integerFunctions", .grid = threads(1), .buffers = {bytesOf(in), bytesOf(out)}}));
-    expectAll(out, {7,          8,   4, 0x80050f00, 0xf0a00100, 0x0a, 0x00f0aff1, 0xf0, ~0u, 5, 12,
-                    0xff0f5ffe, 255, 0, 0xffff8000, 7,          8,    0xfffffffb, 79,   3,   17},
-              "integerFunctions value");
+    for (const auto& row : kFloatRows) expectValues(device, row);
+    for (const auto& row : kWordRows) expectValues(device, row);
   });
 }
 

@@ -180,36 +180,20 @@ TEST(HostDispatchChecking, PoisonsUnwrittenOutputs) {
   }
 }
 
-TEST(HostDispatchChecking, ReportsLinesOfTextCompiledAtRunTime) {
-  const auto device = deviceWith(Checking::full);
-  const auto library = REQUIRE(device->registry().library(
-      {.kind = LibrarySource::Kind::text,
-       .value = "kernel void shift(device float* data [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n"
-                "  const float next = data[(i + 1) % 32];\n"
-                "  data[i] = next;\n"
-                "}\n"
-                "export_kernel(shift)\n",
-       .label = "two words"}));
-  std::vector<float> data(32);
-  const auto outcome = runOn(device, {.function = "shift", .grid = threads(32), .buffers = {bytesOf(data)}}, library);
-  EXPECT_ERROR(
-      outcome,
-      {.code = ErrorCode::deviceFault, .what = "kernel shift of library two words", .got = "two words:2 reads"});
-  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "two words:3 writes"});
-}
-
 TEST(HostDispatchChecking, SumsUseRandomTreesIfPerturbed) {
   // 2^24 + 31 ones in float: each tree rounds differently.
-  const std::string text =
-      "kernel void total(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {\n"
-      "  data[lane] = simd_sum(lane == 0 ? 16777216.0f : 1.0f);\n"
-      "}\n"
-      "export_kernel(total)\n";
+  const auto library = REQUIRE(
+      hostDevice({.perturbsResults = true})
+          ->registry()
+          .library(
+              {.kind = LibrarySource::Kind::text,
+               .value =
+                   "kernel void total(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {\n"
+                   "  data[lane] = simd_sum(lane == 0 ? 16777216.0f : 1.0f);\n}\nexport_kernel(total)\n",
+               .label = "total"}));
   std::vector<float> results;
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     const auto device = hostDevice({.orderSeed = seed, .perturbsResults = true});
-    const auto library =
-        REQUIRE(device->registry().library({.kind = LibrarySource::Kind::text, .value = text, .label = "total"}));
     std::vector<float> data(32);
     REQUIRE(runOn(device, {.function = "total", .grid = threads(32), .buffers = {bytesOf(data)}}, library));
     EXPECT(data[0] >= 16777216.0f && data[0] <= 16777248.0f);

@@ -39,13 +39,51 @@ TEST(HostPipeline, ReportsTheArgumentsOfAKernel) {
   EXPECT_EQ(REQUIRE(pipelineOf(device, "positions"))->maxThreadsPerThreadgroup(), 1024u);
 }
 
-TEST(HostPipeline, RefusesUnknownFunctions) {
-  EXPECT_ERROR(pipelineOf(hostDevice({}), "noSuchKernel"), {.code = ErrorCode::shaderBuild,
-                                                            .op = "Host device",
-                                                            .what = "library conformance has no such function",
-                                                            .got = "noSuchKernel",
-                                                            .expected = "one of atomics, ",
-                                                            .fix = "correct the name"});
+TEST(HostPipeline, RefusesUnknownFunctionsAndConstants) {
+  const struct {
+    const char* function;
+    std::vector<FunctionConstant> constants;
+    ExpectedError error;
+  } kRefused[] = {
+      {"noSuchKernel",
+       {},
+       {.code = ErrorCode::shaderBuild,
+        .what = "library conformance has no such function",
+        .got = "noSuchKernel",
+        .expected = "one of atomics, ",
+        .fix = "correct the name"}},
+      {"copy16",
+       {{9999, true}},
+       {.what = "library conformance has no such function constant",
+        .got = "index 9999",
+        .expected = "pipeline_constant",
+        .fix = "Correct the index"}},
+      {"copy16", {{77, true}}, {.got = "index 77"}},
+      {"functionConstants",
+       {{2, 1.5f}},
+       {.what = "function constant 2 (testUint) of library conformance has another type",
+        .got = "float",
+        .expected = "uint",
+        .fix = "declared type"}},
+      // Whether it has an argument depends on a constant without a value.
+      {"faultUnsetOptional",
+       {},
+       {.what = "the arguments of kernel faultUnsetOptional of library conformance are unknown",
+        .got = "faultMissing (index 40",
+        .expected = "values for all constants",
+        .fix = "Give the constant"}},
+  };
+  const auto device = hostDevice({});
+  for (const auto& [function, constants, error] : kRefused) {
+    ExpectedError expected = error;
+    expected.op = "Host device";
+    expectError(__FILE__, __LINE__, function, errorOf(pipelineOf(device, function, constants)), expected);
+  }
+  EXPECT_ERROR(host::linkedLibrary("nothing"), {.code = ErrorCode::libraryNotFound,
+                                                .what = "no kernels were compiled into this program",
+                                                .got = "nothing",
+                                                .expected = "MNK_HOST_LIBRARY",
+                                                .fix = "Link that file"});
 }
 
 TEST(HostPipeline, RefusesAPlanForAnotherDevice) {
@@ -63,49 +101,10 @@ TEST(HostPipeline, RefusesAPlanForAnotherDevice) {
                {.code = ErrorCode::shaderBuild, .what = "library MLXNativeKernels has no such function"});
 }
 
-TEST(HostPipeline, RefusesUnknownConstants) {
-  EXPECT_ERROR(pipelineOf(hostDevice({}), "copy16", {{77, true}}), {.what = "no such function constant",
-                                                                    .got = "index 77",
-                                                                    .expected = "pipeline_constant",
-                                                                    .fix = "Correct the index"});
-  EXPECT_ERROR(pipelineOf(hostDevice({}), "copy16", {{9999, true}}), {.got = "index 9999"});
-}
-
-TEST(HostPipeline, RefusesConstantsOfAnotherType) {
-  EXPECT_ERROR(pipelineOf(hostDevice({}), "functionConstants", {{2, 1.5f}}),
-               {.what = "function constant 2 (testUint) of library conformance has another type",
-                .got = "float",
-                .expected = "uint",
-                .fix = "declared type"});
-}
-
-TEST(HostPipeline, RefusesOptionalArgumentsWithoutAConstant) {
-  EXPECT_ERROR(pipelineOf(hostDevice({}), "faultUnsetOptional"),
-               {.what = "the arguments of kernel faultUnsetOptional of library conformance are unknown",
-                .got = "faultMissing (index 40",
-                .expected = "values for all constants",
-                .fix = "Give the constant"});
-}
-
 TEST(HostPipeline, ReportsUnboundArguments) {
   std::vector<uint32_t> from(4);
   const auto outcome = runOn(hostDevice({}), {.function = "copy16", .grid = threads(1), .buffers = {bytesOf(from)}});
   EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .what = "kernel copy16", .got = "buffer 1 is not bound"});
-}
-
-TEST(HostPipeline, ShippedLibraryHasKernels) {
-  const auto device = hostDevice({});
-  const auto library = REQUIRE(device->registry().shippedLibrary());
-  EXPECT(!library->functionNames().empty());
-  EXPECT_EQ(library->label(), "MLXNativeKernels");
-}
-
-TEST(HostPipeline, RefusesUnknownLabels) {
-  EXPECT_ERROR(host::linkedLibrary("nothing"), {.code = ErrorCode::libraryNotFound,
-                                                .what = "no kernels were compiled into this program",
-                                                .got = "nothing",
-                                                .expected = "MNK_HOST_LIBRARY",
-                                                .fix = "Link that file"});
 }
 
 // ---- Compiled at run time ----

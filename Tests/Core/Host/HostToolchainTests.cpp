@@ -19,7 +19,7 @@ constexpr char kShifts[] =
     "  data[i] = data[i + 4];\n}\nexport_kernel(shifts)\n";
 
 Result<void> shift(const std::shared_ptr<Device>& device, size_t elements) {
-  const auto library = device->registry().library({LibrarySource::Kind::text, kShifts, "mine"});
+  const auto library = device->registry().library({LibrarySource::Kind::text, kShifts, "two words"});
   if (!library) return library.error();
   std::vector<uint32_t> data(elements);
   return runOn(device, {.function = "shifts", .grid = threads(4, 1), .buffers = {bytesOf(data)}}, *library);
@@ -35,7 +35,7 @@ TEST(HostToolchain, UsesNoFlagThatAMacRefuses) {
   const auto perturbed = shift(hostDevice({.perturbsResults = true, .compiler = compiler}), 8);
   if (!perturbed) fail(__FILE__, __LINE__, perturbed.error().message());
   EXPECT_ERROR(shift(hostDevice({.checking = HostOptions::Checking::full, .compiler = compiler}), 4),
-               {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:2"});
+               {.code = ErrorCode::deviceFault, .what = "shifts", .got = "two words:2"});
 }
 
 #if defined(__linux__)  // a Mac has the real atos and no addr2line
@@ -50,7 +50,7 @@ TEST(HostToolchain, ParsesAtosOutput) {
                                   search));
   const EnvironmentVariable path("PATH", fmt::format("{}:{}", scripts.path(), search));
   EXPECT_ERROR(shift(hostDevice({.checking = HostOptions::Checking::full}), 4),
-               {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:2"});
+               {.code = ErrorCode::deviceFault, .what = "shifts", .got = "two words:2"});
   // Its output for unknown addresses.
   scripts.add("atos", "shift 3\nfor offset; do echo \"$offset (in Module.so)\"; done\n");
   EXPECT_ERROR(shift(hostDevice({.checking = HostOptions::Checking::full}), 4),

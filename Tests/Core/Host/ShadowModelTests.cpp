@@ -33,6 +33,15 @@ struct Step {
 // The barrier at which all lanes wait after a step.
 enum class Meeting : uint32_t { none, simdThreadgroup, simdDevice, groupThreadgroup, groupDevice, groupBoth, count };
 
+bool isOfThreadgroup(Meeting meeting) {
+  return meeting >= Meeting::groupThreadgroup;
+}
+uint32_t orderedBy(Meeting meeting) {
+  constexpr uint32_t kMemory[] = {
+      0, kOrdersThreadgroup, kOrdersDevice, kOrdersThreadgroup, kOrdersDevice, kOrdersDevice | kOrdersThreadgroup};
+  return kMemory[static_cast<uint32_t>(meeting)];
+}
+
 struct Program {
   std::vector<Meeting> meetings;  // one after each step
   std::vector<Step> steps;
@@ -103,11 +112,8 @@ class Model {
     uint32_t count = 0;
     for (uint32_t i = 0; i < step.step; ++i) {
       const Meeting meeting = program_.meetings[i];
-      const bool device = meeting == Meeting::groupDevice || meeting == Meeting::groupBoth ||
-                          (sameSimdgroup && meeting == Meeting::simdDevice);
-      const bool threadgroup = meeting == Meeting::groupThreadgroup || meeting == Meeting::groupBoth ||
-                               (sameSimdgroup && meeting == Meeting::simdThreadgroup);
-      count += step.inDevice() ? device : threadgroup;
+      const bool orders = orderedBy(meeting) & (step.inDevice() ? kOrdersDevice : kOrdersThreadgroup);
+      count += orders && (sameSimdgroup || isOfThreadgroup(meeting));
     }
     return count;
   }
@@ -237,7 +243,7 @@ class Execution {
     if (own == 0) return false;
     const Meeting meeting = program_.meetings[own - 1];
     if (meeting == Meeting::none) return false;
-    const bool all = meeting >= Meeting::groupThreadgroup;
+    const bool all = isOfThreadgroup(meeting);
     const uint32_t* other = next + (all ? 0 : lane / 32 * 32);
     for (const uint32_t* const end = other + (all ? kThreads : 32); other != end; ++other) {
       if (*other < own) return true;
@@ -249,18 +255,8 @@ class Execution {
   void fence(const uint32_t* next, uint32_t lane) {
     const Meeting meeting = program_.meetings[next[lane] - 1];
     if (meeting == Meeting::none || isBlocked(next, lane)) return;
-    switch (meeting) {
-      case Meeting::simdThreadgroup:
-        return shadow_.simdgroupFence(lane / 32, kOrdersThreadgroup);
-      case Meeting::simdDevice:
-        return shadow_.simdgroupFence(lane / 32, kOrdersDevice);
-      case Meeting::groupThreadgroup:
-        return shadow_.threadgroupFence(kOrdersThreadgroup);
-      case Meeting::groupDevice:
-        return shadow_.threadgroupFence(kOrdersDevice);
-      default:
-        return shadow_.threadgroupFence(kOrdersDevice | kOrdersThreadgroup);
-    }
+    if (isOfThreadgroup(meeting)) return shadow_.threadgroupFence(orderedBy(meeting));
+    shadow_.simdgroupFence(lane / 32, orderedBy(meeting));
   }
 
   void perform(uint32_t thread, uint32_t step, uint32_t lane) {

@@ -4,10 +4,5 @@
 #include "HostKernels.h"
 
 MNK_HOST_KERNELS_BEGIN
-#include "../../Shaders/BlockSums.metal"
-#include "../../Shaders/CodeSearch.metal"
-#include "../../Shaders/Conformance.metal"
-#include "../../Shaders/ConformanceMatrix.metal"
-#include "../../Shaders/ConformanceTypes.metal"
-#include "../../Shaders/Faults.metal"
+#include "../Host/TestKernels.h"
 MNK_HOST_KERNELS_END

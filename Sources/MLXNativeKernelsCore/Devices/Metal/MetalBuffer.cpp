@@ -14,11 +14,9 @@ namespace {
 constexpr uint64_t kMinBytes = 16;  // Metal cannot create an empty buffer
 
 Error noMemory(uint64_t bytes, uint64_t most) {
-  Error error = metalError(ErrorCode::outOfMemory, "no memory for a buffer", countText(bytes, "byte"),
-                           fmt::format("at most {}, and no more than is free", countText(most, "byte")),
-                           "Ask for less, or free other buffers first.");
-  error.retryable = bytes <= most;
-  return error;
+  return metalError(ErrorCode::outOfMemory, "no memory for a buffer", countText(bytes, "byte"),
+                    fmt::format("at most {}, and no more than is free", countText(most, "byte")),
+                    "Ask for less, or free other buffers first.", bytes <= most);
 }
 
 }  // namespace

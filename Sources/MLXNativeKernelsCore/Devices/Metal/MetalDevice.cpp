@@ -110,7 +110,7 @@ class MetalDevice final : public Device {
 };
 
 Error notMetal(std::string_view what) {
-  return metalError(ErrorCode::invalidArgument, std::string(what), "another kind of device", "a Metal device",
+  return metalError(ErrorCode::invalidArgument, what, "another kind of device", "a Metal device",
                     "Make the device with metal::makeDevice.");
 }
 
@@ -140,10 +140,8 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
     auto nothing = owned(device->newBuffer(kNothingBytes, MTL::ResourceStorageModeShared));
     auto fence = owned(device->newFence());
     if (!queue || !nothing || !fence) {
-      Error error = metalError(ErrorCode::outOfMemory, "Metal gives no command queue or no memory", "none",
-                               "a queue, a fence and a small buffer", "Release what is not needed, and try again.");
-      error.retryable = true;
-      return error;
+      return metalError(ErrorCode::outOfMemory, "Metal gives no command queue or no memory", "none",
+                        "a queue, a fence and a small buffer", "Release what is not needed, and try again.", true);
     }
     nothing->setLabel(nsText("MLXNativeKernels nothing"));
     std::memset(nothing->contents(), 0, kNothingBytes);

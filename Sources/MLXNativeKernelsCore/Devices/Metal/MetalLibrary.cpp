@@ -55,22 +55,6 @@ Result<std::string> readText(const std::string& path) {
                     fmt::format("at most {}", bytesText(kMaxBytes)), "Pass a file with kernel text.");
 }
 
-}  // namespace
-
-NativeLibrary::NativeLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin)
-    : MetalLibrary(std::move(label), std::move(origin)),
-      native_(std::move(native)),
-      names_(sortedNames(*native_.get())) {
-  native_->setLabel(nsText(this->label()));
-}
-
-NativeLibrary::~NativeLibrary() {
-  const AutoreleasePool pool;
-  native_.reset();
-}
-
-namespace {
-
 Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const std::string& path, std::string label,
                                                    LibraryOrigin::Kind origin) {
   const AutoreleasePool pool;
@@ -104,27 +88,6 @@ Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const st
   }
   return std::make_shared<NativeLibrary>(std::move(native), std::move(label), std::move(origin));
 }
-
-}  // namespace
-
-Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source) {
-  const bool isFile = source.kind == LibrarySource::Kind::path;
-  const std::string& label = source.label.empty() && isFile ? source.value : source.label;
-  if (isFile && source.value.ends_with(".metallib")) {
-    return loadLibrary(device, source.value, label, LibraryOrigin::Kind::givenFile);
-  }
-  LibraryOrigin origin{LibraryOrigin::Kind::givenText, {}};
-  std::string kernels = source.value;
-  if (isFile) {
-    origin = {LibraryOrigin::Kind::givenFile, source.value};
-    MNK_TRY(auto read, readText(source.value));
-    kernels = std::move(read);
-  }
-  const std::string whole = fmt::format("{}\n#line 1 \"{}\"\n{}", embeddedWords(), quotable(label), kernels);
-  return compileText(device, whole, label, std::move(origin));
-}
-
-namespace {
 
 using Numbers = std::array<float, kMathProbePairs + 2 * kMathProbePairCount>;
 using Found = std::array<float, kMathProbePairs + kMathProbePairCount>;
@@ -181,11 +144,9 @@ Result<bool> hasSafeMath(MTL::Device* device, MetalLibrary& library) {
   const AutoreleasePool pool;
   const auto found = probe(device, library);
   if (!found) {
-    Error error = metalError(ErrorCode::deviceFault, "the compiled kernels cannot be probed",
-                             fmt::format("no result of mathProbe in {}", library.origin().text()), "a GPU that runs it",
-                             "Wait until the GPU can be used, and try again.");
-    error.retryable = true;
-    return error;
+    return metalError(ErrorCode::deviceFault, "the compiled kernels cannot be probed",
+                      fmt::format("no result of mathProbe in {}", library.origin().text()), "a GPU that runs it",
+                      "Wait until the GPU can be used, and try again.", true);
   }
   bool isSafe = (*found)[kMathProbeNaN] == 0 && std::isnan((*found)[kMathProbeInfinity]);
   for (size_t i = 0; i < kMathProbePairCount; ++i) {
@@ -376,7 +337,104 @@ Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::
                     "Pass the default.metallib that was built from Shaders/, or no path.");
 }
 
+using Argument = Pipeline::Argument;
+
+MTL::DataType dataType(ConstantType type) {
+  static constexpr MTL::DataType kTypes[] = {MTL::DataTypeBool, MTL::DataTypeInt, MTL::DataTypeUInt,
+                                             MTL::DataTypeFloat};
+  const auto number = static_cast<size_t>(type);
+  return number < std::size(kTypes) ? kTypes[number] : MTL::DataTypeNone;
+}
+
+Error unknownFunction(const MetalLibrary& library, const KernelKey& key) {
+  return metalError(ErrorCode::shaderBuild, fmt::format("library {} has no such function", library.label()),
+                    key.function, oneOf(library.functionNames(), "a library with kernels"),
+                    "Export the kernel with export_kernel or instantiate_kernel, or correct the name.");
+}
+
+Error unusable(std::string what, const KernelKey& key, const NS::Error* error) {
+  return metalError(ErrorCode::shaderBuild, std::move(what), reason(error),
+                    fmt::format("{} with a value of the declared type for each constant it needs", key.text()),
+                    "Correct the kernel or its constants.");
+}
+
+// Metal refuses a function if a constant has no value, so none defaults to false or zero.
+Result<Owned<MTL::Function>> makeFunction(MetalLibrary& library, const KernelKey& key) {
+  const auto names = library.functionNames();
+  if (!std::binary_search(names.begin(), names.end(), key.function)) return unknownFunction(library, key);
+  MNK_TRY(const auto native, library.nativeWith(key.function));
+  const auto values = owned(MTL::FunctionConstantValues::alloc()->init());
+  for (const FunctionConstant& constant : key.constants) {
+    values->setConstantValue(&constant.bits, dataType(constant.type), constant.index);
+  }
+  NS::Error* error = nullptr;
+  auto function = owned(native->newFunction(nsText(key.function), values.get(), &error));
+  if (!function) return unusable(fmt::format("function {} cannot be specialized", key.function), key, error);
+  return function;
+}
+
+uint32_t number(NS::UInteger value) {
+  return static_cast<uint32_t>(value);
+}
+
+std::vector<Argument> argumentsOf(const MTL::ComputePipelineReflection* reflection) {
+  std::vector<Argument> arguments;
+  const NS::Array* bindings = reflection ? reflection->bindings() : nullptr;
+  const NS::UInteger count = bindings ? bindings->count() : 0;
+  for (NS::UInteger i = 0; i < count; ++i) {
+    const auto* binding = bindings->object<MTL::Binding>(i);
+    if (!binding->used()) continue;
+    Argument argument{.index = number(binding->index())};
+    if (binding->type() == MTL::BindingTypeBuffer) {
+      argument.kind = Argument::Kind::buffer;
+      const auto* buffer = static_cast<const MTL::BufferBinding*>(binding);
+      argument.minimumBytes = number(buffer->bufferDataSize());
+      argument.alignment = std::max(1u, number(buffer->bufferAlignment()));
+      // Metal does not distinguish references from pointers.
+      argument.mayBeEmpty = argument.minimumBytes <= kNothingBytes;
+      argument.isReadOnly = binding->access() == MTL::ArgumentAccessReadOnly;
+    } else if (binding->type() == MTL::BindingTypeThreadgroupMemory && binding->argument()) {
+      // An array that the kernel declares is not an argument.
+      argument.kind = Argument::Kind::threadgroupMemory;
+      argument.minimumBytes = number(static_cast<const MTL::ThreadgroupBinding*>(binding)->threadgroupMemoryDataSize());
+    } else {
+      continue;
+    }
+    arguments.push_back(argument);
+  }
+  return arguments;
+}
+
 }  // namespace
+
+NativeLibrary::NativeLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin)
+    : MetalLibrary(std::move(label), std::move(origin)),
+      native_(std::move(native)),
+      names_(sortedNames(*native_.get())) {
+  native_->setLabel(nsText(this->label()));
+}
+
+NativeLibrary::~NativeLibrary() {
+  const AutoreleasePool pool;
+  native_.reset();
+}
+
+Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source) {
+  const bool isFile = source.kind == LibrarySource::Kind::path;
+  const std::string& label = source.label.empty() && isFile ? source.value : source.label;
+  if (isFile && source.value.ends_with(".metallib")) {
+    return loadLibrary(device, source.value, label, LibraryOrigin::Kind::givenFile);
+  }
+  LibraryOrigin origin{LibraryOrigin::Kind::givenText, {}};
+  std::string kernels = source.value;
+  if (isFile) {
+    origin = {LibraryOrigin::Kind::givenFile, source.value};
+    MNK_TRY(auto read, readText(source.value));
+    kernels = std::move(read);
+  }
+  const std::string whole = fmt::format("{}\n#line 1 \"{}\"\n{}", embeddedWords(), quotable(label), kernels);
+  return compileText(device, whole, label, std::move(origin));
+}
 
 SearchRoots searchRoots() {
   const AutoreleasePool pool;
@@ -453,85 +511,6 @@ Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, co
   }
   return makeEmbeddedLibrary(device, std::string(kLabel), tried + "\n  embedded text", std::move(fast));
 }
-
-namespace {
-
-using Argument = Pipeline::Argument;
-
-MTL::DataType dataType(ConstantType type) {
-  switch (type) {
-    case ConstantType::boolean:
-      return MTL::DataTypeBool;
-    case ConstantType::i32:
-      return MTL::DataTypeInt;
-    case ConstantType::u32:
-      return MTL::DataTypeUInt;
-    case ConstantType::f32:
-      return MTL::DataTypeFloat;
-  }
-  return MTL::DataTypeNone;
-}
-
-Error unknownFunction(const MetalLibrary& library, const KernelKey& key) {
-  return metalError(ErrorCode::shaderBuild, fmt::format("library {} has no such function", library.label()),
-                    key.function, oneOf(library.functionNames(), "a library with kernels"),
-                    "Export the kernel with export_kernel or instantiate_kernel, or correct the name.");
-}
-
-Error unusable(std::string what, const KernelKey& key, const NS::Error* error) {
-  return metalError(ErrorCode::shaderBuild, std::move(what), reason(error),
-                    fmt::format("{} with a value of the declared type for each constant it needs", key.text()),
-                    "Correct the kernel or its constants.");
-}
-
-// Metal refuses a function if a constant has no value, so none defaults to false or zero.
-Result<Owned<MTL::Function>> makeFunction(MetalLibrary& library, const KernelKey& key) {
-  const auto names = library.functionNames();
-  if (!std::binary_search(names.begin(), names.end(), key.function)) return unknownFunction(library, key);
-  MNK_TRY(const auto native, library.nativeWith(key.function));
-  const auto values = owned(MTL::FunctionConstantValues::alloc()->init());
-  for (const FunctionConstant& constant : key.constants) {
-    values->setConstantValue(&constant.bits, dataType(constant.type), constant.index);
-  }
-  NS::Error* error = nullptr;
-  auto function = owned(native->newFunction(nsText(key.function), values.get(), &error));
-  if (!function) return unusable(fmt::format("function {} cannot be specialized", key.function), key, error);
-  return function;
-}
-
-uint32_t number(NS::UInteger value) {
-  return static_cast<uint32_t>(value);
-}
-
-std::vector<Argument> argumentsOf(const MTL::ComputePipelineReflection* reflection) {
-  std::vector<Argument> arguments;
-  const NS::Array* bindings = reflection ? reflection->bindings() : nullptr;
-  const NS::UInteger count = bindings ? bindings->count() : 0;
-  for (NS::UInteger i = 0; i < count; ++i) {
-    const auto* binding = bindings->object<MTL::Binding>(i);
-    if (!binding->used()) continue;
-    Argument argument{.index = number(binding->index())};
-    if (binding->type() == MTL::BindingTypeBuffer) {
-      argument.kind = Argument::Kind::buffer;
-      const auto* buffer = static_cast<const MTL::BufferBinding*>(binding);
-      argument.minimumBytes = number(buffer->bufferDataSize());
-      argument.alignment = std::max(1u, number(buffer->bufferAlignment()));
-      // Metal does not distinguish references from pointers.
-      argument.mayBeEmpty = argument.minimumBytes <= kNothingBytes;
-      argument.isReadOnly = binding->access() == MTL::ArgumentAccessReadOnly;
-    } else if (binding->type() == MTL::BindingTypeThreadgroupMemory && binding->argument()) {
-      // An array that the kernel declares is not an argument.
-      argument.kind = Argument::Kind::threadgroupMemory;
-      argument.minimumBytes = number(static_cast<const MTL::ThreadgroupBinding*>(binding)->threadgroupMemoryDataSize());
-    } else {
-      continue;
-    }
-    arguments.push_back(argument);
-  }
-  return arguments;
-}
-
-}  // namespace
 
 MetalPipeline::MetalPipeline(Owned<MTL::ComputePipelineState> native, std::vector<Argument> arguments)
     : native_(std::move(native)),

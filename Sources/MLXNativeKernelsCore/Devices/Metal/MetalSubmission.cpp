@@ -29,6 +29,53 @@ const void* bytes(const NS::Data* data) {
   return reinterpret_cast<const void* (*)(const void*, SEL)>(&objc_msgSend)(data, sel_registerName("bytes"));
 }
 
+MTL::Size size(const Size3& size) {
+  return MTL::Size(size[0], size[1], size[2]);
+}
+
+void encodeDispatch(MTL::ComputeCommandEncoder& encoder, const ReadyDispatch& ready,
+                    std::span<const BoundMemory> memory, const MTL::Buffer* nothing) {
+  const Dispatch& dispatch = ready.dispatch;
+  encoder.setComputePipelineState(static_cast<const MetalPipeline&>(*ready.pipeline).native());
+  for (size_t i = 0; i < dispatch.buffers.size(); ++i) {
+    const MTL::Buffer* native = static_cast<const MetalBuffer&>(*memory[i].buffer).native();
+    const bool isEmpty = dispatch.buffers[i].length == 0;
+    encoder.setBuffer(isEmpty ? nothing : native, isEmpty ? 0 : memory[i].offset, dispatch.buffers[i].index);
+  }
+  for (const InlineBytes& inlined : dispatch.inlines) {
+    encoder.setBytes(inlined.bytes.data(), inlined.bytes.size(), inlined.index);
+  }
+  for (const ThreadgroupMemory& memory : dispatch.threadgroupMemory) {
+    constexpr NS::UInteger kUnit = 16;  // of which a length must be a multiple
+    encoder.setThreadgroupMemoryLength((memory.bytes + kUnit - 1) / kUnit * kUnit, memory.index);
+  }
+  const MTL::Size grid = size(dispatch.grid.extent);
+  if (dispatch.grid.unit == Grid::Unit::threads) {
+    encoder.dispatchThreads(grid, size(ready.threadgroup));
+  } else {
+    encoder.dispatchThreadgroups(grid, size(ready.threadgroup));
+  }
+}
+
+Error cannotEncode(std::string_view object, std::string_view label) {
+  return metalError(ErrorCode::deviceFault, fmt::format("Metal returned no {}", object),
+                    label.empty() ? "none" : fmt::format("none for '{}'", label), "one from Metal",
+                    "Wait for work that is still running, and try again.", true);
+}
+
+void appendRegions(std::string& text, std::string_view verb, const Dispatch& dispatch,
+                   std::vector<Region> Binding::*regions) {
+  bool isFirst = true;
+  for (const Binding& binding : dispatch.buffers) {
+    for (const Region& region : binding.*regions) {
+      if (isFirst) text += fmt::format(" {}", verb);
+      isFirst = false;
+      text += fmt::format(" {}:{}+{}", binding.index, region.offset, region.rowBytes);
+      if (region.rows != 1) text += fmt::format("*{}@{}", region.rows, region.rowStride);
+    }
+  }
+}
+
 }  // namespace
 
 MetalOpTimes::Clocks MetalOpTimes::Clocks::now(MTL::Device* device) {
@@ -122,59 +169,6 @@ std::map<std::string, double> MetalOpTimes::seconds() const {
   }
   return sums;
 }
-
-namespace {
-
-MTL::Size size(const Size3& size) {
-  return MTL::Size(size[0], size[1], size[2]);
-}
-
-void encodeDispatch(MTL::ComputeCommandEncoder& encoder, const ReadyDispatch& ready,
-                    std::span<const BoundMemory> memory, const MTL::Buffer* nothing) {
-  const Dispatch& dispatch = ready.dispatch;
-  encoder.setComputePipelineState(static_cast<const MetalPipeline&>(*ready.pipeline).native());
-  for (size_t i = 0; i < dispatch.buffers.size(); ++i) {
-    const MTL::Buffer* native = static_cast<const MetalBuffer&>(*memory[i].buffer).native();
-    const bool isEmpty = dispatch.buffers[i].length == 0;
-    encoder.setBuffer(isEmpty ? nothing : native, isEmpty ? 0 : memory[i].offset, dispatch.buffers[i].index);
-  }
-  for (const InlineBytes& inlined : dispatch.inlines) {
-    encoder.setBytes(inlined.bytes.data(), inlined.bytes.size(), inlined.index);
-  }
-  for (const ThreadgroupMemory& memory : dispatch.threadgroupMemory) {
-    constexpr NS::UInteger kUnit = 16;  // of which a length must be a multiple
-    encoder.setThreadgroupMemoryLength((memory.bytes + kUnit - 1) / kUnit * kUnit, memory.index);
-  }
-  const MTL::Size grid = size(dispatch.grid.extent);
-  if (dispatch.grid.unit == Grid::Unit::threads) {
-    encoder.dispatchThreads(grid, size(ready.threadgroup));
-  } else {
-    encoder.dispatchThreadgroups(grid, size(ready.threadgroup));
-  }
-}
-
-Error cannotEncode(std::string_view object, std::string_view label) {
-  Error error = metalError(ErrorCode::deviceFault, fmt::format("Metal returned no {}", object),
-                           label.empty() ? "none" : fmt::format("none for '{}'", label), "one from Metal",
-                           "Wait for work that is still running, and try again.");
-  error.retryable = true;
-  return error;
-}
-
-void appendRegions(std::string& text, std::string_view verb, const Dispatch& dispatch,
-                   std::vector<Region> Binding::*regions) {
-  bool isFirst = true;
-  for (const Binding& binding : dispatch.buffers) {
-    for (const Region& region : binding.*regions) {
-      if (isFirst) text += fmt::format(" {}", verb);
-      isFirst = false;
-      text += fmt::format(" {}:{}+{}", binding.index, region.offset, region.rowBytes);
-      if (region.rows != 1) text += fmt::format("*{}@{}", region.rows, region.rowStride);
-    }
-  }
-}
-
-}  // namespace
 
 Result<void> checkOpen(const MTL::CommandBuffer& commands) {
   if (commands.status() <= MTL::CommandBufferStatusEnqueued) return {};

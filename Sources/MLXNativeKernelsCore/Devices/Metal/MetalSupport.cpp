@@ -27,13 +27,9 @@ std::string reason(const NS::Error* error) {
   return description.empty() ? "no reason given" : description;
 }
 
-Error metalError(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix) {
-  return {.code = code,
-          .op = std::string(kOp),
-          .what = std::move(what),
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = std::move(fix)};
+Error metalError(ErrorCode code, std::string_view what, std::string_view got, std::string_view expected,
+                 std::string_view fix, bool retryable) {
+  return makeError(code, kOp, what, got, expected, fix, retryable);
 }
 
 namespace {
@@ -87,33 +83,6 @@ uint32_t namedCores(std::string_view name) {
   return 0;
 }
 
-}  // namespace
-
-Result<void> checkFeatures(MTL::Device* device) {
-  if (!device->supportsFamily(MTL::GPUFamilyMetal3)) return missing(device, "Metal 3, which brings bfloat");
-  if (device->supportsFamily(MTL::GPUFamilyApple7)) return {};
-  if (!device->supportsFamily(MTL::GPUFamilyMac2)) return missing(device, "the features of Apple7 or Mac2");
-  MNK_TRY(auto width, simdgroupWidth(device));
-  if (width != kSimdgroupWidth) return missing(device, fmt::format("simdgroups of {} threads", kSimdgroupWidth));
-  return {};
-}
-
-DeviceProfile profileOf(MTL::Device* device) {
-  DeviceProfile profile;
-  constexpr int kFirstApple = MTL::GPUFamilyApple1 - 1;
-  for (int generation = 12; generation >= 7 && profile.family.empty(); --generation) {
-    if (device->supportsFamily(static_cast<MTL::GPUFamily>(kFirstApple + generation))) {
-      profile.family = fmt::format("apple{}", generation);
-    }
-  }
-  if (profile.family.empty()) profile.family = "mac2";
-  profile.cores = registeredCores(device);
-  if (profile.cores == 0) profile.cores = namedCores(text(device->name()));
-  return profile;
-}
-
-namespace {
-
 struct Failure {
   MTL::CommandBufferError code;
   ErrorCode means;
@@ -156,6 +125,29 @@ constexpr Failure kFailures[] = {
 
 }  // namespace
 
+Result<void> checkFeatures(MTL::Device* device) {
+  if (!device->supportsFamily(MTL::GPUFamilyMetal3)) return missing(device, "Metal 3, which brings bfloat");
+  if (device->supportsFamily(MTL::GPUFamilyApple7)) return {};
+  if (!device->supportsFamily(MTL::GPUFamilyMac2)) return missing(device, "the features of Apple7 or Mac2");
+  MNK_TRY(auto width, simdgroupWidth(device));
+  if (width != kSimdgroupWidth) return missing(device, fmt::format("simdgroups of {} threads", kSimdgroupWidth));
+  return {};
+}
+
+DeviceProfile profileOf(MTL::Device* device) {
+  DeviceProfile profile;
+  constexpr int kFirstApple = MTL::GPUFamilyApple1 - 1;
+  for (int generation = 12; generation >= 7 && profile.family.empty(); --generation) {
+    if (device->supportsFamily(static_cast<MTL::GPUFamily>(kFirstApple + generation))) {
+      profile.family = fmt::format("apple{}", generation);
+    }
+  }
+  if (profile.family.empty()) profile.family = "mac2";
+  profile.cores = registeredCores(device);
+  if (profile.cores == 0) profile.cores = namedCores(text(device->name()));
+  return profile;
+}
+
 Error commandBufferError(const NS::Error* error, std::string_view label) {
   const NS::Integer code = error ? error->code() : 0;
   const bool isOfACommandBuffer = error && text(error->domain()) == "MTLCommandBufferErrorDomain";
@@ -170,12 +162,10 @@ Error commandBufferError(const NS::Error* error, std::string_view label) {
                         "work that runs to its end",
                         kReport};
   const Failure& failure = known == std::end(kFailures) ? unknown : *known;
-  Error result = metalError(failure.means, std::string(failure.what),
-                            fmt::format("{} ({}): {}", failure.name, code, reason(error)),
-                            std::string(failure.expected), std::string(failure.fix));
-  if (!label.empty()) result.what += fmt::format(" in '{}'", label);
-  result.retryable = failure.retryable;
-  return result;
+  const std::string step = label.empty() ? "" : fmt::format(" in '{}'", label);
+  return metalError(failure.means, fmt::format("{}{}", failure.what, step),
+                    fmt::format("{} ({}): {}", failure.name, code, reason(error)), failure.expected, failure.fix,
+                    failure.retryable);
 }
 
 }  // namespace mnk::metal

@@ -72,7 +72,8 @@ std::string text(const NS::String* text);
 // Metal's description of a failure, or "no reason given".
 std::string reason(const NS::Error* error);
 
-Error metalError(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix);
+Error metalError(ErrorCode code, std::string_view what, std::string_view got, std::string_view expected,
+                 std::string_view fix, bool retryable = false);
 
 // Checks the GPU features that kernels need, once when a device is created. The error names the first missing one.
 Result<void> checkFeatures(MTL::Device* device);

@@ -248,6 +248,9 @@ class KernelRegistry {
  private:
   template <typename T>
   struct Slot;
+  // The slot at a place among those below, which is made if there is none.
+  template <typename T, typename Place>
+  std::shared_ptr<Slot<T>> slotAt(Place place);
   using PipelineKey = std::pair<std::shared_ptr<Library>, std::pair<std::string, std::vector<FunctionConstant>>>;
 
   Device& device_;
