@@ -1,5 +1,6 @@
 // Cases of FlashDecode, drawn at random: all are valid.
 #include <algorithm>
+#include <utility>
 
 #include "OpFuzz.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
@@ -46,9 +47,10 @@ struct FlashDecodeFuzz {
   static constexpr bool kTakesAnyBits = false;
 
   static Op make(Arena& arena, Seeded& random) {
-    const FlashDecodeCase attend = drawCase(random);
+    FlashDecodeCase attend = drawCase(random);
+    const bool hasScratch = std::exchange(attend.hasScratch, false);
     Op op = test::makeOp(attend, placing(arena, random));
-    if (!attend.hasScratch) return op;
+    if (!hasScratch) return op;
     const auto planned = plan(op, *arena.device(0)->device);
     const uint64_t bytes = (planned ? planned->scratchBytes : 0) + random.below(3);
     op.scratch = arena.place(DType::u8, *Shape::make({bytes}), random, 16);
@@ -56,8 +58,8 @@ struct FlashDecodeFuzz {
   }
 
   static bool isEmpty(const Op& op) {
-    const test::QueryAxes queries = test::queryAxes(op.queries);
-    return queries.sequences == 0 || queries.rows == 0 || queries.heads == 0;
+    const HeadsView::Strides queries = op.queries.resolved();
+    return queries.totalTokens() == 0 || queries.heads == 0;
   }
 
   static void fill(const Op& op, Arena& arena, Seeded& random, bool isAlone) {

@@ -2,7 +2,6 @@
 #include "Ops/Common/BindingCases.cpp"
 #include "Ops/Common/GuardedOperands.cpp"
 #include "Ops/Common/KVCodecReference.cpp"
-#include "Ops/Common/KVCodecTables.cpp"
 #include "Ops/Common/StoredVector.cpp"
 #include "Ops/Hadamard/HadamardRun.cpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.cpp"

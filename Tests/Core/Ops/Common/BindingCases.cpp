@@ -6,6 +6,7 @@
 #include "Harness/DeclaredBytes.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
+#include "Ops/Hadamard/HadamardRun.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
@@ -15,21 +16,11 @@ namespace mnk::test {
 
 namespace {
 
-auto makerOf(BindingMemory& memory) {
-  return [&](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
-    return memory.make(dtype, shape, shift);
-  };
-}
-
 template <typename Case>
 auto opOf(const Case& one, BindingMemory& memory) {
-  return makeOp(one, makerOf(memory));
-}
-
-FlashDecode opOf(const FlashDecodeCase& one, BindingMemory& memory) {
-  FlashDecode op = makeOp(one, makerOf(memory));
-  if (one.hasScratch) op.scratch = memory.make(DType::u8, {REQUIRE(plan(op, *memory.device())).scratchBytes});
-  return op;
+  return makeOp(one, [&](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
+    return memory.make(dtype, shape, shift);
+  });
 }
 
 struct List {
@@ -94,20 +85,22 @@ void addDequantize(List& list) {
 
 void addHadamard(List& list) {
   using Signs = std::optional<KVCodec::Name>;
+  std::vector<HadamardCase> cases;
   for (const bool isInPlace : {false, true}) {
     for (const bool isInverse : {false, true}) {
       for (const Signs signs : {Signs(), Signs(KVCodec::Name::turbo), Signs(KVCodec::Name::mlx1)}) {
-        const auto text = fmt::format("{}{}, signs {}", isInPlace ? "in place" : "out of place",
-                                      isInverse ? ", inverse" : "", signs ? name(*signs) : "none");
-        list.add(text, [=](BindingMemory& memory) {
-          const Shape shape = REQUIRE(Shape::make({3, 256}));
-          Hadamard op{.from = memory.make(DType::f16, shape, 2), .signs = signs, .isInverse = isInverse};
-          if (!isInPlace) op.into = memory.make(DType::f32, shape);
-          return op;
-        });
+        cases.push_back({.name = fmt::format("{}{}, signs {}", isInPlace ? "in place" : "out of place",
+                                             isInverse ? ", inverse" : "", signs ? name(*signs) : "none"),
+                         .length = 256,
+                         .from = DType::f16,
+                         .into = isInPlace ? std::nullopt : std::optional(DType::f32),
+                         .signs = signs,
+                         .isInverse = isInverse,
+                         .shift = 1});
       }
     }
   }
+  list.add(cases, 1);
 }
 
 void addMerge(List& list) {

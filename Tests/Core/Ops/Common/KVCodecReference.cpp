@@ -1,10 +1,11 @@
 #include "Ops/Common/KVCodecReference.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "Harness/ShippedTables.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "Ops/Common/KVCodecTables.hpp"
 
@@ -16,6 +17,28 @@ constexpr double kLargestFloat = std::numeric_limits<float>::max();
 constexpr double kSmallestNormalFloat = std::numeric_limits<float>::min();
 constexpr double kSmallestElement = 0x1p-125;
 constexpr double kLargestHalf = 65504;
+
+// Both halves of a codebook that ships its positive one. The last boundary stands for none.
+CodecTable mirrored(const shipped::Codebook& codebook) {
+  CodecTable table;
+  table.levels.assign(codebook.levels.begin(), codebook.levels.end());
+  table.boundaries.assign(codebook.boundaries.begin(), codebook.boundaries.end() - 1);
+  table.boundaries.insert(table.boundaries.begin(), 0);
+  for (const float level : codebook.levels) table.levels.insert(table.levels.begin(), -level);
+  for (size_t i = 0; i + 1 < codebook.levels.size(); ++i) {
+    table.boundaries.insert(table.boundaries.begin(), -codebook.boundaries[i]);
+  }
+  return table;
+}
+
+CodecTable madeTable(const KVCodec& codec) {
+  if (codec.name == KVCodec::Name::turbo) return mirrored(shipped::turbo(static_cast<int>(codec.bits)));
+  if (codec.name != KVCodec::Name::mlx1Affine4) return mirrored(shipped::mlx1(static_cast<int>(codec.bits)));
+  CodecTable affine;
+  for (int code = 0; code < 16; ++code) affine.levels.push_back(code - 7.5);
+  for (int code = 1; code < 16; ++code) affine.boundaries.push_back(code - 8);
+  return affine;
+}
 
 double dot(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
@@ -33,6 +56,13 @@ std::vector<uint32_t> codesOf(const CodecTable& table, std::span<const double> c
   std::vector<uint32_t> codes;
   for (double element : compared) codes.push_back(codeOf(table, element / size));
   return codes;
+}
+
+std::vector<double> codebookEntries(const KVCodec& codec, std::span<const uint32_t> codes) {
+  const CodecTable& table = tableOf(codec);
+  std::vector<double> levels;
+  for (uint32_t code : codes) levels.push_back(table.levels[code]);
+  return levels;
 }
 
 uint32_t codeOfZero(const KVCodec& codec) {
@@ -133,7 +163,42 @@ CodedVector encodedTurbo(const VectorCoding& coding, std::span<const double> rot
   return result;
 }
 
+// From a vector that is rotated already and finite.
+CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> rotated) {
+  if (coding.codec.name == KVCodec::Name::turbo) return encodedTurbo(coding, rotated);
+  return coding.codec.name == KVCodec::Name::mlx1Affine4 ? encodedAffine(coding, rotated)
+                                                         : encodedMlx1(coding, rotated);
+}
+
 }  // namespace
+
+const CodecTable& tableOf(const KVCodec& codec) {
+  thread_local std::map<std::pair<KVCodec::Name, uint32_t>, CodecTable> tables;
+  const auto [found, isNew] = tables.try_emplace({codec.name, codec.bits});
+  if (isNew) found->second = madeTable(codec);
+  return found->second;
+}
+
+std::vector<double> signsOf(KVCodec::Name codec, uint64_t headDim) {
+  std::span<const uint32_t> words;
+  if (codec == KVCodec::Name::turbo) words = shipped::turboSigns(headDim);
+  if (codec == KVCodec::Name::mlx1 && (headDim == 256 || headDim == 512)) words = shipped::kMlx1Signs;
+  std::vector<double> signs(headDim, 1);
+  for (uint64_t j = 0; j < headDim && !words.empty(); ++j) {
+    if (words[j / 32] >> j % 32 & 1) signs[j] = -1;
+  }
+  return signs;
+}
+
+std::vector<double> turboSizes(uint32_t bits, uint32_t candidates) {
+  if (candidates == 1) return {1};
+  std::vector<double> sizes;
+  for (uint32_t m = 0; m < candidates; ++m) {
+    const double fromMiddle = m - (candidates - 1) / 2.0;
+    sizes.push_back(1 + double{shipped::kTurboReach[bits]} * fromMiddle / std::sqrt(candidates - 1.0));
+  }
+  return sizes;
+}
 
 bool CodedVector::isZero() const {
   return std::all_of(rotated.begin(), rotated.end(), [](double x) { return x == 0; });
@@ -152,12 +217,6 @@ CodedVector encoded(const VectorCoding& coding, std::span<const double> vector) 
     std::fill(result.scales.begin(), result.scales.end(), nearestBits(coding.codec.scaleType(), nan));
   }
   return result;
-}
-
-CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> rotated) {
-  if (coding.codec.name == KVCodec::Name::turbo) return encodedTurbo(coding, rotated);
-  return coding.codec.name == KVCodec::Name::mlx1Affine4 ? encodedAffine(coding, rotated)
-                                                         : encodedMlx1(coding, rotated);
 }
 
 std::vector<double> hadamard(std::span<const double> x) {
@@ -219,13 +278,6 @@ std::vector<uint32_t> unpacked(const KVCodec& codec, uint64_t headDim, std::span
     begin += headDim * width / 8;
   }
   return codes;
-}
-
-std::vector<double> codebookEntries(const KVCodec& codec, std::span<const uint32_t> codes) {
-  const CodecTable& table = tableOf(codec);
-  std::vector<double> levels;
-  for (uint32_t code : codes) levels.push_back(table.levels[code]);
-  return levels;
 }
 
 double cosineSquared(const KVCodec& codec, std::span<const double> rotated, std::span<const uint32_t> codes) {

@@ -32,8 +32,6 @@ struct CodedVector {
 };
 
 CodedVector encoded(const VectorCoding& coding, std::span<const double> vector);
-// The same from a vector that is rotated already and finite.
-CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> rotated);
 
 // y_j = sum over i of (-1)^popcount(i & j) x_i. A length that is not a power of two has m blocks of the largest one
 // that divides it: i and j count within blocks, and terms of the same block have the factor sqrt(m) - 2 / sqrt(m),
@@ -45,7 +43,6 @@ std::vector<double> rotated(KVCodec::Name codec, std::span<const double> x);
 std::vector<std::byte> packed(const KVCodec& codec, std::span<const uint32_t> codes);
 std::vector<uint32_t> unpacked(const KVCodec& codec, uint64_t headDim, std::span<const std::byte> bytes);
 
-std::vector<double> codebookEntries(const KVCodec& codec, std::span<const uint32_t> codes);
 // How well codes point in the vector's direction: 1 is best.
 double cosineSquared(const KVCodec& codec, std::span<const double> rotated, std::span<const uint32_t> codes);
 // The scale that turbo stores with codes, before it is rounded.

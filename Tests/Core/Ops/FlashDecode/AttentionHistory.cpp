@@ -1,7 +1,6 @@
 #include "Ops/FlashDecode/AttentionHistory.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "CoreTests.h"
@@ -12,23 +11,19 @@
 namespace mnk::test {
 
 std::vector<double> attended(const TokenAttention& tokens) {
-  const auto [rows, heads, kvHeads, headDim, length] =
-      std::array{tokens.rows, tokens.heads, tokens.kvHeads, tokens.headDim, tokens.length};
-  const bool isHeadMajor = tokens.layout == KVLayout::headMajor;
-  const auto plane = [&](uint64_t dim) {
-    return planTensor(DType::f32, {isHeadMajor ? kvHeads : length, isHeadMajor ? length : kvHeads, dim});
-  };
-  FlashDecode op{.queries = planTensor(DType::f32, {rows, heads, headDim}),
-                 .cache = KVCacheView{.keys = plane(headDim),
-                                      .values = plane(tokens.valueHeadDim != 0 ? tokens.valueHeadDim : headDim),
-                                      .layout = tokens.layout,
+  const uint64_t rows = tokens.rows, length = tokens.length;
+  const uint64_t valueHeadDim = tokens.valueHeadDim != 0 ? tokens.valueHeadDim : tokens.headDim;
+  FlashDecode op{.queries = f32(rows, tokens.heads, tokens.headDim),
+                 .cache = KVCacheView{.keys = f32(length, tokens.kvHeads, tokens.headDim),
+                                      .values = f32(length, tokens.kvHeads, valueHeadDim),
+                                      .layout = KVLayout::tokenMajor,
                                       .pinned = tokens.pinned},
                  .sequences = {{0, length}},
                  .options = tokens.options};
   OperandBytes bytes{
       {"queries", rawBytes(tokens.queries)}, {"keys", rawBytes(tokens.keys)}, {"values", rawBytes(tokens.values)}};
   if (tokens.sees) {
-    op.options.mask = planTensor(DType::f32, {rows, length});
+    op.options.mask = f32(rows, length);
     std::vector<float> mask;
     for (uint64_t i = 0; i < rows * length; ++i) {
       mask.push_back(tokens.sees(i / length, i % length) ? 0 : -std::numeric_limits<float>::infinity());
@@ -55,15 +50,6 @@ void AttentionHistory::truncate(uint64_t position, uint32_t sequence) {
 uint64_t AttentionHistory::size(uint32_t sequence) const {
   const auto found = sequences_.find(sequence);
   return found == sequences_.end() ? 0 : found->second.keys.size() / (kvHeads_ * headDim_);
-}
-
-std::pair<std::vector<float>, std::vector<float>> AttentionHistory::token(uint64_t position, uint32_t sequence) const {
-  const auto part = [&](const std::vector<float>& all, uint64_t length) {
-    const auto begin = all.begin() + static_cast<ptrdiff_t>(position * length);
-    return std::vector<float>(begin, begin + static_cast<ptrdiff_t>(length));
-  };
-  const Tokens& tokens = sequences_.at(sequence);
-  return {part(tokens.keys, kvHeads_ * headDim_), part(tokens.values, kvHeads_ * valueHeadDim_)};
 }
 
 std::vector<double> AttentionHistory::attended(const std::vector<float>& queries,

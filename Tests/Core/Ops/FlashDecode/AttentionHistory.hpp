@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
@@ -19,7 +18,6 @@ struct TokenAttention {
   uint64_t headDim = 0;
   uint64_t valueHeadDim = 0;  // 0: as headDim
   uint64_t length = 0;
-  KVLayout layout = KVLayout::tokenMajor;  // of keys and values
   uint32_t pinned = 0;
   std::span<const float> queries = {};  // [rows, heads, headDim]
   std::span<const float> keys = {};     // `length` positions of [kvHeads, headDim]
@@ -46,7 +44,6 @@ class AttentionHistory {
   void truncate(uint64_t position, uint32_t sequence = 0);
   void copy(uint32_t source, uint32_t target) { sequences_[target] = sequences_[source]; }
   uint64_t size(uint32_t sequence = 0) const;
-  std::pair<std::vector<float>, std::vector<float>> token(uint64_t position, uint32_t sequence = 0) const;
 
   // What rows of queries [rows, queryHeads, headDim] make of the positions that each of them sees.
   std::vector<double> attended(const std::vector<float>& queries, const std::vector<std::vector<uint64_t>>& seen,

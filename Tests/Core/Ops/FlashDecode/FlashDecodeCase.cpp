@@ -3,21 +3,36 @@
 #include <algorithm>
 #include <cmath>
 
-#include "Harness/PlanBuffer.hpp"
-
 namespace mnk::test {
 
 namespace {
 
-// One vector, or its scales, for every slot; `each` is 0 where a slot holds one number and needs no axis for it.
-Shape slotsShape(const FlashDecodeCase& attend, uint64_t each) {
-  const bool isHeadMajor = attend.layout == KVLayout::headMajor;
-  std::vector<uint64_t> extents;
-  if (attend.cacheSequences) extents.push_back(attend.cacheSequences);
-  extents.push_back(isHeadMajor ? attend.kvHeads : attend.slots());
-  extents.push_back(isHeadMajor ? attend.slots() : attend.kvHeads);
-  if (each) extents.push_back(each);
-  return REQUIRE(Shape::make(extents));
+// The cache as one that KVCacheQuantize fills: what keys have and values may not is that of one of them.
+KVCacheQuantizeCase cacheOf(const FlashDecodeCase& attend, bool isKeys) {
+  return {.write = {.cache = attend.cache,
+                    .cacheLayout = attend.layout,
+                    .heads = attend.kvHeads,
+                    .headDim = attend.headDim,
+                    .valueHeadDim = attend.valueHeadDim,
+                    .capacity = attend.slots(),
+                    .sequences = attend.cacheSequences,
+                    .cacheShift = attend.cacheShift},
+          .keyCodec = attend.keyCodec.value_or(KVCodec()),
+          .valueCodec = attend.valueCodec.value_or(KVCodec()),
+          .hasMeans = isKeys ? attend.hasKeyMeans : attend.hasValueMeans,
+          .hasChannelScales = attend.hasChannelScales};
+}
+
+Tensor makeDense(const FlashDecodeCase& attend, bool isKeys, const MakeNamedTensor& makeTensor) {
+  const uint64_t headDim = !isKeys ? attend.valueHeadDim : attend.isOneTensor ? attend.queryDim() : attend.headDim;
+  return makeTensor(isKeys ? "keys" : "values", attend.cache, cacheShape(cacheOf(attend, isKeys).write, headDim),
+                    attend.cacheShift);
+}
+
+QuantizedKVPlane makePlane(const FlashDecodeCase& attend, bool isKeys, const MakeNamedTensor& makeTensor) {
+  const bool isCoded = (isKeys ? attend.keyCodec : attend.valueCodec).has_value();
+  if (isCoded) return makeCachePlane(cacheOf(attend, isKeys), isKeys, makeTensor);
+  return {.codes = makeDense(attend, isKeys, makeTensor)};
 }
 
 uint32_t queryRank(const FlashDecodeCase& attend) {
@@ -78,28 +93,6 @@ Shape maskShape(const FlashDecodeCase& attend) {
   return REQUIRE(Shape::make(extents));
 }
 
-QuantizedKVPlane makePlane(const FlashDecodeCase& attend, bool isKeys, const MakeNamedTensor& makeTensor) {
-  const uint64_t headDim = isKeys ? attend.headDim : attend.valueHeadDim;
-  if (!(isKeys ? attend.keyCodec : attend.valueCodec)) {
-    return {.codes =
-                makeTensor(isKeys ? "keys" : "values", attend.cache, slotsShape(attend, headDim), attend.cacheShift)};
-  }
-  const KVCodec& codec = isKeys ? *attend.keyCodec : *attend.valueCodec;
-  const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
-  const auto called = [&](std::string_view part) { return fmt::format("{} {}", isKeys ? "key" : "value", part); };
-  const Shape perHead = REQUIRE(Shape::make({attend.kvHeads, headDim}));
-  QuantizedKVPlane plane{.codec = codec};
-  plane.codes = makeTensor(called("codes"), DType::u8, slotsShape(attend, size.codeBytes), attend.cacheShift);
-  plane.scales = makeTensor(called("scales"), codec.scaleType(), slotsShape(attend, size.scales == 1 ? 0 : 2), 0);
-  if (isKeys ? attend.hasKeyMeans : attend.hasValueMeans) {
-    plane.means = makeTensor(called("means"), DType::f32, perHead, 0);
-  }
-  if (isKeys && attend.hasChannelScales) {
-    plane.channelScales = makeTensor(called("channel scales"), DType::f32, perHead, 0);
-  }
-  return plane;
-}
-
 template <auto field>
 NumberOption numberOption(const char* name, std::vector<double> valid, std::vector<double> invalid) {
   static constexpr auto set = []<typename Number>(Number& number, double to) { number = static_cast<Number>(to); };
@@ -114,9 +107,7 @@ NumberOption numberOption(const char* name, std::vector<double> valid, std::vect
 }  // namespace
 
 uint64_t FlashDecodeCase::longest() const {
-  uint64_t longest = 0;
-  for (const AttendedSequence& sequence : sequences) longest = std::max(longest, sequence.length);
-  return longest;
+  return sequences.empty() ? 0 : std::ranges::max(sequences, {}, &AttendedSequence::length).length;
 }
 
 uint64_t FlashDecodeCase::slots() const {
@@ -129,6 +120,11 @@ uint64_t FlashDecodeCase::rowsBefore(uint64_t sequence) const {
   return before;
 }
 
+uint64_t FlashDecodeCase::scratchBytes(uint64_t splits) const {
+  const uint64_t vectors = rowsBefore(sequences.size()) * heads();
+  return splits > 1 ? vectors * splits * (valueHeadDim + 2) * sizeof(float) : 0;
+}
+
 bool FlashDecodeCase::fitsMatrices() const {
   if (headDim != valueHeadDim || headDim < 64 || headDim > 256) return false;
   return isQuantized() ? !isMixed()
@@ -136,14 +132,13 @@ bool FlashDecodeCase::fitsMatrices() const {
 }
 
 bool FlashDecodeCase::mayBePrefilled() const {
-  if (isLatent) {
-    return rows * group > 1 && options.kernel == AttentionOptions::Kernel::automatic &&
-           options.merge != AttentionOptions::Merge::inKernel;
+  if (options.kernel != AttentionOptions::Kernel::automatic || options.merge == AttentionOptions::Merge::inKernel) {
+    return false;
   }
+  if (isLatent) return rows * group > 1;
   const bool hasKernel =
       headDim == 64 || headDim == 80 || headDim == 96 || headDim == 128 || headDim == 192 || headDim == 256;
-  return hasKernel && headDim == valueHeadDim && rows > FlashDecode::kRowsPerPass &&
-         options.kernel == AttentionOptions::Kernel::automatic && options.merge != AttentionOptions::Merge::inKernel;
+  return hasKernel && headDim == valueHeadDim && rows > FlashDecode::kRowsPerPass;
 }
 
 std::span<const NumberOption> numberOptions() {
@@ -174,15 +169,12 @@ FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTen
                                     .pinned = attend.pinned,
                                     .latentDim = latentDim};
   } else {
-    const auto plane = [&](const char* name, uint64_t headDim) {
-      return makeTensor(name, attend.cache, slotsShape(attend, headDim), attend.cacheShift);
-    };
-    KVCacheView view{.keys = plane("keys", attend.isOneTensor ? attend.queryDim() : attend.headDim),
+    KVCacheView view{.keys = makeDense(attend, true, makeTensor),
                      .layout = attend.layout,
                      .wrap = attend.wrap,
                      .pinned = attend.pinned,
                      .latentDim = latentDim};
-    if (!attend.isOneTensor) view.values = plane("values", attend.valueHeadDim);
+    if (!attend.isOneTensor) view.values = makeDense(attend, false, makeTensor);
     op.cache = view;
   }
   op.sequences = attend.sequences;
@@ -206,13 +198,11 @@ FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTen
   if (attend.givesLogSumExp) {
     op.results.logSumExp = makeTensor("log sum exp", DType::f32, rowsShape(attend, 0), 0);
   }
+  if (attend.hasScratch) {
+    const uint64_t bytes = attend.scratchBytes(attend.options.splits);
+    op.scratch = makeTensor("scratch", DType::u8, REQUIRE(Shape::make({bytes})), 0);
+  }
   return op;
-}
-
-FlashDecode planOp(const FlashDecodeCase& attend) {
-  return makeOp(attend, [](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
-    return planTensor(dtype, shape, shift);
-  });
 }
 
 }  // namespace mnk::test

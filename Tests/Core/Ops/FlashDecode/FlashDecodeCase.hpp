@@ -9,6 +9,7 @@
 #include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/Generated/FlashDecode.hpp"
 #include "MLXNativeKernels/Generated/mnk_flash_decode.h"
+#include "Ops/Common/OpRun.hpp"
 #include "Ops/FlashDecode/FlashDecodeReference.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 
@@ -90,7 +91,7 @@ struct FlashDecodeCase {
   uint64_t cacheShift = 0;
   uint64_t queryShift = 0;
   uint64_t intoShift = 0;
-  bool hasScratch = false;
+  bool hasScratch = false;  // and a number of splits
   std::vector<SpecialElement> specials = {};
 
   uint64_t heads() const { return kvHeads * group; }
@@ -103,6 +104,7 @@ struct FlashDecodeCase {
   uint64_t rowsBefore(uint64_t sequence) const;
   uint64_t querySequences() const { return isRagged() ? 1 : sequences.size(); }
   uint64_t queryRows() const { return isRagged() ? rowsBefore(sequences.size()) : rows; }
+  uint64_t scratchBytes(uint64_t splits) const;
   bool isQuantized() const { return keyCodec || valueCodec; }
   bool isMixed() const { return keyCodec.has_value() != valueCodec.has_value(); }
   // Whether the matrix kernel is there and takes the case.
@@ -141,10 +143,8 @@ std::vector<FlashDecodeCase> rareAttentions();  // what a draw would rarely hit
 std::vector<FlashDecodeCase> allAttentions();
 
 // The op of a case on tensors of the caller's making, those that the case has: the names of OperandBytes, "into",
-// "sums", "stats", "log sum exp".
+// "sums", "stats", "log sum exp", "scratch".
 FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor);
-// On tensors without memory.
-FlashDecode planOp(const FlashDecodeCase& attend);
 
 // What the op reads. Vectors that no row sees are NaN or infinite, and so are values that have no weight in any row.
 OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random);

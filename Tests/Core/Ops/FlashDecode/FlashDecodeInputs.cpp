@@ -12,53 +12,32 @@ namespace mnk::test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnreadable = std::numeric_limits<double>::quiet_NaN();
 
 double uniform(Seeded& random, double low, double high) {
   return low + (high - low) * static_cast<double>(random.next() >> 11) * 0x1p-53;
 }
 
-// Numbers as bytes of a dtype.
-class Elements {
- public:
-  explicit Elements(DType dtype) : dtype_(dtype) {}
-
-  void add(double number) {
-    bytes_.resize(bytes_.size() + byteSize(dtype_));
-    put(bytes_.size() / byteSize(dtype_) - 1, number);
-  }
-  void put(uint64_t index, double number) {
-    const uint64_t bits = nearestBits(dtype_, number);
-    std::memcpy(&bytes_.at(index * byteSize(dtype_)), &bits, byteSize(dtype_));
-  }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-
- private:
-  DType dtype_;
-  std::vector<std::byte> bytes_;
-};
-
 std::vector<std::byte> uniformBytes(Seeded& random, const Tensor& tensor, double low, double high) {
-  Elements elements(tensor.dtype());
-  for (uint64_t e = 0; e < tensor.shape().elementCount(); ++e) elements.add(uniform(random, low, high));
-  return elements.bytes();
+  std::vector<double> elements(tensor.shape().elementCount());
+  for (double& element : elements) element = uniform(random, low, high);
+  return bytesOfValues(tensor.dtype(), elements);
 }
 
 // Queries, among numbers that no kernel may read.
 std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const FlashDecodeCase& contents) {
-  Elements elements(op.queries.tensor.dtype());
-  for (uint64_t e = 0; e < op.queries.tensor.shape().elementCount(); ++e) {
-    elements.add(std::numeric_limits<double>::quiet_NaN());
-  }
-  const auto [sequences, rows, heads, headDim] = queryAxes(op.queries);
-  for (uint64_t vector = 0; vector < sequences * rows * heads; ++vector) {
-    const uint64_t row = vector / heads;
-    const uint64_t first = queryStart(op.queries, row / rows, row % rows, vector % heads);
+  std::vector<double> elements(op.queries.tensor.shape().elementCount(), kUnreadable);
+  const HeadsView::Strides s = op.queries.resolved();
+  for (uint64_t vector = 0; vector < s.totalTokens() * s.heads; ++vector) {
+    const uint64_t token = vector / s.heads, head = vector % s.heads;
+    const uint64_t first =
+        s.offset + token / s.tokens * s.sequenceStride + token % s.tokens * s.tokenStride + head * s.headStride;
     const double size = contents.sizes.empty() ? contents.size : contents.sizes[vector % contents.sizes.size()];
-    for (uint64_t j = 0; j < headDim; ++j) {
-      elements.put(first + j, std::isfinite(size) ? uniform(random, -size, size) : size);
+    for (uint64_t j = 0; j < s.headDim; ++j) {
+      elements.at(first + j) = std::isfinite(size) ? uniform(random, -size, size) : size;
     }
   }
-  return elements.bytes();
+  return bytesOfValues(op.queries.tensor.dtype(), elements);
 }
 
 std::vector<std::byte> maskBytes(Seeded& random, const MaskCase& mask, const Tensor& tensor) {
@@ -70,15 +49,15 @@ std::vector<std::byte> maskBytes(Seeded& random, const MaskCase& mask, const Ten
                         : tensor.dtype() == DType::bf16 ? -0x1.fep127
                                                         : -0x1.fffffep127;
   const double hole = mask.hasFiniteHoles ? lowest : -kInfinity;
-  Elements elements(tensor.dtype());
+  std::vector<double> elements;
   for (uint64_t row = 0; row < tensor.shape().elementCount() / keys; ++row) {
     const bool isEmpty = mask.hasEmptyRows && random.below(3) == 0;
     for (uint64_t k = 0; k < keys; ++k) {
       const bool isHole = isEmpty || isClosed[k] || (mask.hasHoles && random.below(8) == 0);
-      elements.add(isHole ? hole : uniform(random, -2, 2) + mask.offset);
+      elements.push_back(isHole ? hole : uniform(random, -2, 2) + mask.offset);
     }
   }
-  return elements.bytes();
+  return bytesOfValues(tensor.dtype(), elements);
 }
 
 // What each vector of the cache is to rows: seen by one, and with a weight in one.
@@ -89,12 +68,12 @@ struct Use {
 
 std::vector<Use> usesOf(const FlashDecode& op, const OperandBytes& bytes) {
   const CacheGeometry cache = geometryOf(op);
-  const QueryAxes queries = queryAxes(op.queries);
+  const HeadsView::Strides queries = op.queries.resolved();
   const bool isLatent = std::visit([](const auto& view) { return view.latentDim != 0; }, op.cache);
   std::vector<Use> uses(cache.sequences * cache.heads * cache.capacity);
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
     const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s]);
-    const uint64_t rows = op.sequences[s].rows != 0 ? op.sequences[s].rows : queries.rows;
+    const uint64_t rows = op.sequences[s].rows != 0 ? op.sequences[s].rows : queries.tokens;
     for (uint64_t k = 0; k < held.size(); ++k) {
       for (uint64_t row = 0; row < rows; ++row) {
         const int64_t position = rowPosition(op.sequences[s], rows, row);
@@ -116,8 +95,7 @@ std::vector<Use> usesOf(const FlashDecode& op, const OperandBytes& bytes) {
 }
 
 double anySpecial(Seeded& random) {
-  const double specials[] = {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity};
-  return specials[random.below(3)];
+  return oneOf(random, {kUnreadable, kInfinity, -kInfinity});
 }
 
 // Codes and scales of no real vectors; unused vectors have a NaN scale.
@@ -126,7 +104,7 @@ void addCodes(Seeded& random, const FlashDecodeCase& contents, const QuantizedKV
   const uint64_t headDim = plane.headDim();
   const KVCodecSizes size = REQUIRE(sizes(plane.codec, headDim));
   std::vector<std::byte>& codes = into[isKeys ? "key codes" : "value codes"];
-  Elements scales(plane.codec.scaleType());
+  std::vector<double> scales;
   for (const Use& use : uses) {
     std::vector<uint32_t> row(headDim);
     for (uint32_t& code : row) code = static_cast<uint32_t>(random.below(1u << plane.codec.bits));
@@ -146,27 +124,21 @@ void addCodes(Seeded& random, const FlashDecodeCase& contents, const QuantizedKV
     };
     for (uint64_t s = 0; s < size.scales; ++s) {
       const bool isUsed = isKeys ? use.isSeen : use.isWeighed;
-      scales.add(isUsed ? anySize() * whole : anySpecial(random));
+      scales.push_back(isUsed ? anySize() * whole : anySpecial(random));
     }
   }
-  into[isKeys ? "key scales" : "value scales"] = scales.bytes();
+  into[isKeys ? "key scales" : "value scales"] = bytesOfValues(plane.codec.scaleType(), scales);
 }
 
 std::vector<std::byte> vectors(Seeded& random, const Tensor& tensor, bool areKeys, const std::vector<Use>& uses) {
   const uint64_t headDim = tensor.shape()[tensor.shape().rank() - 1];
-  Elements elements(tensor.dtype());
+  std::vector<double> elements;
   for (const Use& use : uses) {
     const bool isUsed = areKeys ? use.isSeen : use.isWeighed;
     const double special = anySpecial(random);
-    for (uint64_t j = 0; j < headDim; ++j) elements.add(isUsed ? uniform(random, -1, 1) : special);
+    for (uint64_t j = 0; j < headDim; ++j) elements.push_back(isUsed ? uniform(random, -1, 1) : special);
   }
-  return elements.bytes();
-}
-
-std::vector<std::byte> channelScales(Seeded& random, uint64_t count) {
-  Elements elements(DType::f32);
-  for (uint64_t e = 0; e < count; ++e) elements.add(uniform(random, 0.5, 2) * (random.below(4) == 0 ? -1 : 1));
-  return elements.bytes();
+  return bytesOfValues(tensor.dtype(), elements);
 }
 
 void putSpecials(const FlashDecode& op, const FlashDecodeCase& attend, OperandBytes& bytes) {
@@ -221,8 +193,10 @@ OperandBytes inputsOf(const FlashDecode& op, const FlashDecodeCase& contents, Se
     }
     if (quantized.keys.means) bytes["key means"] = uniformBytes(random, *quantized.keys.means, -1, 1);
     if (quantized.values->means) bytes["value means"] = uniformBytes(random, *quantized.values->means, -1, 1);
-    if (const auto& scales = quantized.keys.channelScales) {
-      bytes["key channel scales"] = channelScales(random, scales->shape().elementCount());
+    if (const auto& tensor = quantized.keys.channelScales) {
+      std::vector<double> scales(tensor->shape().elementCount());
+      for (double& scale : scales) scale = uniform(random, 0.5, 2) * (random.below(4) == 0 ? -1 : 1);
+      bytes["key channel scales"] = bytesOfValues(DType::f32, scales);
     }
   }
   return bytes;

@@ -1,5 +1,6 @@
 // Which kernel attends, and with how many threadgroups, simdgroups and splits.
 #include "Harness/Check.hpp"
+#include "Harness/DeclaredBytes.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "Ops/Common/TurboSigns.hpp"
 #include "Ops/FlashDecode/FlashDecode.hpp"
@@ -15,6 +16,7 @@ using Kernel = AttentionOptions::Kernel;
 const DeviceProfile kHost{.family = "host", .matrixLayout = MatrixLayout::interleaved};
 const DeviceProfile kApple{.family = "apple9", .cores = 10, .matrixLayout = MatrixLayout::interleaved};
 const DeviceProfile kOther{.family = "", .cores = 132, .matrixLayout = MatrixLayout::rowMajor};
+const DeviceProfile kNoMatrices{.family = "host"};
 const DeviceProfile kUnknown{};  // whose layout of matrices is not known either
 
 // One row of f16 in one split.
@@ -55,9 +57,20 @@ Case layerPrompt(uint64_t rows, uint64_t keys) {
   attend.rows = rows;
   return attend;
 }
+// The same with several sequences.
+Case raggedCase(std::vector<AttendedSequence> sequences) {
+  Case attend = layerPrompt(1, 0);
+  attend.cacheSequences = 130;
+  attend.sequences = std::move(sequences);
+  return attend;
+}
 Case with(Case attend, Kernel kernel, DType queries = DType::f16) {
   attend.options.kernel = kernel;
   attend.queries = queries;
+  return attend;
+}
+Case ofBF16(Case attend) {
+  attend.cache = DType::bf16;
   return attend;
 }
 Case inSplits(Case attend, uint32_t splits) {
@@ -120,6 +133,15 @@ TEST(FlashDecodeLayout, KernelDependsOnRowsStorageAndDevice) {
       {prompt(128, 100), kHost, "DecodeVector_128_128_4_fewLanes"},
       {with(prompt(128, 100), Kernel::vector), kApple, "DecodeVector_128_128_4"},
       {with(prompt(128, 100), Kernel::matrix), kApple, "DecodeMatrix_128_8_8"},
+      // Latent caches.
+      {latentCase(2, 40), kApple, "Prefill_latent_f16_1_16"},
+      {latentCase(2, 40), kUnknown, "DecodeVector_latent_64_512_1"},
+      {latentCase(2, 40), kNoMatrices, "DecodeVector_latent_64_512_4_fewLanes"},
+      {ofBF16(latentCase(2, 40)), kApple, "Prefill_latent_f32_1_8"},
+      {ofBF16(latentCase(1, 40)), kApple, "DecodeVector_latent_64_512_1"},
+      {ofBF16(latentCase(1, 40)), kNoMatrices, "DecodeVector_latent_64_512_1_fewLanes"},
+      {ofBF16(latentCase(1, 40, 2)), kApple, "Prefill_latent_f32_1_8"},
+      {with(ofBF16(latentCase(1, 40, 2)), Kernel::vector), kApple, "DecodeVector_latent_64_512_1"},
   });
 }
 
@@ -127,23 +149,6 @@ TEST(FlashDecodeLayout, AHostDeviceCanHaveTheKernelsOfAGPU) {
   for (const char* family : {"host", "apple9", ""}) {
     EXPECT_EQ(REQUIRE(host::makeDevice({.compiler = {}, .family = family}))->profile().family, family);
   }
-}
-
-TEST(FlashDecodeLayout, KernelOfALatentCacheDependsOnRowsAndDevice) {
-  const auto ofBF16 = [](Case attend) {
-    attend.cache = DType::bf16;
-    return attend;
-  };
-  expectChosen({
-      {latentCase(2, 40), kApple, "Prefill_latent_f16_1_16"},
-      {latentCase(2, 40), kUnknown, "DecodeVector_latent_64_512_1"},
-      {latentCase(2, 40), {.family = "host"}, "DecodeVector_latent_64_512_4_fewLanes"},
-      {ofBF16(latentCase(2, 40)), kApple, "Prefill_latent_f32_1_8"},
-      {ofBF16(latentCase(1, 40)), kApple, "DecodeVector_latent_64_512_1"},
-      {ofBF16(latentCase(1, 40)), {.family = "host"}, "DecodeVector_latent_64_512_1_fewLanes"},
-      {ofBF16(latentCase(1, 40, 2)), kApple, "Prefill_latent_f32_1_8"},
-      {with(ofBF16(latentCase(1, 40, 2)), Kernel::vector), kApple, "DecodeVector_latent_64_512_1"},
-  });
 }
 
 TEST(FlashDecodeLayout, SimdgroupsAndTilesDependOnKeys) {
@@ -201,13 +206,8 @@ TEST(FlashDecodeLayout, ReservesMemoryForTablesOnlyIfLevelsAreLookedUp) {
 
 // The prefill kernel reads the cache once for each tile of rows.
 TEST(FlashDecodeLayout, PromptsAreOneDispatchOfTiles) {
-  struct Golden {
-    DeviceProfile profile;
-    Case attend;
-    Size3 groups;
-    uint32_t simdgroups;
-    uint64_t keys;  // that tiles see, all together; 0: any
-  };
+  // Of a device and a case: threadgroups, simdgroups, and keys that tiles see, all together, or 0 for any.
+  using Golden = std::tuple<DeviceProfile, Case, Size3, uint32_t, uint64_t>;
   for (const auto& [profile, attend, groups, simdgroups, keys] :
        {Golden{kApple, layerPrompt(512, 512), {1, 8, 22}, 12, 6056},
         {kApple, layerPrompt(9, 9), {1, 8, 1}, 5, 9},
@@ -271,15 +271,13 @@ TEST(FlashDecodeLayout, EveryHeadDimHasTheSmallestKernel) {
   const std::tuple<uint64_t, uint64_t, const char*> quantized[] = {
       {32, 64, "64_64"},     {80, 80, "128_128"},  {96, 64, "128_128"},  {112, 112, "128_128"},
       {192, 128, "256_256"}, {80, 192, "256_256"}, {512, 512, "512_512"}};
-  std::vector<std::pair<Case, std::string>> all;
-  const auto add = [&](const auto& dims, Case attend) {
+  const auto expectSmallest = [](Case attend, const auto& dims) {
     const auto& [keys, values, kernel] = dims;
     attend.headDim = keys, attend.valueHeadDim = values;
-    all.emplace_back(with(attend, Kernel::vector), fmt::format("DecodeVector_{}_1", kernel));
+    expectChosen({{with(attend, Kernel::vector), kUnknown, fmt::format("DecodeVector_{}_1", kernel)}});
   };
-  for (const auto& dims : dense) add(dims, overElements(64, 1, 100));
-  for (const auto& dims : quantized) add(dims, overCodes(64, 1, 100));
-  for (const auto& [attend, kernel] : all) expectChosen({{attend, kUnknown, kernel}});
+  for (const auto& dims : dense) expectSmallest(overElements(64, 1, 100), dims);
+  for (const auto& dims : quantized) expectSmallest(overCodes(64, 1, 100), dims);
   for (uint64_t keyDim = 0; keyDim <= 1024; keyDim += 4) {
     const bool isMultiple = keyDim % 8 == 0 && keyDim != 0 && keyDim <= 256;
     EXPECT_EQ(hasAttentionKernel(keyDim, 8, false, false), isMultiple);
@@ -312,6 +310,53 @@ TEST(FlashDecodeLayout, AppleGPUsHaveThreadgroupsForAllCores) {
   }
   EXPECT_EQ(table,
             "A17 Pro 6: 48 48 48; M1 8: 64 64 64; M4 10: 80 80 80; M2 Pro 19: 128 152 152; M3 Max 40: 128 320 320; ");
+}
+
+// Threadgroups are those of the rows that there are, and keys that tiles see those that each sequence by itself has.
+TEST(FlashDecodeRagged, IsOneDispatchWithoutThreadgroupsToSpare) {
+  using Golden = std::tuple<std::vector<AttendedSequence>, uint32_t, uint64_t, std::string_view>;
+  for (const auto& [sequences, groups, keys, kernel] :
+       {Golden{{{0, 512, 0, 512}, {1, 4000, 0, 1}, {3, 9, 0, 9}},
+               22 + 1 + 1,
+               6056 + 4000 + 9,
+               "flashPrefill_f16_128_1_32"},
+        {{{3, 100, 0, 100}, {0, 512, 0, 512}}, 5 + 22, 300 + 6056, "flashPrefill_f16_128_1_32"},
+        {{{0, 8, 0, 8}, {1, 4000, 0, 1}, {3, 9, 0, 3}, {2, 60, 0, 2}},
+         4 + 1 + 2 + 1,
+         8 + 4000 + 9 + 60,
+         "flashDecodeMatrix_128_8_8"}}) {
+    const Context context(fmt::format("{} rows first", sequences[0].rows));
+    const Case attend = raggedCase(sequences);
+    const Plan planned = REQUIRE(plan(planOp(attend), kApple));
+    EXPECT_EQ(planned.dispatches.size(), 1u);
+    const Dispatch& dispatch = planned.dispatches.at(0);
+    EXPECT_EQ(dispatch.kernel.function, kernel);
+    EXPECT_EQ(dispatch.grid.extent, (Size3{1, 8, groups}));
+    EXPECT_EQ(dispatch.countedBytesRead(), 2 * 8 * 256 * keys + attend.queryRows() * 32 * 256);
+    // Rows that follow each other are one region.
+    EXPECT_EQ(bindingAt(dispatch, kFlashDecodeQueries).reads.size(), 1u);
+    EXPECT_EQ(bindingAt(dispatch, kFlashDecodeInto).writes.size(), 1u);
+  }
+}
+
+// All sequences keep the device busy, also those of a second dispatch: with one less, keys would be split.
+TEST(FlashDecodeRagged, SplitsDependOnAllSequences) {
+  Case attend = raggedCase({});
+  attend.kvHeads = 1;
+  attend.options.splits = 0;
+  for (uint64_t s = 0; s < 130; ++s) attend.sequences.push_back({s, 4000, 0, 1});
+  const DeviceProfile cores259{.family = "another", .cores = 259}, cores260{.family = "another", .cores = 260};
+  EXPECT_EQ(REQUIRE(plan(planOp(attend), cores259)).dispatches.size(), 2u);
+  EXPECT_EQ(REQUIRE(plan(planOp(attend), cores260)).dispatches.size(), 3u);
+}
+
+// A choice that was measured with this number of rows for each sequence applies.
+TEST(FlashDecodeRagged, IsMeasuredAsItsLongestSequence) {
+  const FlashDecode op = planOp(raggedCase({{0, 20, 0, 5}, {1, 900, 0, 1}, {2, 9, 0, 2}}));
+  const auto workload = FlashDecodeWorkload::of(AttentionShape(op));
+  EXPECT_EQ(workload.rows, 4u * 5);
+  EXPECT_EQ(workload.heads, 8u * 3);
+  EXPECT_EQ(workload.keys, 900u);
 }
 
 }  // namespace mnk::test

@@ -40,18 +40,7 @@ struct HeldKey {
 // The keys that a cache holds of a sequence, the oldest first.
 std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence& sequence);
 
-// The axes of queries, wherever they lie.
-struct QueryAxes {
-  uint64_t sequences = 1;
-  uint64_t rows = 1;
-  uint64_t heads = 1;
-  uint64_t headDim = 0;
-};
-QueryAxes queryAxes(const HeadsView& queries);
-
-// The first element of a query in its tensor.
-uint64_t queryStart(const HeadsView& queries, uint64_t sequence, uint64_t row, uint64_t head);
-// Sequences with numbers of rows share the rows of one.
+// The first element of a query in its tensor. Sequences with numbers of rows share the rows of one.
 uint64_t queryStart(const FlashDecode& op, uint64_t sequence, uint64_t row, uint64_t head);
 
 // The position of a query row; below zero where there are more rows than positions.
@@ -74,8 +63,7 @@ struct AttendedRow {
   double sum = 0;                                               // of e^(score - largest)
   // The largest sum of magnitudes that a score with any weight is made of. What f32 loses goes by it.
   double magnitude = 0;
-  double largestValue = 0;  // the magnitude of the largest element of a value that has weight
-  bool seesKeys = false;    // with a score above -inf
+  bool seesKeys = false;  // with a score above -inf
 };
 
 // Rows in the order of the queries: by sequence, row and head.

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "Harness/DeclaredBytes.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "Ops/Common/EveryRun.hpp"
+#include "Runtime/DispatchRules.hpp"
 
 namespace mnk::test {
 
@@ -14,14 +15,6 @@ namespace {
 double numberAt(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
   return valueOf(dtype, bitsAt(bytes, dtype, index));
 }
-
-// The squares of what a row is wrong by, and of what it should be.
-struct RowError {
-  double wrong = 0;
-  double size = 0;
-
-  double relative() const { return wrong == 0 ? 0 : wrong / size; }
-};
 
 // What is NaN must be NaN; what is infinite may have become NaN on its way.
 bool isFaultOfKind(double got, double expected) {
@@ -43,21 +36,27 @@ bool isByMatrix(const FlashDecodeCase& attend) {
   return attend.options.kernel == AttentionOptions::Kernel::matrix || attend.queries != DType::f32;
 }
 
-// Whether dispatches of one op run the same: where its operands lie follows from the rest.
-bool isSame(const Dispatch& a, const Dispatch& b) {
-  const auto areSame = [](const auto& x, const auto& y) { return x.index == y.index && x.bytes == y.bytes; };
-  return a.kernel.function == b.kernel.function && a.kernel.constants == b.kernel.constants &&
-         a.grid.unit == b.grid.unit && a.grid.extent == b.grid.extent && a.grid.threadgroup == b.grid.threadgroup &&
-         std::ranges::equal(a.inlines, b.inlines, areSame) &&
-         std::ranges::equal(a.threadgroupMemory, b.threadgroupMemory, areSame);
+// How far results may be from the reference, relative in squares. Results are stored in a dtype; scores are rounded,
+// by f32 or, in the matrix kernel, with operands of f16.
+double allowedError(DType into, bool isByMatrix, double magnitude) {
+  const double stored = into == DType::f32 ? 1e-10 : into == DType::f16 ? 1e-6 : 2e-5;
+  const double least = isByMatrix ? std::max(stored, 1e-6) : stored;
+  // Weights are wrong by what scores are wrong by, and those go with the size of what is summed.
+  const double ofScores = magnitude * (isByMatrix ? 0x1p-13 : 0x1p-21);
+  return std::max(least, ofScores * ofScores);
 }
 
-// Whether a case that is planned for any device has the dispatches that it has when it is planned for this one.
-bool isPlannedAlike(const PreparedFlashDecode& prepared, Device& device) {
+// Whether the device cannot run the case, or a case that is planned for any device has the dispatches there that it has
+// when it is planned for this one.
+bool isLeftOut(const PreparedFlashDecode& prepared, Device& device) {
+  if (prepared.attend.options.merge == AttentionOptions::Merge::inKernel && !device.profile().ordersThreadgroups) {
+    return true;
+  }
   if (!prepared.isForAnyDevice) return false;
   const FlashDecode op = planOp(prepared.attend);
+  const auto lineOf = [](const Dispatch& dispatch) { return dispatchLine(dispatch, SIZE_MAX); };
   const auto any = REQUIRE(mnk::plan(op)).dispatches, own = REQUIRE(mnk::plan(op, device)).dispatches;
-  return std::ranges::equal(any, own, isSame);
+  return std::ranges::equal(any, own, {}, lineOf, lineOf);
 }
 
 }  // namespace
@@ -73,24 +72,26 @@ Result<Plan> plan(const FlashDecodeCall& call) {
 }
 
 Result<Plan> plan(const FlashDecodeCall& call, Device& device) {
-  return call.isForAnyDevice ? mnk::plan(call.op) : mnk::plan(call.op, device);
-}
-
-double allowedError(DType into, bool isByMatrix, double magnitude) {
-  const double stored = into == DType::f32 ? 1e-10 : into == DType::f16 ? 1e-6 : 2e-5;
-  const double least = isByMatrix ? std::max(stored, 1e-6) : stored;
-  // Weights are wrong by what scores are wrong by, and those go with the size of what is summed.
-  const double ofScores = magnitude * (isByMatrix ? 0x1p-13 : 0x1p-21);
-  return std::max(least, ofScores * ofScores);
+  const uint32_t simdgroups = call.prepared->simdgroups;
+  Result<Plan> planned = call.prepared->isForAnyDevice ? mnk::plan(call.op) : mnk::plan(call.op, device);
+  if (!planned || simdgroups == 0) return planned;
+  for (Dispatch& dispatch : planned->dispatches) {
+    if (dispatch.kernel.function.starts_with("flashDecodeReduce")) continue;
+    // Merging may have more simdgroups than planned, and memory for them; otherwise there may be fewer.
+    if (call.op.options.merge == AttentionOptions::Merge::inKernel) {
+      dispatch.grid.threadgroup = {32 * simdgroups, 1, 1};
+      dispatch.threadgroupMemory.at(0).bytes = 32 * 1024;
+    } else {
+      dispatch.grid = shrinkToLimit(32 * simdgroups, dispatch.grid);
+    }
+  }
+  return planned;
 }
 
 void expectRows(DType into, std::span<const std::byte> got, const std::vector<AttendedRow>& expected, bool isByMatrix) {
-  RowError all;
-  double magnitude = 0;
   for (size_t row = 0; row < expected.size(); ++row) {
     const std::vector<double>& output = expected[row].output;
-    magnitude = std::max(magnitude, expected[row].magnitude);
-    RowError error;
+    double wrong = 0, size = 0;  // squares of what the row is wrong by, and of what it should be
     for (size_t j = 0; j < output.size(); ++j) {
       const double x = numberAt(got, into, row * output.size() + j);
       const bool isFault = expected[row].seesKeys ? isFaultOfKind(x, output[j]) : x != 0;
@@ -101,20 +102,15 @@ void expectRows(DType into, std::span<const std::byte> got, const std::vector<At
       }
       if (!std::isfinite(output[j])) continue;
       const bool isRounded = std::abs(x - output[j]) <= lostTo(into);
-      if (!isRounded) error.wrong += (x - output[j]) * (x - output[j]);
-      error.size += output[j] * output[j];
+      if (!isRounded) wrong += (x - output[j]) * (x - output[j]);
+      size += output[j] * output[j];
     }
-    if (!(error.relative() <= allowedError(into, isByMatrix, expected[row].magnitude))) {
-      return fail(__FILE__, __LINE__,
-                  fmt::format("row {}: relative error {} of squares, allowed {}; first element {}, expected {}", row,
-                              error.relative(), allowedError(into, isByMatrix, expected[row].magnitude),
-                              numberAt(got, into, row * output.size()), output[0]));
-    }
-    all.wrong += error.wrong;
-    all.size += error.size;
+    const double allowed = allowedError(into, isByMatrix, expected[row].magnitude);
+    if (wrong <= allowed * size) continue;
+    return fail(__FILE__, __LINE__,
+                fmt::format("row {}: relative error {} of squares, allowed {}; first element {}, expected {}", row,
+                            wrong / size, allowed, numberAt(got, into, row * output.size()), output[0]));
   }
-  if (all.relative() <= allowedError(into, isByMatrix, magnitude)) return;
-  fail(__FILE__, __LINE__, fmt::format("relative error {} of squares in all", all.relative()));
 }
 
 void expectLogSumExp(std::span<const std::byte> got, const std::vector<AttendedRow>& expected, bool isByMatrix) {
@@ -164,60 +160,51 @@ void expectPartials(std::span<const std::byte> sums, std::span<const std::byte> 
   expectRows(DType::f32, divided, expected, isByMatrix);
 }
 
-FlashDecodeRun::FlashDecodeRun(const std::shared_ptr<Device>& device, const PreparedFlashDecode& prepared, Seeded&)
-    : prepared_(&prepared), operands_(device) {
-  call_.isForAnyDevice = prepared.isForAnyDevice;
-  call_.op = makeOp(prepared.attend, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
-    return operands_.make(name, dtype, shape, shift);
-  });
-  for (const auto& [name, bytes] : prepared.inputs) operands_.set(name, bytes);
-  if (!prepared.attend.hasScratch) return;
-  const Shape scratch = REQUIRE(Shape::make({REQUIRE(plan(call_, *device)).scratchBytes}));
-  call_.op.scratch = operands_.make("scratch", DType::u8, scratch, 0);
+FlashDecodeCall makeOp(const PreparedFlashDecode& prepared, const MakeNamedTensor& makeTensor) {
+  return {makeOp(prepared.attend, makeTensor), &prepared};
 }
 
-void FlashDecodeRun::expectAttended() const {
-  const Context context(prepared_->name);
-  operands_.expectAsBefore({"into", "sums", "stats", "log sum exp", "scratch"});
-  const bool isMatrix = isByMatrix(prepared_->attend);
-  const auto& expected = prepared_->expected;
-  const AttentionResults& results = call_.op.results;
-  if (results.output) expectRows(results.output->dtype(), operands_.now("into"), expected, isMatrix);
-  if (results.partials) expectPartials(operands_.now("sums"), operands_.now("stats"), expected, isMatrix);
-  if (results.logSumExp) expectLogSumExp(operands_.now("log sum exp"), expected, isMatrix);
+void fill(FlashDecodeRun& run, const PreparedFlashDecode& prepared, Seeded&) {
+  for (const auto& [name, bytes] : prepared.inputs) run.set(name, bytes);
 }
 
-std::vector<std::byte> FlashDecodeRun::results() const {
-  std::vector<std::byte> all;
-  for (const char* name : {"into", "sums", "stats", "log sum exp"}) {
-    const auto bytes = operands_.now(name);
-    all.insert(all.end(), bytes.begin(), bytes.end());
-  }
-  return all;
+void expectOutcome(const FlashDecodeRun& run) {
+  run.expectAsBefore({"into", "sums", "stats", "log sum exp", "scratch"});
+  const auto& [op, prepared] = run.op();
+  const bool isMatrix = isByMatrix(prepared->attend);
+  const AttentionResults& results = op.results;
+  if (results.output) expectRows(results.output->dtype(), run.now("into"), prepared->expected, isMatrix);
+  if (results.partials) expectPartials(run.now("sums"), run.now("stats"), prepared->expected, isMatrix);
+  if (results.logSumExp) expectLogSumExp(run.now("log sum exp"), prepared->expected, isMatrix);
 }
 
-void runOnEveryDevice(const std::vector<FlashDecodeCase>& cases) {
+void attendOnEveryDevice(const std::vector<FlashDecodeCase>& cases, uint32_t simdgroups) {
+  using enum AttentionOptions::Kernel;
   constexpr size_t kCasesAtOnce = 64;  // whose memory is held
   Seeded random;
   for (size_t begin = 0; begin < cases.size(); begin += kCasesAtOnce) {
     std::vector<PreparedFlashDecode> all;
-    const auto add = [&](const PreparedFlashDecode& made) {
-      all.push_back(made);
-      // For matrices, a device must be asked; many rows take many passes of the kernel that any device has.
-      if (made.attend.options.kernel == AttentionOptions::Kernel::matrix || made.attend.mayBePrefilled()) return;
-      all.push_back(made);
-      all.back().name += ", as planned for any device";
-      all.back().isForAnyDevice = true;
-    };
     for (size_t c = begin; c < std::min(cases.size(), begin + kCasesAtOnce); ++c) {
       PreparedFlashDecode made = prepared(cases[c], random);
-      add(made);
-      if (!cases[c].fitsMatrices() || cases[c].options.kernel != AttentionOptions::Kernel::vector) continue;
-      made.name += ", by the matrix kernel";
-      made.attend.options.kernel = AttentionOptions::Kernel::matrix;
-      add(made);
+      made.simdgroups = simdgroups;
+      all.push_back(made);
+      if (simdgroups != 0) continue;
+      const AttentionOptions& options = cases[c].options;
+      // A part of the cases is enough for both: devices of GPUs choose these kernels, too. For matrices, a device must
+      // be asked; many rows take many passes.
+      const bool isForOne = options.kernel == matrix || options.merge == AttentionOptions::Merge::inKernel;
+      if (c % 4 == 0 && !isForOne && !cases[c].mayBePrefilled()) {
+        all.push_back(made);
+        all.back().name += ", as planned for any device";
+        all.back().isForAnyDevice = true;
+      }
+      if (c % 2 == 0 && options.kernel == vector && cases[c].fitsMatrices()) {
+        made.name += ", by the matrix kernel";
+        made.attend.options.kernel = matrix;
+        all.push_back(made);
+      }
     }
-    runCases(all, &FlashDecodeRun::expectAttended, isPlannedAlike);
+    runOnEveryDevice(all, isLeftOut);
   }
 }
 

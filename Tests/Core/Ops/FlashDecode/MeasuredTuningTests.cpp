@@ -6,6 +6,7 @@
 #include "Harness/EnvironmentVariable.hpp"
 #include "Harness/TimedDevice.hpp"
 #include "Ops/FlashDecode/FlashDecode.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 #include "Prepare/TuningFile.hpp"
 
 namespace mnk::test {
@@ -90,18 +91,15 @@ TEST(MeasuredTuning, KeepsChoicesOfKernelsThatTheStorageAllows) {
 
 TEST(MeasuredTuning, AnotherWorkloadGetsNoChoice) {
   const MeasuredTuning tuning = someTuning();
-  const auto differs = [&](auto change) {
+  EXPECT(tuning.find(kWorkload).has_value());
+  using Change = void (*)(FlashDecodeWorkload&);
+  for (const Change change : std::initializer_list<Change>{
+           [](auto& w) { w.storage = "bf16"; }, [](auto& w) { w.queries = DType::f32; }, [](auto& w) { w.keyDim = 64; },
+           [](auto& w) { w.valueDim = 64; }, [](auto& w) { w.rows = 5; }, [](auto& w) { w.heads = 9; }}) {
     FlashDecodeWorkload workload = kWorkload;
     change(workload);
-    return !tuning.find(workload);
-  };
-  EXPECT(differs([](auto& w) { w.storage = "bf16"; }));
-  EXPECT(differs([](auto& w) { w.queries = DType::f32; }));
-  EXPECT(differs([](auto& w) { w.keyDim = 64; }));
-  EXPECT(differs([](auto& w) { w.valueDim = 64; }));
-  EXPECT(differs([](auto& w) { w.rows = 5; }));
-  EXPECT(differs([](auto& w) { w.heads = 9; }));
-  EXPECT(!differs([](auto&) {}));
+    EXPECT(!tuning.find(workload));
+  }
 }
 
 TEST(MeasuredTuning, LinesAreReadAsTheyWereWritten) {
@@ -111,35 +109,27 @@ TEST(MeasuredTuning, LinesAreReadAsTheyWereWritten) {
 }
 
 TEST(MeasuredTuning, UnknownLinesAreRefused) {
-  const std::string good = "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 together\n";
+  const std::string workload = "f16 f16 128 128 4 8 4096 ", good = workload + "matrix 8 16 4 33 together\n";
   EXPECT(MeasuredTuning::parse(good).has_value());
-  for (const char* bad : {"f16 f16 128 128 4 8 4096 matrix 8 16 4 33 together",
-                          "\n",
-                          " ",
-                          "f16\n",
-                          "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 together \n",
-                          "f16 f16 128 128 4 8 4096 matrix 8 17 4 33 together\n",
-                          "f16 f16 128 64 4 8 4096 matrix 8 16 4 33 together\n",
-                          "f16 f16 100 100 4 8 4096 matrix 8 16 4 33 together\n",
-                          "f16 f16 128 128 4 8 4096 matrix 8 16 0 33 together\n",
-                          "f16 f16 128 128 4 8 4096 matrix 8 16 33 33 together\n",
-                          "f16 f16 128 128 4 8 4096 matrix 8 16 4 0 together\n",
-                          "f16 f16 128 128 4 8 4096 matrix 8 16 4 1025 together\n",
-                          "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 apart\n",
-                          "f16 f16 128 128 4 8 4096 other 0 0 4 33 together\n",
-                          "f16 f16 128 128 4 8 4096 vector 8 16 4 33 together\n",
-                          "f16 f16 64 512 4 8 4096 prefill 0 0 4 33 separate\n",
-                          "f16 f16 64 512 4 8 4096 prefill 32 16 4 33 separate\n",
-                          "f16 f16 128 128 prompt:4 8 4096 vector 0 0 4 33 separate\n",
-                          "f16 f16 128 128 prompt: 8 4096 prefill 16 32 4 33 separate\n",
-                          "f16 f16 64 512 4 8 4096 prefill 16 16 4 33 together\n",
-                          "f16 f16 64 256 4 8 4096 prefill 16 16 4 33 separate\n",
-                          "f16 u8 128 128 4 8 4096 vector 0 0 4 33 together\n",
-                          "f16 f16 128 128 4 8 -1 vector 0 0 4 33 together\n",
-                          "f16 f16 128 128 4 8 0x10 vector 0 0 4 33 together\n",
-                          "f16 f16 128 128 4 8 99999999999999999999 vector 0 0 4 33 together\n",
-                          "f16 f16 128 128 4 8 8589934592 vector 0 0 4 33 together\n",
-                          "f16 f16 0128 128 4 8 4096 vector 0 0 4 33 together\n"}) {
+  std::vector<std::string> all{"\n", " ", "f16\n", workload + "matrix 8 16 4 33 together"};
+  for (const char* choice : {"matrix 8 16 4 33 together ", "matrix 8 17 4 33 together", "matrix 8 16 0 33 together",
+                             "matrix 8 16 33 33 together", "matrix 8 16 4 0 together", "matrix 8 16 4 1025 together",
+                             "matrix 8 16 4 33 apart", "other 0 0 4 33 together", "vector 8 16 4 33 together"}) {
+    all.push_back(workload + choice + "\n");
+  }
+  for (const char* line :
+       {"f16 128 64 4 8 4096 matrix 8 16 4 33 together", "f16 100 100 4 8 4096 matrix 8 16 4 33 together",
+        "f16 64 512 4 8 4096 prefill 0 0 4 33 separate", "f16 64 512 4 8 4096 prefill 32 16 4 33 separate",
+        "f16 128 128 prompt:4 8 4096 vector 0 0 4 33 separate",
+        "f16 128 128 prompt: 8 4096 prefill 16 32 4 33 separate", "f16 64 512 4 8 4096 prefill 16 16 4 33 together",
+        "f16 64 256 4 8 4096 prefill 16 16 4 33 separate", "u8 128 128 4 8 4096 vector 0 0 4 33 together",
+        "f16 128 128 4 8 -1 vector 0 0 4 33 together", "f16 128 128 4 8 0x10 vector 0 0 4 33 together",
+        "f16 0128 128 4 8 4096 vector 0 0 4 33 together",
+        "f16 128 128 4 8 99999999999999999999 vector 0 0 4 33 together",
+        "f16 128 128 4 8 8589934592 vector 0 0 4 33 together"}) {
+    all.push_back(fmt::format("f16 {}\n", line));
+  }
+  for (const std::string& bad : all) {
     const Context context(bad);
     EXPECT(!MeasuredTuning::parse(bad));
     EXPECT(!MeasuredTuning::parse(good + bad));
@@ -149,24 +139,20 @@ TEST(MeasuredTuning, UnknownLinesAreRefused) {
 
 // 1024 splits of all rows would take 74 GB.
 TEST(MeasuredTuning, SplitsStayWithinMemory) {
-  TimedDevice timed;
-  const auto tensor = [&](std::vector<uint64_t> shape) {
-    return REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make(shape))));
-  };
-  const Tensor keys = tensor({2, 1, 16384, 64});
-  FlashDecode op{.queries = tensor({2, 8, 32, 64}),
-                 .cache = KVCacheView{.keys = keys, .values = keys},
-                 .sequences = {{0, 16384}, {1, 16384}},
-                 .results = {.output = tensor({2, 8, 32, 64})}};
-  const FlashDecodeChoice measured{.simdgroups = 1, .splits = 1024};
-  const auto splitsOf = [&] {
+  FlashDecodeCase attend{.cache = DType::f16,
+                         .kvHeads = 1,
+                         .cacheSequences = 2,
+                         .capacity = 16384,
+                         .queries = DType::f16,
+                         .group = 32,
+                         .sequences = {{0, 16384}, {1, 16384}},
+                         .options = {}};
+  for (const auto& [rows, splits] : {std::pair{8u, 1024u}, {4096u, 3u}}) {
+    attend.rows = rows;
+    const FlashDecode op = planOp(attend);
     const AttentionShape shape(op);
-    return FlashDecodeLayout::of(shape, {}, measured).splits;
-  };
-  EXPECT_EQ(splitsOf(), 1024u);
-  op.queries = tensor({2, 4096, 32, 64});
-  op.results.output = tensor({2, 4096, 32, 64});
-  EXPECT_EQ(splitsOf(), 3u);
+    EXPECT_EQ(FlashDecodeLayout::of(shape, {}, FlashDecodeChoice{.simdgroups = 1, .splits = 1024}).splits, splits);
+  }
 }
 
 TEST(TuningFile, HoldsForOneDeviceAlone) {

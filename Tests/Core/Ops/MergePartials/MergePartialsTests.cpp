@@ -40,49 +40,52 @@ AttentionPartials onePart(const AttentionPartials& parts, uint64_t index) {
   return {only(parts.sums), only(parts.stats)};
 }
 
-// The keys of a sequence in caches of their own: shard s has keys [bounds[s], bounds[s + 1]).
-struct ShardsCase {
-  std::string name;
-  std::vector<uint64_t> bounds;
-  bool hasSinks = false;
-  DType into = DType::f32;
-  uint64_t mergedFirst = 0;  // number of parts that are merged to partials first
+// The keys of a sequence in caches of their own: shard s has keys [bounds[s], bounds[s + 1]). Calls over shards, and a
+// merge, take the place of a call over the whole, whose operands they have.
+struct Shards {
+  FlashDecodeCase whole;
+  std::vector<uint64_t> bounds{0};
   uint32_t splits = 0;
-  uint64_t rows = 2;
-  AttentionOptions options = {};
-  bool hasSlopes = false;
+  uint64_t mergedFirst = 0;  // number of parts that are merged to partials first
+
+  uint64_t count() const { return bounds.size() - 1; }
 };
 
-FlashDecodeCase wholeOf(const ShardsCase& shards) {
-  FlashDecodeCase attend{.name = shards.name,
-                         .cache = DType::f16,
-                         .headDim = 64,
-                         .valueHeadDim = 64,
-                         .kvHeads = 2,
-                         .capacity = shards.bounds.back(),
-                         .layout = KVLayout::tokenMajor,
-                         .group = 3,
-                         .rows = shards.rows,
-                         .sequences = {{0, shards.bounds.back()}},
-                         .into = shards.into,
-                         .givesLogSumExp = true,
-                         .options = shards.options,
-                         .hasSlopes = shards.hasSlopes,
-                         .hasSinks = shards.hasSinks};
-  attend.options.kernel = AttentionOptions::Kernel::vector;
-  return attend;
+Shards drawnShards(uint64_t number, Seeded& random) {
+  Shards shards{.whole = {.name = fmt::format("shards {}", number), .sequences = {}, .options = {}}};
+  const uint64_t count = 1 + random.below(5);
+  while (shards.count() < count) {
+    shards.bounds.push_back(shards.bounds.back() + (coin(random, 1, 4) ? 0 : 1 + random.below(33)));
+  }
+  shards.bounds.back() += shards.bounds.back() == 0;
+  FlashDecodeCase& whole = shards.whole;
+  whole.cache = DType::f16, whole.layout = KVLayout::tokenMajor;
+  whole.capacity = shards.bounds.back();
+  whole.sequences = {{0, whole.capacity}};
+  whole.group = 3;
+  whole.rows = 1 + random.below(std::min<uint64_t>(whole.capacity, 11));
+  whole.into = oneOf(random, {DType::f32, DType::f16, DType::bf16});
+  whole.givesLogSumExp = true;
+  whole.hasSlopes = coin(random, 1, 4), whole.hasSinks = coin(random, 1, 2);
+  whole.options.kernel = AttentionOptions::Kernel::vector;
+  whole.options.isCausal = coin(random, 3, 4);
+  if (coin(random, 1, 2)) whole.options.window = static_cast<uint32_t>(1 + random.below(whole.capacity));
+  if (coin(random, 1, 3)) setFloats(whole.options, &random);
+  if (coin(random, 1, 2)) shards.splits = static_cast<uint32_t>(1 + random.below(3));
+  if (count > 1 && coin(random, 1, 2)) shards.mergedFirst = 1 + random.below(count);
+  return shards;
 }
 
-// The operands are those of a call over all keys, which is not run: calls over shards and a merge take its place.
-void expectShardsMerge(const std::shared_ptr<Device>& device, const ShardsCase& shards,
-                       const PreparedFlashDecode& whole) {
+void expectShardsMerge(const std::shared_ptr<Device>& device, const Shards& shards, const PreparedFlashDecode& whole) {
   Seeded random;
   const FlashDecodeRun all(device, whole, random);
   const FlashDecodeCase& attend = whole.attend;
-  const uint64_t count = shards.bounds.size() - 1;
+  const uint64_t count = shards.count();
   GuardedOperands operands(device);
-  const std::vector<uint64_t> axes{attend.rows, attend.heads()};
-  const AttentionPartials parts = makePartials(operands, "part", {count, axes[0], axes[1]}, attend.valueHeadDim);
+  const auto partials = [&](const std::string& name, uint64_t parts) {
+    return makePartials(operands, name, {parts, attend.rows, attend.heads()}, attend.valueHeadDim);
+  };
+  const AttentionPartials parts = partials("part", count);
   CommandEncoder encoder(device, "shards");
   for (uint64_t s = 0; s < count; ++s) {
     FlashDecode op = all.op().op;
@@ -102,7 +105,7 @@ void expectShardsMerge(const std::shared_ptr<Device>& device, const ShardsCase& 
   if (shards.mergedFirst) {
     // The sum of the first parts takes the place of the last of them.
     const uint64_t last = shards.mergedFirst - 1;
-    const AttentionPartials first = makePartials(operands, "first", {1, axes[0], axes[1]}, attend.valueHeadDim);
+    const AttentionPartials first = partials("first", 1);
     REQUIRE(encoder.encode(
         MergePartials{.parts = someOf(parts, 0, shards.mergedFirst), .results = {.partials = onePart(first, 0)}}));
     REQUIRE(encoder.encode(MergePartials{.parts = first, .results = {.partials = onePart(parts, last)}}));
@@ -111,21 +114,36 @@ void expectShardsMerge(const std::shared_ptr<Device>& device, const ShardsCase& 
   REQUIRE(encoder.encode(merge));
   REQUIRE(REQUIRE(encoder.commit()).wait());
   operands.expectAsBefore({"sums", "stats"});
-  all.expectAttended();
+  all.expectResults();
 }
 
 struct MadeUpParts {
-  std::string name;
   uint64_t parts = 2;
   std::vector<uint64_t> axes = {3, 4};  // before the head dim, heads last
   uint64_t headDim = 64;
   DType into = DType::f32;
   bool hasSinks = false;
   bool givesPartials = false;
-  double spread = 20;       // of the largest scores
+  double top = 0;           // the largest scores are around it
+  double spread = 20;       // and that far from it
   uint64_t partsShift = 0;  // bytes past an aligned address
   uint64_t intoShift = 0;
 };
+
+// Consecutive numbers go through all head dims and numbers of parts.
+MadeUpParts drawnParts(uint64_t number, Seeded& random) {
+  constexpr uint64_t kParts[] = {2, 1, 3, 7, 8, 9, 33};
+  MadeUpParts made{.parts = number < 2 ? MergePartials::kMaxParts : kParts[number % std::size(kParts)],
+                   .axes = oneOf<std::vector<uint64_t>>(random, {{2}, {3, 4}, {2, 2, 3}, {2, 1, 2}}),
+                   .headDim = number % 48 < 32 ? 8 * (1 + number % 48) : 16 * (number % 48 - 15),
+                   .into = kEveryFloat[number % std::size(kEveryFloat)],
+                   .givesPartials = number % 2 == 0};
+  made.hasSinks = !made.givesPartials && coin(random, 1, 2);
+  made.top = oneOf(random, {0.0, -140.0, -1000.0});
+  if (coin(random, 1, 8)) made.spread = 3e4;
+  if (coin(random, 1, 2)) made.partsShift = 4 * random.below(4), made.intoShift = 4 * random.below(4);
+  return made;
+}
 
 void expectMerges(const std::shared_ptr<Device>& device, const MadeUpParts& made, Seeded& random) {
   uint64_t rows = 1;
@@ -136,9 +154,12 @@ void expectMerges(const std::shared_ptr<Device>& device, const MadeUpParts& made
   };
   std::vector<float> sums(made.parts * rows * made.headDim), stats(made.parts * rows * 2), sinks(heads);
   for (uint64_t part = 0; part < made.parts * rows; ++part) {
-    // Some rows have nothing in some parts, and row 1 has nothing in any.
+    // Some rows have nothing in some parts, and row 1 has nothing in any. Partials that were made and not written hold
+    // zeros: a rowMax that may be above all scores, and a rowSum of 0.
     const bool isEmpty = part % rows == 1 || random.below(4) == 0;
-    stats[part * 2] = isEmpty ? -std::numeric_limits<float>::infinity() : uniform(-made.spread, made.spread);
+    const float rowMax = uniform(made.top - made.spread, made.top + made.spread);
+    const float none = random.below(2) == 0 ? 0 : -std::numeric_limits<float>::infinity();
+    stats[part * 2] = isEmpty ? none : rowMax;
     stats[part * 2 + 1] = isEmpty ? 0 : uniform(1, 100);
     for (uint64_t j = 0; j < made.headDim; ++j) sums[part * made.headDim + j] = isEmpty ? 0 : uniform(-50, 50);
   }
@@ -158,7 +179,7 @@ void expectMerges(const std::shared_ptr<Device>& device, const MadeUpParts& made
   operands.set("part sums", rawBytes(sums));
   operands.set("part stats", rawBytes(stats));
   operands.set("sinks", rawBytes(sinks));
-  REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
+  run(device, op);
 
   operands.expectAsBefore({"into", "result sums", "result stats", "log sum exp"});
   PartsToMerge given{.parts = made.parts, .rows = rows, .headDim = made.headDim, .sums = sums, .stats = stats};
@@ -172,109 +193,42 @@ void expectMerges(const std::shared_ptr<Device>& device, const MadeUpParts& made
 }  // namespace
 
 TEST(MergePartials, ShardsGiveWhatAllKeysGive) {
-  const AttentionOptions bidirectional{.isCausal = false};
-  AttentionOptions usual{.window = 43};
-  setFloats(usual);
-  const ShardsCase cases[] = {
-      {.name = "one shard", .bounds = {0, 9}},
-      {.name = "rows in all shards", .bounds = {0, 3, 5, 6, 7}, .rows = 7},
-      {.name = "rows in all shards that see all", .bounds = {0, 3, 5, 6, 7}, .rows = 7, .options = bidirectional},
-      {.name = "a window that ends in the first shard", .bounds = {0, 30, 41}, .rows = 11, .options = {.window = 13}},
-      {.name = "a window that ends before the last row", .bounds = {0, 30, 41}, .rows = 5, .options = {.window = 3}},
-      {.name = "a window over four shards, from both sides",
-       .bounds = {0, 8, 16, 24, 32},
-       .rows = 10,
-       .options = {.isCausal = false, .window = 14}},
-      {.name = "slopes", .bounds = {0, 17, 33, 40}, .hasSinks = true, .rows = 9, .hasSlopes = true},
-      {.name = "slopes, a window and usual numbers in splits",
-       .bounds = {0, 21, 60},
-       .splits = 3,
-       .rows = 9,
-       .options = usual,
-       .hasSlopes = true},
-      {.name = "two shards", .bounds = {0, 40, 70}},
-      {.name = "two shards of f16 results", .bounds = {0, 5, 33}, .into = DType::f16, .splits = 2},
-      {.name = "shards and sinks", .bounds = {0, 31, 64, 65}, .hasSinks = true},
-      {.name = "shards without keys among others", .bounds = {0, 0, 12, 12, 30, 30}, .hasSinks = true},
-      {.name = "shards in two steps", .bounds = {0, 7, 20, 21, 50}, .mergedFirst = 2},
-      {.name = "shards in splits, in two steps, with sinks",
-       .bounds = {0, 33, 66, 99},
-       .hasSinks = true,
-       .into = DType::bf16,
-       .mergedFirst = 3,
-       .splits = 3},
+  Seeded random(21, 1), contents(21);
+  std::vector<std::pair<Shards, PreparedFlashDecode>> all;
+  while (all.size() < 30) {
+    const Shards shards = drawnShards(all.size(), random);
+    all.emplace_back(shards, prepared(shards.whole, contents));
+  }
+  const auto expectHit = [&](const char* name, bool (*holds)(const Shards&)) {
+    const bool isHit = std::ranges::any_of(all, [&](const auto& each) { return holds(each.first); });
+    if (!isHit) fail(__FILE__, __LINE__, fmt::format("no case has {}", name));
   };
-  Seeded random(21);
-  std::vector<PreparedFlashDecode> wholes;
-  for (const ShardsCase& shards : cases) wholes.push_back(prepared(wholeOf(shards), random));
+  expectHit("one shard", [](const Shards& s) { return s.count() == 1; });
+  expectHit("a shard without keys", [](const Shards& s) { return s.count() > 2 && s.bounds[1] == s.bounds[2]; });
+  expectHit("rows in several shards",
+            [](const Shards& s) { return s.count() > 1 && s.whole.rows > s.whole.capacity - s.bounds[1]; });
+  expectHit("a window that ends in the first shard", [](const Shards& s) {
+    return s.whole.options.window != 0 && s.whole.options.window > s.whole.capacity - s.bounds[1] && s.count() > 1;
+  });
+  expectHit("a window from both sides",
+            [](const Shards& s) { return s.whole.options.window != 0 && !s.whole.options.isCausal; });
+  expectHit("slopes and sinks", [](const Shards& s) { return s.whole.hasSlopes && s.whole.hasSinks; });
+  expectHit("two steps in splits", [](const Shards& s) { return s.mergedFirst > 1 && s.splits > 1; });
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    for (size_t c = 0; c < wholes.size(); ++c) {
-      const Context context(cases[c].name);
-      expectShardsMerge(device, cases[c], wholes[c]);
+    for (const auto& [shards, whole] : all) {
+      const Context context(whole.name);
+      expectShardsMerge(device, shards, whole);
     }
   });
 }
 
 TEST(MergePartials, MergesWhatPartsMean) {
-  std::vector<MadeUpParts> cases;
-  for (uint64_t headDim : {8, 16, 24, 32, 48, 64, 80, 96, 120, 128, 136, 144, 192, 248, 256, 272, 400, 512}) {
-    const uint64_t number = cases.size();
-    cases.push_back({.name = fmt::format("head dim {}", headDim),
-                     .parts = 1 + number % 4,
-                     .headDim = headDim,
-                     .into = number % 3 == 1   ? DType::f16
-                             : number % 3 == 2 ? DType::bf16
-                                               : DType::f32,
-                     .hasSinks = number % 2 == 0});
-  }
-  for (uint64_t parts : {1, 2, 3, 7, 8, 9, 33, 1024}) {
-    cases.push_back({.name = fmt::format("{} parts", parts), .parts = parts, .headDim = 32});
-    cases.push_back({.name = fmt::format("{} parts to partials", parts),
-                     .parts = parts,
-                     .axes = {2, 1, 2},
-                     .headDim = 32,
-                     .givesPartials = true});
-  }
-  cases.push_back({.name = "one row", .parts = 5, .axes = {2}, .hasSinks = true});
-  cases.push_back({.name = "axes of sequences", .parts = 3, .axes = {2, 3, 4}, .hasSinks = true});
-  cases.push_back({.name = "scores far apart", .parts = 6, .spread = 3e4});
-  for (uint64_t shift : {4, 8, 12}) {
-    cases.push_back({.name = fmt::format("{} bytes past an aligned address", shift),
-                     .into = shift == 8 ? DType::f16 : DType::f32,
-                     .givesPartials = shift == 12,
-                     .partsShift = shift,
-                     .intoShift = 16 - shift});
-  }
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     Seeded random(22);
-    for (const MadeUpParts& made : cases) {
-      const Context context(made.name);
+    for (uint64_t number = 0; number < 64; ++number) {
+      const MadeUpParts made = drawnParts(number, random);
+      const Context context(fmt::format("{}: {} parts of {}", number, made.parts, made.headDim));
       expectMerges(device, made, random);
-    }
-  });
-}
-
-// Partials that were made and not written hold zeros: a rowMax above low scores, and a rowSum of 0.
-TEST(MergePartials, UnwrittenPartsAddNothing) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    const auto zeros = [&](std::initializer_list<uint64_t> extents) {
-      return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make(extents))));
-    };
-    constexpr uint64_t kParts = 3, kDim = 8;
-    const Tensor sums = zeros({kParts, 1, kDim}), stats = zeros({kParts, 1, 2}), out = zeros({1, kDim});
-    for (const float rowMax : {-50.0f, -140.0f, -1000.0f, 7.0f}) {
-      std::vector<float> sum(kParts * kDim), stat(kParts * 2);
-      std::fill_n(sum.begin() + kDim, kDim, 6.0f);
-      stat[2] = rowMax;
-      stat[3] = 2;
-      REQUIRE(sums.write(std::as_bytes(std::span(sum))));
-      REQUIRE(stats.write(std::as_bytes(std::span(stat))));
-      REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
-        return encoder.encode(MergePartials{.parts = {.sums = sums, .stats = stats}, .results = {.output = out}});
-      }));
-      std::vector<float> got(kDim);
-      REQUIRE(out.read(std::as_writable_bytes(std::span(got))));
-      EXPECT(got == std::vector<float>(kDim, 3));
     }
   });
 }
