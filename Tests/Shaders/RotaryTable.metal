@@ -1,5 +1,5 @@
 // An alternative rotation: one dispatch writes the cosines and sines of all positions to a table, and dispatches that
-// rotate vectors read it. Benchmarks and tests compare it with MultiRoPE, which recomputes them, in results and time.
+// rotate vectors read it. Benchmarks compare it with MultiRoPE, which recomputes them, in results and time.
 // Vectors are token-major f16, split in halves; a token's row of the table holds its cosines, then its sines.
 #include "../../Shaders/Common/MetalCompat.h"
 #include "../../Shaders/Common/Rotary.h"

@@ -12,6 +12,5 @@ MNK_HOST_KERNELS_BEGIN
 #include "../../Shaders/ConformanceMatrix.metal"
 #include "../../Shaders/ConformanceTypes.metal"
 #include "../../Shaders/Faults.metal"
-#include "../../Shaders/RotaryTable.metal"
 MNK_HOST_KERNELS_END
 #endif

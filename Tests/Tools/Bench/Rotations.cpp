@@ -45,7 +45,7 @@ void planTable(Problem& problem, uint32_t tokens) {
 }
 
 Problem makeProblem(const std::shared_ptr<Device>& device, uint32_t tokens) {
-  Problem problem{.from = makeTensor(device, DType::f16, {tokens, kHeads, kHeadDim}),
+  Problem problem{.from = makeFilled(device, DType::f16, {tokens, kHeads, kHeadDim}, -1, 1),
                   .into = makeTensor(device, DType::f16, {tokens, kHeads, kHeadDim}),
                   .table = makeTensor(device, DType::f32, {tokens, kHeadDim})};
   problem.direct = need(plan(MultiRoPE{.queries = problem.from, .rotatedQueries = problem.into}));
@@ -53,9 +53,20 @@ Problem makeProblem(const std::shared_ptr<Device>& device, uint32_t tokens) {
   return problem;
 }
 
+std::vector<std::byte> rotatedBy(const Plan& plan, const Problem& problem, const std::shared_ptr<Device>& device) {
+  secondsOf(device, plan);
+  std::vector<std::byte> bytes(problem.into.byteCount());
+  need(problem.into.read(bytes));
+  return bytes;
+}
+
 void bench(uint32_t workers, uint32_t tokens) {
   auto device = need(host::makeDevice({.workers = workers}));
   auto problem = makeProblem(device, tokens);
+  secondsOf(device, problem.makeTable);
+  if (rotatedBy(problem.direct, problem, device) != rotatedBy(problem.byTable, problem, device)) {
+    throw Error{.op = "bench", .what = "rotations by a table have other bits than those of MultiRoPE"};
+  }
   auto least = leastSeconds(kRepetitions, {[&] { return copySeconds(problem.into, problem.from, workers); },
                                            [&] { return secondsOf(device, problem.direct); },
                                            [&] { return secondsOf(device, problem.makeTable); },

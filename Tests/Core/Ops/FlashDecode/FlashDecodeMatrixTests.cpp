@@ -10,6 +10,7 @@
 #include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/Common/OpRun.hpp"
 
 namespace mnk::test {
 
@@ -20,11 +21,6 @@ constexpr uint64_t kKeys = 40;
 
 Tensor tensorOf(const std::shared_ptr<Device>& device, DType dtype, const std::vector<uint64_t>& extents) {
   return REQUIRE(Tensor::zeros(device, dtype, REQUIRE(Shape::make(extents))));
-}
-
-template <typename Op>
-void run(const std::shared_ptr<Device>& device, const Op& op) {
-  REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
 }
 
 // Tokens of one head, from a token's number and an element's.
