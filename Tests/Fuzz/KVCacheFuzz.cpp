@@ -7,9 +7,9 @@
 #include "Ops/KVCacheDequantize/KVCacheDequantize.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantize.hpp"
-#include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWrite.hpp"
-#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 
 namespace mnk::fuzz {
 
@@ -88,12 +88,8 @@ struct KVCacheWriteFuzz {
     // Without elements, extents may be too large to count through.
     if (op.into.keys.byteCount() == 0 && (!op.values || op.into.values->byteCount() == 0)) return 0;
     if (!expectTokens(op)) return FuzzedCall::kUnknown;
-    const test::KVCacheWriteOutcome expected = test::expectWritten(op, arena.memory());
-    if (areRead(op.rows)) return FuzzedCall::kUnknown;
-    const auto written = [](const test::ExpectedPlane& plane) {
-      return static_cast<uint64_t>(std::count(plane.isWritten.begin(), plane.isWritten.end(), true));
-    };
-    return written(expected.keyCache) + written(expected.valueCache);
+    const uint64_t written = test::expectWritten(op, arena.memory());
+    return areRead(op.rows) ? FuzzedCall::kUnknown : written;
   }
 };
 
@@ -126,14 +122,13 @@ struct KVCacheQuantizeFuzz {
   }
 
   static void fill(const Op& op, Arena& arena, Seeded& random, bool) {
-    const auto fillSource = [&](const HeadsView& source, uint64_t headDim) {
-      const Tensor& tensor = source.tensor;
-      arena.write(tensor, test::sourceVectors(random, tensor.dtype(), tensor.shape().elementCount(), headDim));
+    const auto fillSource = [&](const HeadsView& source, const QuantizedKVPlane& plane) {
+      arena.write(source.tensor, test::sourceVectors(random, source, plane));
     };
-    fillSource(op.keys, op.into.keys.headDim());
+    fillSource(op.keys, op.into.keys);
     fillFactors(op.into.keys, arena, random);
     if (op.values) {
-      fillSource(*op.values, op.into.values->headDim());
+      fillSource(*op.values, *op.into.values);
       fillFactors(*op.into.values, arena, random);
     }
     fillRows(op.rows, op.into.codes(), arena, random);

@@ -1,7 +1,7 @@
 // Cases of MultiRoPE, drawn at random.
 #include "OpFuzz.hpp"
 #include "Ops/MultiRoPE/MultiRoPE.hpp"
-#include "Ops/MultiRoPE/MultiRoPERun.hpp"
+#include "Ops/MultiRoPE/MultiRoPECase.hpp"
 
 namespace mnk::fuzz {
 

@@ -6,11 +6,8 @@ whereItRuns=Sources/MLXNativeKernels/MLXNativeKernels.docc/WhereItRuns.md
 
 # shellcheck disable=SC2046  # a list of words
 sed -nE 's/^TEST\(([A-Za-z0-9]+), ([A-Za-z0-9]+)\).*$/\1.\2/p' $(find Tests/Core -name '*.cpp') >"$scratch/tests"
-# The table of copies names the suite once, above the column.
-{
-  sed -nE 's/^\| `kv_cache_[a-z0-9_]+` .*`([A-Za-z0-9]+)` \|$/KVCacheWriteCoverage.\1/p' "$page"
-  grep -oE '`[A-Z][A-Za-z0-9]+\.([A-Z][A-Za-z0-9]+|\*)`' "$page" "$whereItRuns" -h | tr -d '`' | grep -vx 'Suite\.Name'
-} | sort -u >"$scratch/named"
+grep -oE '`[A-Z][A-Za-z0-9]+\.([A-Z][A-Za-z0-9]+|\*)`' "$page" "$whereItRuns" -h | tr -d '`' | grep -vx 'Suite\.Name' |
+  sort -u >"$scratch/named"
 copies=$(grep -cE '^\| `kv_cache_' "$page" || true)
 [ "$copies" = 14 ] || fail "$page lists $copies cache copies, expected 14"
 

@@ -12,35 +12,6 @@ const Binding* bindingOf(const Dispatch& dispatch, const Tensor& tensor) {
   return found == dispatch.buffers.end() ? nullptr : &*found;
 }
 
-std::vector<bool> boundPart(const Binding& binding, const HeadsView& view, const std::vector<bool>& bytes) {
-  const auto begin = bytes.begin() + static_cast<ptrdiff_t>(binding.offset - view.tensor.byteOffset());
-  const auto end = begin + static_cast<ptrdiff_t>(binding.length);
-  EXPECT_EQ(std::count(bytes.begin(), begin, true) + std::count(end, bytes.end(), true), 0);
-  return {begin, end};
-}
-
-void expectSourceRead(std::string_view name, const Dispatch& dispatch, uint32_t index, const HeadsView& view,
-                      const std::vector<bool>& bytes) {
-  const Binding& binding = bindingAt(dispatch, index);
-  if (binding.buffer != view.tensor.buffer()) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
-  const uint64_t lead = view.strides ? view.strides->offset * byteSize(view.tensor.dtype()) : 0;
-  EXPECT_EQ(binding.offset, view.tensor.byteOffset() + lead);
-  if (!view.strides) EXPECT_EQ(binding.length, view.tensor.byteCount());
-  EXPECT(binding.length <= view.tensor.byteCount() - lead);
-  EXPECT(binding.writes.empty());
-  expectCovers(fmt::format("{} read", name), binding.reads, boundPart(binding, view, bytes));
-}
-
-void expectDeclared(std::string_view name, const Dispatch& dispatch, const Tensor& tensor,
-                    const std::vector<bool>& read, const std::vector<bool>& written) {
-  const Binding* binding = bindingOf(dispatch, tensor);
-  if (!binding) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
-  EXPECT_EQ(binding->offset, tensor.byteOffset());
-  EXPECT_EQ(binding->length, tensor.byteCount());
-  expectCovers(fmt::format("{} read", name), binding->reads, read);
-  expectCovers(fmt::format("{} written", name), binding->writes, written);
-}
-
 void expectCovers(std::string_view name, const std::vector<Region>& regions, const std::vector<bool>& bytes) {
   std::vector<uint32_t> times(bytes.size());
   for (const Region& region : regions) {
@@ -59,12 +30,41 @@ void expectCovers(std::string_view name, const std::vector<Region>& regions, con
   }
 }
 
-const Binding& bindingAt(const Dispatch& dispatch, uint32_t index) {
-  for (const Binding& binding : dispatch.buffers) {
-    if (binding.index == index) return binding;
+void TouchedBytes::add(Bytes& bytes, const Buffer& buffer, uint64_t begin, uint64_t count) {
+  if (count == 0) return;
+  std::vector<bool>& ofBuffer = bytes[&buffer];
+  ofBuffer.resize(buffer.length());
+  std::fill_n(ofBuffer.begin() + static_cast<ptrdiff_t>(begin), count, true);
+}
+
+void TouchedBytes::expectSame(std::string_view what, const Plan& plan, std::vector<Region> Binding::*regions,
+                              const Bytes& expected) {
+  Bytes declared;
+  for (const Dispatch& dispatch : plan.dispatches) {
+    for (const Binding& binding : dispatch.buffers) {
+      if (!binding.buffer) continue;
+      Bytes ofBinding;
+      uint64_t count = 0;
+      for (const Region& region : binding.*regions) {
+        EXPECT(region.byteCount() == 0 || region.end() <= binding.length);
+        count += region.byteCount();
+        for (uint64_t row = 0; row < region.rows; ++row) {
+          const uint64_t begin = binding.offset + region.offset + row * region.rowStride;
+          for (Bytes* bytes : {&declared, &ofBinding}) add(*bytes, *binding.buffer, begin, region.rowBytes);
+        }
+      }
+      const auto& once = ofBinding[binding.buffer.get()];
+      EXPECT_EQ(static_cast<uint64_t>(std::count(once.begin(), once.end(), true)), count);
+    }
   }
-  fail(__FILE__, __LINE__, fmt::format("nothing is bound at {}", index));
-  throw Stop{};
+  if (declared == expected) return;
+  std::string differences;
+  for (const auto& [buffer, bytes] : expected) {
+    const auto& got = declared[buffer];
+    const auto differs = std::mismatch(bytes.begin(), bytes.end(), got.begin(), got.end()).first - bytes.begin();
+    differences += fmt::format(" {} of {}", differs, bytes.size());
+  }
+  fail(__FILE__, __LINE__, fmt::format("other bytes are {}; the first of each buffer:{}", what, differences));
 }
 
 std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::vector<uint64_t>& vectors) {

@@ -5,7 +5,7 @@
 
 #include "Arena.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "Ops/MultiRoPE/MultiRoPEReference.hpp"
+#include "Ops/MultiRoPE/MultiRoPECase.hpp"
 
 namespace mnk::fuzz {
 

@@ -44,7 +44,6 @@ struct List {
 
 void addStores(List& list) {
   list.add(drawnWrites(200), 1);
-  list.add(writeEdges(), 61);
   list.add(drawnQuantizes(150), 1);
   list.add(probeCases(), 3);
 }

@@ -1,9 +1,11 @@
-// Hadamard on every device against the definition of the transform.
+// Hadamard on every device against the definition of the transform, and its rules.
 #include <bit>
 #include <cmath>
 
+#include "HadamardRun.hpp"
 #include "Harness/SoftFloat.hpp"
-#include "Ops/Hadamard/HadamardRun.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/Hadamard/Hadamard.hpp"
 
 namespace mnk::test {
 
@@ -37,36 +39,54 @@ std::vector<double> thereAndBack(const std::shared_ptr<Device>& device, const Ha
   return valuesOf(DType::f32, opRun.now("from"));
 }
 
+Hadamard soundTurn() {
+  return {.from = f16(3, 128), .into = f32(3, 128), .signs = KVCodec::Name::turbo};
+}
+
+const Break<Hadamard> kBrokenTurns[] = {
+    [](Hadamard& op) { op.from = {}; },
+    [](Hadamard& op) { op.into = Tensor(); },
+    [](Hadamard& op) { op.into = u8(3, 128); },
+    [](Hadamard& op) { op.signs = KVCodec::Name::mlx1Unrotated; },
+    [](Hadamard& op) { op.signs = KVCodec::Name::mlx1Affine4; },
+    [](Hadamard& op) { op.from = f16(3, 48); },
+    [](Hadamard& op) { op.from = f16(3, 96), op.signs = KVCodec::Name::mlx1; },
+    [](Hadamard& op) { op.from = f16(3, 2); },
+    [](Hadamard& op) { op.from = f16(8192); },
+    [](Hadamard& op) { op.from = f16(3, 0); },
+    [](Hadamard& op) { op.from = f16(3, 16); },
+    [](Hadamard& op) { op.into = f32(128, 3); },
+    [](Hadamard& op) { op.from = f16(k2To31, 128), op.into.reset(); },
+    [](Hadamard& op) { op.from = aliased(f16(4, 128), f16(3, 128)), op.into = aliased(op.from, f16(3, 128), 256); },
+    [](Hadamard& op) { op.into = aliased(op.from, bf16(3, 128)); },
+};
+
+constexpr GoldenText kTurnErrors{
+    "Ops/Hadamard/Rules.inc",
+#include "Rules.inc"
+};
+
 }  // namespace
 
 TEST(Hadamard, FollowsItsDefinition) {
+  Seeded random;
+  const auto real = [&] { return oneOf(random, {DType::f32, DType::f16, DType::bf16}); };
   std::vector<HadamardCase> cases;
   for (uint64_t length : everyLength()) {
     for (const auto& signs : signsAt(length)) {
-      for (bool isInverse : {false, true}) {
-        HadamardCase turn{.length = length, .vectors = length > 512 ? 1u : 5u, .signs = signs, .isInverse = isInverse};
-        if (length == 112 && !signs) turn.vectors = 2341;  // enough of them for a lane to hold more of each
-        if (isInverse) turn.into = DType::f32;
-        turn.name = fmt::format("{}{}, signs {}", length, isInverse ? ", inverse" : "", signs ? name(*signs) : "none");
+      for (uint64_t round = 0; round < 8; ++round) {
+        HadamardCase turn{.length = length,
+                          .vectors = length > 512 ? 1 : 1 + random.below(9),
+                          .from = round < 2 ? DType::f32 : real(),
+                          .signs = signs,
+                          .isInverse = round % 2 == 1,
+                          .shift = random.below(3)};
+        if (coin(random, 2, 3)) turn.into = round < 2 ? DType::f32 : real();
+        if (length == 112 && round == 0 && !signs) turn.vectors = 2341;  // enough for a lane to hold more of each
+        turn.name = fmt::format("{} of {}{}, signs {}, {} to {}, {} off", turn.vectors, length,
+                                turn.isInverse ? ", inverse" : "", signs ? name(*signs) : "none", name(turn.from),
+                                turn.into ? name(*turn.into) : "itself", turn.shift);
         cases.push_back(turn);
-      }
-    }
-  }
-  runOnEveryDevice(cases);
-}
-
-TEST(Hadamard, ConvertsBetweenDTypes) {
-  Seeded random;
-  std::vector<HadamardCase> cases;
-  for (DType from : {DType::f32, DType::f16, DType::bf16}) {
-    for (std::optional<DType> into : {std::optional<DType>{}, {DType::f32}, {DType::f16}, {DType::bf16}}) {
-      for (uint64_t shift : {0, 1, 2}) {
-        cases.push_back({.name = fmt::format("{} to {}, {} off", name(from), into ? name(*into) : "itself", shift),
-                         .length = everyLength()[random.below(12)],  // up to 512
-                         .vectors = 1 + random.below(9),
-                         .from = from,
-                         .into = into,
-                         .shift = shift});
       }
     }
   }
@@ -102,6 +122,19 @@ TEST(Hadamard, TurnsHugeVectors) {
       for (size_t i = 0; i < length; ++i) EXPECT(std::abs(back[i] - values[i]) <= 1e32);
     }
   });
+}
+
+TEST(HadamardRules, EachHasItsError) {
+  expectRules<Hadamard>(kTurnErrors, hadamardRules(), soundTurn(), kBrokenTurns);
+}
+
+TEST(HadamardRules, ATargetThatIsTheSourceIsWorkInPlace) {
+  Hadamard op = soundTurn();
+  op.into = op.from;
+  const Plan planned = REQUIRE(plan(op));
+  EXPECT_EQ(planned.dispatches.at(0).buffers.size(), 1u);
+  op.into.reset();
+  EXPECT_EQ(REQUIRE(plan(op)).text(), planned.text());
 }
 
 }  // namespace mnk::test

@@ -6,27 +6,41 @@
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "Ops/Common/StoredVector.hpp"
-#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 
 namespace mnk::test {
 
 namespace {
 
+constexpr double kMostOfF16 = 65504;
+
+// Now and then with a scale that is NaN, as vectors with a NaN may be stored.
 void fillPlane(const QuantizedKVPlane& plane, Seeded& random, const WriteTensor& write) {
   if (plane.isDense()) {
     return write(plane.codes, random.elements(plane.codes.dtype(), plane.codes.shape().elementCount()));
   }
+  const KVCodec& codec = plane.codec;
   std::vector<std::byte> codes;
   std::vector<uint64_t> scales(plane.scales.shape().elementCount());
   while (codes.size() < plane.codes.byteCount()) {
-    std::vector<uint32_t> row(plane.headDim());
-    for (uint32_t& code : row) code = static_cast<uint32_t>(random.below(1u << plane.codec.bits));
-    const auto bytes = packed(plane.codec, row);
+    // Equal codes are added up in one place.
+    const bool areEqual = coin(random, 1, 8);
+    std::vector<uint32_t> row(plane.headDim(), static_cast<uint32_t>(random.below(1u << codec.bits)));
+    for (uint32_t& code : row) code = areEqual ? code : static_cast<uint32_t>(random.below(1u << codec.bits));
+    auto bytes = packed(codec, row);
+    // Memory may hold anything: what a byte has beyond its code does not lead out of the table.
+    for (std::byte& byte : bytes) {
+      if (codec.name != KVCodec::Name::turbo && codec.bits != 4)
+        byte |= std::byte(random.below(256) << codec.bits & 255);
+    }
     codes.insert(codes.end(), bytes.begin(), bytes.end());
   }
   for (uint64_t& scale : scales) {
-    const double number = std::exp(static_cast<double>(random.below(1000)) / 125 - 4);
-    scale = scaleBits(plane.codec, random.below(16) == 0 ? 0 : number);
+    const uint64_t kind = random.below(32);
+    // Vectors near the largest number, of equal codes of the largest entry too.
+    const double huge = codec.name == KVCodec::Name::turbo ? kMostOfF16 : plane.vectorSizes().scales == 1 ? 4e37 : 1e36;
+    const double number = kind < 2 ? 0 : kind == 2 ? huge : std::exp(static_cast<double>(random.below(1000)) / 125 - 4);
+    scale = kind == 3 ? nearestBits(codec.scaleType(), NAN) : scaleBits(codec, number);
   }
   write(plane.codes, codes);
   write(plane.scales, bytesOfBits(plane.codec.scaleType(), scales));
@@ -50,8 +64,15 @@ void expectElements(DType from, std::span<const uint64_t> elements, DType into, 
 // In the rotated domain, one product and one rounding to the dtype; in the original, a rounding to 11 or 8 digits.
 void expectVector(KVDomain domain, const std::vector<double>& expected, DType dtype, std::span<const uint64_t> bits) {
   double error = 0, size = 0;
+  // Beside an element that f16 does not hold, rounding errors of others may be as large.
+  const auto isTooLarge = [&](double x) { return dtype == DType::f16 && std::abs(x) > kMostOfF16; };
+  const bool hasTooLarge = std::ranges::any_of(expected, isTooLarge);
   for (size_t j = 0; j < expected.size(); ++j) {
     const double got = valueOf(dtype, bits[j]);
+    if (std::isnan(expected[j]) || hasTooLarge) {
+      EXPECT(std::isnan(expected[j]) ? std::isnan(got) : !isTooLarge(expected[j]) || std::abs(got) >= kMostOfF16);
+      continue;
+    }
     error += (got - expected[j]) * (got - expected[j]);
     size += expected[j] * expected[j];
     if (domain != KVDomain::rotated) continue;
@@ -91,7 +112,8 @@ void expectReadPlane(const KVCacheDequantize& op, const OperandMemory& memory, b
         continue;
       }
       const StoredVector stored = contents->vector(row);
-      const std::vector<uint32_t> vectorCodes = unpacked(plane.codec, headDim, stored.bytes);
+      std::vector<uint32_t> vectorCodes = unpacked(plane.codec, headDim, stored.bytes);
+      for (uint32_t& code : vectorCodes) code &= (1u << plane.codec.bits) - 1;
       expectVector(op.domain,
                    op.domain == KVDomain::rotated ? decodedRotated(plane.codec, vectorCodes, stored.scales)
                                                   : decoded(contents->coding(head), vectorCodes, stored.scales),
@@ -103,33 +125,18 @@ void expectReadPlane(const KVCacheDequantize& op, const OperandMemory& memory, b
 }  // namespace
 
 KVCacheDequantizeCase drawnDequantize(Seeded& random) {
-  const auto layout = [&] { return coin(random, 1, 2) ? KVLayout::headMajor : KVLayout::tokenMajor; };
-  const auto dtype = [&] { return oneOf(random, {DType::f32, DType::f16, DType::bf16}); };
-  const auto [keys, values] = drawnCodings(random);
   KVCacheDequantizeCase read{.name = "drawn",
-                             .stored = {.keyCodec = keys.codec, .valueCodec = values.codec},
+                             .stored = drawnQuantize(random),
                              .domain = coin(random, 1, 2) ? KVDomain::original : KVDomain::rotated,
                              .reads = oneOf(random, {KVReads::both, KVReads::both, KVReads::keys, KVReads::values})};
-  const bool isTurbo = keys.codec.name == KVCodec::Name::turbo;
-  read.stored.hasMeans = read.stored.hasChannelScales = isTurbo && coin(random, 1, 2);
-  if ((isTurbo || keys.headDim == values.headDim) && coin(random, 1, 4)) {
-    (coin(random, 1, 2) ? read.stored.hasDenseKeys : read.stored.hasDenseValues) = true;
-  }
   KVCacheWriteCase& slots = read.stored.write;
-  slots = {.source = dtype(),
-           .cache = dtype(),
-           .sourceLayout = layout(),
-           .cacheLayout = layout(),
-           .wrap = coin(random, 2, 3) ? KVWrap::ring : KVWrap::linear,
-           .heads = coin(random, 1, 40) ? 0 : 1 + random.below(3),
-           .headDim = keys.headDim,
-           .valueHeadDim = values.headDim,
-           .capacity = 1 + random.below(9),
-           .sequences = coin(random, 1, 2) ? 0 : 1 + random.below(3)};
-  slots.sequence = random.below(std::max<uint64_t>(slots.sequences, 1));
-  const bool isRing = slots.wrap == KVWrap::ring;
-  if (isRing && coin(random, 1, 2)) slots.pinned = static_cast<uint32_t>(random.below(slots.capacity));
+  if (slots.valueHeadDim == 0) read.reads = KVReads::keys;
+  // Targets are tensors that hold all tokens, in order.
+  slots.fused.reset(), slots.rows.reset(), slots.tokens.reset();
+  slots.sourceOffset = slots.sourceSequences = 0;
+  slots.isSourceRing = slots.isSourceRank2 = false;
   // Tokens whose positions have slots of their own.
+  const bool isRing = slots.wrap == KVWrap::ring;
   slots.position = isRing ? random.below(20) : random.below(slots.capacity + 1);
   const uint64_t ofPinned = slots.position < slots.pinned ? slots.pinned - slots.position : 0;
   const uint64_t most = isRing ? ofPinned + slots.capacity - slots.pinned : slots.capacity - slots.position;
@@ -142,11 +149,6 @@ KVCacheDequantizeCase drawnDequantize(Seeded& random) {
   if (!slots.isSourceRank2 && coin(random, 1, 3)) {
     slots.sourceSequences = 1 + random.below(3);
     slots.sourceTokens /= slots.sourceSequences;
-  }
-  if (coin(random, 1, 2)) {
-    const bool isDense = read.stored.hasDenseKeys || read.stored.hasDenseValues;
-    slots.cacheShift = random.below(10) * (isDense ? byteSize(slots.cache) : 1);
-    slots.sourceShift = byteSize(slots.source) * random.below(9);
   }
   return read;
 }

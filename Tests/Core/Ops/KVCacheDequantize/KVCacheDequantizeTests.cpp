@@ -1,94 +1,109 @@
-// KVCacheDequantize on every device against the meaning of bytes and scales that the test itself makes up.
-#include <algorithm>
-#include <cmath>
-#include <set>
-#include <tuple>
-
-#include "Harness/RawBytes.hpp"
-#include "Harness/SoftFloat.hpp"
+// KVCacheDequantize on every device against the meaning of bytes and scales that the tests make up, and its rules.
 #include "KVCacheDequantizeRun.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantize.hpp"
 
 namespace mnk::test {
 
 namespace {
 
-// What vectors of one head mean whose codes and scales are these.
-std::vector<double> readBack(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t headDim,
-                             std::span<const std::byte> codes, std::span<const std::byte> scales, KVDomain domain) {
-  const uint64_t slots = codes.size() / REQUIRE(sizes(codec, headDim)).codeBytes;
-  GuardedOperands operands(device);
-  const KVCacheDequantizeCase read{
-      .stored = {.write = {.heads = 1, .headDim = headDim, .valueHeadDim = 0, .capacity = slots, .sourceTokens = slots},
-                 .keyCodec = codec},
-      .domain = domain};
-  const KVCacheDequantize op = makeOp(read, operands.maker());
-  operands.set("key codes", codes);
-  operands.set("key scales", scales);
-  run(device, op);
-  return valuesOf(DType::f32, operands.now("keys"));
+QuantizedKVPlane planeOf(const KVCodec& codec, uint64_t headDim) {
+  const KVCodecSizes row = REQUIRE(sizes(codec, headDim));
+  return {.codec = codec, .codes = u8(2, 3, 5, row.codeBytes), .scales = planTensor(codec.scaleType(), {2, 3, 5})};
 }
+
+constexpr KVCodec kMlx1{.name = KVCodec::Name::mlx1};
+
+void setTargets(KVCacheDequantize& op, uint64_t keyDim, uint64_t valueDim) {
+  op.keys = f16(2, 3, keyDim);
+  op.values = f16(2, 3, valueDim);
+}
+
+// Two tokens of a ring of five slots, two of them pinned; keys of 128, values of 64.
+KVCacheDequantize soundDequantize() {
+  KVCacheDequantize op{.from = {.keys = planeOf({.bits = 5}, 128),
+                                .values = planeOf({.bits = 3}, 64),
+                                .wrap = KVWrap::ring,
+                                .pinned = 2},
+                       .sequence = 1,
+                       .position = 7};
+  setTargets(op, 128, 64);
+  return op;
+}
+
+const Break<KVCacheDequantize> kBrokenDequantizations[] = {
+    [](KVCacheDequantize& op) { op.keys.reset(), op.values.reset(); },
+    [](KVCacheDequantize& op) { op.keys = Tensor(); },
+    [](KVCacheDequantize& op) { op.values = Tensor(); },
+    [](KVCacheDequantize& op) { op.from.values.reset(); },
+    [](KVCacheDequantize& op) { op.domain = KVDomain(9); },
+    [](KVCacheDequantize& op) { op.layout = KVLayout(9); },
+    [](KVCacheDequantize& op) { op.values = u8(2, 3, 64); },
+    [](KVCacheDequantize& op) { op.values = f32(2, 3, 64); },
+    [](KVCacheDequantize& op) { op.keys = f16(2, 3, 64); },
+    [](KVCacheDequantize& op) { op.values = f16(1, 2, 3, 1, 64); },
+    [](KVCacheDequantize& op) { op.values = f16(1, 3, 64); },
+    [](KVCacheDequantize& op) { op.values = f16(2, 1, 3, 64); },
+    [](KVCacheDequantize& op) {
+      op.from.keys = planeOf(kMlx1, 4), op.from.values = planeOf(kMlx1, 4096), setTargets(op, 4, 4096);
+    },
+    [](KVCacheDequantize& op) { op.sequence = 2; },
+    [](KVCacheDequantize& op) { op.sequence = kOnlySequence; },
+    [](KVCacheDequantize& op) { op.from.pinned = 5; },
+    [](KVCacheDequantize& op) { op.values.reset(), op.keys = f16(6, 3, 128), op.position = 0; },
+    [](KVCacheDequantize& op) { op.from.wrap = KVWrap::linear, op.from.pinned = 0, op.position = 4; },
+    [](KVCacheDequantize& op) { op.position = UINT64_MAX; },
+    [](KVCacheDequantize& op) { op.keys = aliased(op.from.keys.codes, f16(2, 3, 128)); },
+};
+
+constexpr GoldenText kDequantizeErrors{
+    "Ops/KVCacheDequantize/Rules.inc",
+#include "Rules.inc"
+};
 
 }  // namespace
 
-// Every coding is among them.
 TEST(KVCacheDequantize, FollowsTheReference) {
   Seeded random(4, 4);
   std::vector<KVCacheDequantizeCase> cases;
-  std::set<std::tuple<KVCodec::Name, uint32_t, uint64_t>> seen;
-  for (uint64_t i = 0; i < 900; ++i) {
+  std::vector<DrawnCoding> seen;
+  for (uint64_t i = 0; i < 900 || !codingsOtherThan(seen).empty(); ++i) {
     KVCacheDequantizeCase& read = cases.emplace_back(drawnDequantize(random));
     const KVCacheWriteCase& slots = read.stored.write;
     read.name = fmt::format("case {}: {} at {} and {} at {}", i, read.stored.keyCodec.text(), slots.headDim,
                             read.stored.valueCodec.text(), slots.valueHeadDim);
     if (slots.heads == 0 || slots.sourceTokens == 0) continue;
-    const auto see = [&](const KVCodec& codec, uint64_t headDim) { seen.insert({codec.name, codec.bits, headDim}); };
-    if (read.reads != KVReads::values && !read.stored.hasDenseKeys) see(read.stored.keyCodec, slots.headDim);
-    if (read.reads != KVReads::keys && !read.stored.hasDenseValues) see(read.stored.valueCodec, slots.valueHeadDim);
+    const KVCacheQuantizeCase& stored = read.stored;
+    if (read.reads != KVReads::values && !stored.hasDenseKeys) seen.push_back({stored.keyCodec, slots.headDim});
+    if (read.reads != KVReads::keys && !stored.hasDenseValues) seen.push_back({stored.valueCodec, slots.valueHeadDim});
   }
-  EXPECT_EQ(seen.size(), everyCoding().size());
   runOnEveryDevice(cases);
 }
 
-// A scale that is NaN, as vectors with a NaN may be stored, gives NaN; its neighbors are numbers.
-TEST(KVCacheDequantize, PassesNaNOn) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (KVDomain domain : {KVDomain::rotated, KVDomain::original}) {
-      const auto got = readBack(device, {.bits = 4}, 32, std::vector<std::byte>(48, std::byte{0x77}),
-                                rawBytes(std::vector<uint16_t>{0x3c00, 0x7e00, 0x3c00}), domain);
-      for (size_t j = 0; j < got.size(); ++j) EXPECT_EQ(std::isnan(got[j]), j / 32 == 1);
-    }
-  });
+TEST(KVCacheDequantizeRules, EachHasItsError) {
+  expectRules<KVCacheDequantize>(kDequantizeErrors, kvCacheDequantizeRules(), soundDequantize(),
+                                 kBrokenDequantizations);
 }
 
-// Memory may hold anything: what a byte has beyond its code does not lead out of the table.
-TEST(KVCacheDequantize, ReadsTheLowBitsOfABytesCode) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (uint32_t bits : {5u, 6u}) {
-      std::vector<std::byte> bytes(512);
-      for (size_t j = 0; j < 256; ++j) {
-        bytes[j] = std::byte(j);
-        bytes[256 + j] = std::byte(j & ((1u << bits) - 1));
-      }
-      const auto got = readBack(device, {KVCodec::Name::mlx1, bits}, 256, bytes, rawBytes(std::vector<float>{16, 16}),
-                                KVDomain::rotated);
-      EXPECT(std::equal(got.begin(), got.begin() + 256, got.begin() + 256));
-    }
-  });
+// Means belong to the original domain.
+TEST(KVCacheDequantizeRules, MeansAreIgnoredInTheRotatedDomain) {
+  KVCacheDequantize op = soundDequantize();
+  op.from.keys.means = aliased(*op.keys, f32(3, 128));
+  EXPECT_ERROR(plan(op), {.op = KVCacheDequantize::name, .what = "operands share memory"});
+  op.domain = KVDomain::rotated;
+  REQUIRE(plan(op));
 }
 
-// A norm near the largest number stays one. The elements are equal; the transform adds them all up in one place.
-TEST(KVCacheDequantize, ReadsHugeVectors) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (uint64_t blocks : {1, 2}) {
-      const float norm = blocks == 1 ? 3e38f : 1e37f;
-      const auto got = readBack(device, {KVCodec::Name::mlx1, 4}, 256 * blocks,
-                                std::vector<std::byte>(128 * blocks, std::byte{0x88}),
-                                rawBytes(std::vector<float>(blocks, norm)), KVDomain::original);
-      const double expected = 0.128395 * double{norm} * (blocks == 1 ? 1 : std::sqrt(512));
-      EXPECT(std::abs(std::abs(got[0]) / expected - 1) < 1e-6);
-      for (size_t j = 1; j < got.size(); ++j) EXPECT_EQ(got[j], 0.0);
-    }
-  });
+TEST(KVCacheDequantizeRules, TheCacheMustBeOne) {
+  KVCacheDequantize op = soundDequantize();
+  op.from.keys.codec.bits = 6;
+  EXPECT_ERROR(plan(op), {.op = KVCacheDequantize::name, .what = "the codec has no codes of this length"});
+  op = soundDequantize();
+  op.values.reset();
+  op.from.values.reset();
+  op.from.keys.codes = u8(2, 3, k2To31, 80);
+  op.from.keys.scales = f16(2, 3, k2To31);
+  EXPECT_ERROR(plan(op), {.op = KVCacheDequantize::name, .what = "an extent is too large for the kernel"});
 }
 
 }  // namespace mnk::test

@@ -11,11 +11,6 @@ namespace mnk::test {
 
 namespace {
 
-struct Params {
-  uint32_t numbers;
-  uint32_t factors;
-};
-
 // Numbers whose product with a factor lies on a boundary, next to one, anywhere between them, or beyond all.
 std::vector<float> numbersFor(const std::vector<float>& boundaries, std::span<const float> factors, Seeded& random) {
   std::vector<float> numbers{0.0f, -0.0f, 1e-30f, -1e-30f, 1e6f, -1e6f, 1e30f, -1e30f};
@@ -46,19 +41,18 @@ void expectExactCodes(const KVCodec& codec, bool hasCells, std::vector<float> fa
   const auto middle = static_cast<uint32_t>(table.levels.size() / 2);
   for (const float factor : factors) {
     for (const float x : numbers) {
-      const auto below = std::lower_bound(boundaries.begin(), boundaries.end(), x * factor) - boundaries.begin();
-      const auto code = static_cast<uint32_t>(below);
+      const auto code = static_cast<uint32_t>(std::ranges::lower_bound(boundaries, x * factor) - boundaries.begin());
       entries.push_back(static_cast<float>(table.levels[code]));
       // Cells of negative entries are in descending order.
       codes.push_back(hasCells && code < middle ? middle - 1 - code : code);
     }
   }
-  std::vector<Params> params{{static_cast<uint32_t>(numbers.size()), static_cast<uint32_t>(factors.size())}};
+  std::vector<uint32_t> counts{static_cast<uint32_t>(numbers.size()), static_cast<uint32_t>(factors.size())};
   REQUIRE(
       runOn(hostDevice({.checking = HostOptions::Checking::full}),
             {.function = hasCells ? "searchCells" : "searchCodes",
              .grid = threads({64, 1, 1}, {64, 1, 1}),
-             .buffers = {bytesOf(params), bytesOf(numbers), bytesOf(factors), bytesOf(gotCodes), bytesOf(gotEntries)},
+             .buffers = {bytesOf(counts), bytesOf(numbers), bytesOf(factors), bytesOf(gotCodes), bytesOf(gotEntries)},
              .constants = {{kKVCodecIsTurbo, codec.name == KVCodec::Name::turbo},
                            {kKVCodecIsAffine, false},
                            {kKVCodecKeyBits, codec.bits}}}));

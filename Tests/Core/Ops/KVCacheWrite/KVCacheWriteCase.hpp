@@ -1,15 +1,13 @@
-// One write as a name and a few numbers. Those that are drawn run on every device, through the plan and in the fuzzer.
+// One write as a name and a few numbers, and what it must do. Cases that are drawn run on every device, through the
+// plan and in the fuzzer.
 #pragma once
-#include <cstdint>
-#include <functional>
+#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/Generated/KVCacheWrite.hpp"
-#include "Ops/Common/OperandMemory.hpp"
+#include "Ops/Common/OpRun.hpp"
 
 namespace mnk::test {
 
@@ -38,14 +36,12 @@ struct KVCacheWriteCase {
   uint64_t sourceShift = 0;  // bytes past an aligned address
   uint64_t cacheShift = 0;
 
-  // Keys and values in one tensor.
+  // Keys and values in the columns of one tensor, as a fused projection leaves them.
   struct Fused {
-    // columns: both in the columns of a fused projection. shared: the same, where values are the first elements of the
-    // keys' columns, or the other way round. apart: keys in columns, values head-major behind all of them.
-    enum class Form : uint8_t { columns, shared, apart } form = Form::columns;
-    uint64_t lead = 0;     // elements before the keys
-    uint64_t between = 0;  // between keys and values
-    uint64_t tail = 0;     // after the values
+    uint64_t lead = 0;      // elements before the keys
+    uint64_t between = 0;   // between keys and values
+    uint64_t tail = 0;      // after the values
+    bool isShared = false;  // values are the first elements of the keys' columns, or the other way round
   };
   std::optional<Fused> fused = {};
 
@@ -65,7 +61,6 @@ struct KVCacheWriteCase {
 KVCacheWriteCase drawnWrite(Seeded& random);
 inline constexpr uint64_t kDrawnWrites = 4000;  // which together reach every kernel
 std::vector<KVCacheWriteCase> drawnWrites(uint64_t count);
-std::vector<KVCacheWriteCase> writeEdges();  // what a draw would rarely hit
 
 // The op of a case on tensors of the caller's making, those that the case has: "keys", "values" unless they are fused
 // with the keys, "key cache", "value cache", "sequences", "positions".
@@ -98,5 +93,29 @@ void setPlaces(Op& op, const KVCacheWriteCase& write, const MakeNamedTensor& mak
   op.position = write.position;
   op.rows = makeRows(write, makeTensor);
 }
+
+struct Place {
+  uint64_t sequence;
+  uint64_t slot;
+  auto operator<=>(const Place&) const = default;
+};
+
+// The source token that each place ends up with: later tokens replace earlier ones.
+std::map<Place, uint64_t> winners(const KVCacheWrite& op, const ReadTensor& before);
+// Which of a plane's vectors a head has at a place.
+uint64_t cacheRow(const KVCacheView& cache, const Place& place, uint64_t head);
+// How many tokens the source holds, in all of its sequences.
+uint64_t sourceTokens(const KVCacheWrite& op);
+// The first element of a vector of keys or values in their tensor.
+uint64_t sourceElement(const HeadsView& source, KVLayout layout, uint64_t token, uint64_t head);
+
+// The numbers of a case's rows, where they are tensors, by the operand's name; none for other operands.
+std::vector<std::byte> rowNumbers(const KVCacheWriteCase& write, std::string_view name);
+using KVCacheWriteRun = OpRun<KVCacheWriteCase>;
+void fill(KVCacheWriteRun& run, const KVCacheWriteCase& write, Seeded& random);
+// The cache of a call that broke no rule holds what the definition says, token after token. Returns how many bytes are
+// written.
+uint64_t expectWritten(const KVCacheWrite& op, const OperandMemory& memory);
+void expectOutcome(const KVCacheWriteRun& run);
 
 }  // namespace mnk::test

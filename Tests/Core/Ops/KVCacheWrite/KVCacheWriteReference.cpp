@@ -1,11 +1,9 @@
-#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
-
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "Harness/RawBytes.hpp"
 #include "Harness/SoftFloat.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 
 namespace mnk::test {
 
@@ -17,35 +15,31 @@ std::optional<uint64_t> slotOf(const KVCacheView& cache, uint64_t capacity, uint
   return cache.pinned + (position - cache.pinned) % (capacity - cache.pinned);
 }
 
-uint64_t converted(DType from, DType to, uint64_t bits) {
-  return from == to ? bits : nearestBits(to, valueOf(from, bits));
+HeadsView::Strides sourcePlaces(const HeadsView& source, KVLayout layout) {
+  return source.resolvedAs(layout == KVLayout::headMajor ? layout : source.layout);
 }
 
-bool isHeadMajor(const HeadsView& source, KVLayout layout) {
-  return layout == KVLayout::headMajor || source.layout == KVLayout::headMajor;
-}
+// What keys, or values, leave in the cache, and which of its bytes are written.
+struct ExpectedPlane {
+  std::vector<std::byte> bytes;
+  std::vector<bool> isWritten;
+};
 
 ExpectedPlane writtenPlane(const KVCacheWrite& op, const std::map<Place, uint64_t>& tokens, const HeadsView& source,
                            const Tensor& cache, const ReadTensor& before) {
   const DType from = source.tensor.dtype(), to = cache.dtype();
   const std::vector<std::byte> sourceBytes = before(source.tensor);
-  const uint64_t headDim = cache.shape()[cache.shape().rank() - 1];
-  ExpectedPlane plane{.bytes = before(cache),
-                      .isWritten = std::vector<bool>(cache.byteCount()),
-                      .isRead = std::vector<bool>(sourceBytes.size())};
-  const auto mark = [](std::vector<bool>& bytes, uint64_t element, uint64_t size) {
-    std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(element * size), size, true);
-  };
+  const uint64_t headDim = cache.shape()[cache.shape().rank() - 1], size = byteSize(to);
+  ExpectedPlane plane{.bytes = before(cache), .isWritten = std::vector<bool>(cache.byteCount())};
   for (const auto& [place, token] : tokens) {
     for (uint64_t head = 0; head < op.into.heads(); ++head) {
       const uint64_t first = sourceElement(source, op.sourceLayout, token, head);
       const uint64_t row = cacheRow(op.into, place, head);
       for (uint64_t element = 0; element < headDim; ++element) {
-        const uint64_t at = first + element, into = row * headDim + element;
-        const uint64_t bits = converted(from, to, bitsAt(sourceBytes, from, at));
-        std::memcpy(&plane.bytes[into * byteSize(to)], &bits, byteSize(to));
-        mark(plane.isRead, at, byteSize(from));
-        mark(plane.isWritten, into, byteSize(to));
+        const uint64_t into = row * headDim + element, read = bitsAt(sourceBytes, from, first + element);
+        const uint64_t bits = from == to ? read : nearestBits(to, valueOf(from, read));
+        std::memcpy(&plane.bytes[into * size], &bits, size);
+        std::fill_n(plane.isWritten.begin() + static_cast<ptrdiff_t>(into * size), size, true);
       }
     }
   }
@@ -57,31 +51,43 @@ std::vector<uint32_t> indicesOf(const RowIndices& indices, const ReadTensor& bef
   return numbersIn<uint32_t>(before(std::get<Tensor>(indices)));
 }
 
+std::string elementText(DType dtype, uint64_t bits) {
+  return isFloat(dtype) ? fmt::format("{} ({:#x})", valueOf(dtype, bits), bits) : fmt::format("{:#x}", bits);
+}
+
+// The first bad element by its coordinates. Where elements are converted, any NaN matches a NaN: formats and processors
+// disagree about payloads.
+void expectPlane(std::string_view name, const KVCacheView& view, const Tensor& plane, bool isConverted,
+                 const std::vector<std::byte>& got, const ExpectedPlane& expected) {
+  if (got == expected.bytes) return;
+  const DType dtype = plane.dtype();
+  for (uint64_t element = 0; element < plane.shape().elementCount(); ++element) {
+    const uint64_t gotBits = bitsAt(got, dtype, element), expectedBits = bitsAt(expected.bytes, dtype, element);
+    if (gotBits == expectedBits) continue;
+    const bool isWritten = expected.isWritten[element * byteSize(dtype)];
+    if (isConverted && isWritten && isNaN(dtype, gotBits) && isNaN(dtype, expectedBits)) continue;
+    const uint64_t headDim = plane.shape()[plane.shape().rank() - 1], row = element / headDim;
+    const uint64_t rows = view.heads() * view.capacity();
+    const bool isHeadMajor = view.layout == KVLayout::headMajor;
+    const uint64_t inner = isHeadMajor ? view.capacity() : view.heads();
+    const uint64_t outerIndex = row % rows / inner, innerIndex = row % inner;
+    return fail(__FILE__, __LINE__,
+                fmt::format("{} (sequence {}, head {}, slot {}, element {}): got {}, expected {}{}", name, row / rows,
+                            isHeadMajor ? outerIndex : innerIndex, isHeadMajor ? innerIndex : outerIndex,
+                            element % headDim, elementText(dtype, gotBits), elementText(dtype, expectedBits),
+                            isWritten ? "" : ", which was there before"));
+  }
+}
+
 }  // namespace
 
 uint64_t sourceTokens(const KVCacheWrite& op) {
-  if (op.keys.strides) return op.keys.strides->sequences * op.keys.strides->tokens;
-  const Shape& shape = op.keys.tensor.shape();
-  const uint32_t rank = shape.rank();
-  if (rank == 2) return 1;
-  const uint64_t sequences = rank == 4 ? shape[0] : 1;
-  return sequences * (isHeadMajor(op.keys, op.sourceLayout) ? shape[rank - 2] : shape[rank - 3]);
+  return sourcePlaces(op.keys, op.sourceLayout).totalTokens();
 }
 
 uint64_t sourceElement(const HeadsView& source, KVLayout layout, uint64_t token, uint64_t head) {
-  if (source.strides) {
-    const HeadsView::Strides& s = *source.strides;
-    return s.offset + token / s.tokens * s.sequenceStride + token % s.tokens * s.tokenStride + head * s.headStride;
-  }
-  const Shape& shape = source.tensor.shape();
-  const uint32_t rank = shape.rank();
-  const uint64_t headDim = shape[rank - 1];
-  if (rank == 2) return head * headDim;
-  const uint64_t outer = shape[rank - 3], inner = shape[rank - 2];
-  const bool isInner = isHeadMajor(source, layout);
-  const uint64_t tokens = isInner ? inner : outer;
-  const uint64_t within = isInner ? head * inner + token % tokens : token % tokens * inner + head;
-  return (token / tokens * outer * inner + within) * headDim;
+  const HeadsView::Strides s = sourcePlaces(source, layout);
+  return s.offset + token / s.tokens * s.sequenceStride + token % s.tokens * s.tokenStride + head * s.headStride;
 }
 
 uint64_t cacheRow(const KVCacheView& cache, const Place& place, uint64_t head) {
@@ -106,12 +112,37 @@ std::map<Place, uint64_t> winners(const KVCacheWrite& op, const ReadTensor& befo
   return tokens;
 }
 
-KVCacheWriteOutcome reference(const KVCacheWrite& op, const ReadTensor& before) {
-  const auto tokens = winners(op, before);
-  KVCacheWriteOutcome outcome{.keyCache = writtenPlane(op, tokens, op.keys, op.into.keys, before),
-                              .storedTokens = tokens.size()};
-  if (op.values) outcome.valueCache = writtenPlane(op, tokens, *op.values, *op.into.values, before);
-  return outcome;
+std::vector<std::byte> rowNumbers(const KVCacheWriteCase& write, std::string_view name) {
+  std::vector<uint32_t> numbers;
+  for (const auto& [sequence, position] : write.rows.value_or(std::vector<KVCacheWriteCase::Row>())) {
+    if (name == "sequences") numbers.push_back(sequence);
+    if (name == "positions") numbers.push_back(position);
+  }
+  return rawBytes(numbers);
+}
+
+// A cache keeps its poison.
+void fill(KVCacheWriteRun& run, const KVCacheWriteCase& write, Seeded& random) {
+  run.setAll([&](std::string_view name, const Tensor& tensor) {
+    const bool isSource = name == "keys" || name == "values";
+    return isSource ? random.elements(tensor.dtype(), tensor.shape().elementCount()) : rowNumbers(write, name);
+  });
+}
+
+uint64_t expectWritten(const KVCacheWrite& op, const OperandMemory& memory) {
+  const auto tokens = winners(op, memory.before);
+  const auto expect = [&](std::string_view name, const HeadsView& source, const Tensor& cache) {
+    const ExpectedPlane plane = writtenPlane(op, tokens, source, cache, memory.before);
+    expectPlane(name, op.into, cache, source.tensor.dtype() != cache.dtype(), memory.now(cache), plane);
+    return static_cast<uint64_t>(std::count(plane.isWritten.begin(), plane.isWritten.end(), true));
+  };
+  return expect("key cache", op.keys, op.into.keys) +
+         (op.values ? expect("value cache", *op.values, *op.into.values) : 0);
+}
+
+void expectOutcome(const KVCacheWriteRun& run) {
+  run.expectAsBefore({"cache"});
+  expectWritten(run.op(), run.memory());
 }
 
 }  // namespace mnk::test

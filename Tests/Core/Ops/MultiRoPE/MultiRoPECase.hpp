@@ -1,13 +1,11 @@
-// One rotation as a name and a few numbers. Those that are drawn run on every device, through the plan and in the
-// fuzzer.
+// One rotation as a name and a few numbers, and what it must do: pair after pair, as its headers define it. Cases that
+// are drawn run on every device, through the plan and in the fuzzer.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
-#include "Ops/Common/OperandMemory.hpp"
+#include "Ops/Common/OpRun.hpp"
 
 namespace mnk::test {
 
@@ -97,5 +95,43 @@ int64_t drawPosition(Seeded& random);    // any that i32 holds, often one of the
 // The op of a case on tensors of the caller's making: "queries", "keys", "rotated queries", "rotated keys", "positions"
 // and "offsets". Where queries and keys share a tensor it is asked for once, under the name of the queries.
 MultiRoPE makeOp(const MultiRoPECase& rope, const MakeNamedTensor& makeTensor);
+
+// One element of a result.
+struct TurnedElement {
+  uint64_t from = 0;  // its place in the tensor that it is made of
+  uint64_t into = 0;  // and in the one that it goes to
+
+  bool isTurned = false;
+  uint64_t bits = 0;  // of an element that is kept, in the result's dtype
+
+  double value = 0;  // of an element that is turned; not finite where one of its pair is not
+  double size = 0;   // of its pair: (|x| + |y|) times the magnitude
+  // By how much its angle may be wrong. Frequencies are powers by repeated multiplication in double, so that of pair p
+  // may be wrong by (2p + 8) 2^-53 of itself; where YaRN subtracts, by more.
+  double uncertainty = 0;
+};
+
+// Element after element of each head, of each token.
+struct MultiRoPEOutcome {
+  std::vector<TurnedElement> queries;
+  std::vector<TurnedElement> keys;
+};
+
+MultiRoPEOutcome reference(const MultiRoPE& op, const ReadTensor& before);
+
+// How far a pair turns from one position to the next, in radians.
+long double referenceFrequency(const RotaryEmbedding& rotary, uint64_t headDim, uint64_t pair);
+
+using MultiRoPERun = OpRun<MultiRoPECase>;
+
+// Numbers around 1 of both signs, and any bit pattern now and then.
+std::vector<std::byte> ropeElements(Seeded& random, DType dtype, uint64_t count);
+// Numbers that no arithmetic by 1 and 0 can change: finite, and not zero, whose sign a sum may lose.
+std::vector<std::byte> plainRopeElements(Seeded& random, DType dtype, uint64_t count);
+void fill(MultiRoPERun& run, const MultiRoPECase& rope, Seeded& random);
+
+// The results of an op that broke no rule are those of the reference, which are returned.
+MultiRoPEOutcome expectRotated(const MultiRoPE& op, const OperandMemory& memory);
+void expectOutcome(const MultiRoPERun& run);
 
 }  // namespace mnk::test

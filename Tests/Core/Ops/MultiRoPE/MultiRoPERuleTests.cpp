@@ -1,4 +1,6 @@
-// Every rule of MultiRoPE, broken on purpose. Those of its RotaryEmbedding are in RotaryRuleTests.cpp.
+// Every rule of MultiRoPE and of its RotaryEmbedding, broken on purpose.
+#include <cmath>
+
 #include "Harness/PlanBuffer.hpp"
 #include "MLXNativeKernels/Generated/MultiRoPE.hpp"
 #include "Ops/Common/BrokenRule.hpp"
@@ -10,6 +12,8 @@ namespace {
 
 using PositionList = std::vector<int32_t>;
 using Strides = HeadsView::Strides;
+using Layout = RotaryEmbedding::Layout;
+using YaRN = RotaryEmbedding::YaRN;
 
 constexpr uint64_t kHuge = uint64_t{1} << 63;
 
@@ -107,6 +111,67 @@ const Break<MultiRoPE> kBrokenRotations[] = {
     },
 };
 
+template <typename... Sections>
+void setSections(RotaryCheck& op, Layout layout, Sections... sections) {
+  op.rotary.layout = layout;
+  op.rotary.sections = {static_cast<uint32_t>(sections)...};
+}
+
+void useAxis3(RotaryCheck& op) {
+  op.rotary.otherAxis = RotaryEmbedding::OtherAxis::axis3;
+}
+
+const Break<RotaryCheck> kBrokenEmbeddings[] = {
+    [](RotaryCheck& op) { op.rotary.layout = static_cast<Layout>(3); },
+    [](RotaryCheck& op) { op.rotary.pairing = static_cast<RotaryEmbedding::Pairing>(3); },
+    [](RotaryCheck& op) { op.rotary.otherAxis = static_cast<RotaryEmbedding::OtherAxis>(2); },
+    [](RotaryCheck& op) { op.headDim = 0; },
+    [](RotaryCheck& op) { op.rotary.ropeDim = 7; },
+    [](RotaryCheck& op) { op.rotary.ropeDim = 18; },
+    [](RotaryCheck& op) { op.headDim = 2048; },
+    [](RotaryCheck& op) { op.rotary.base = 0; },
+    [](RotaryCheck& op) { op.rotary.base = -2; },
+    [](RotaryCheck& op) { op.rotary.base = INFINITY; },
+    [](RotaryCheck& op) { op.rotary.base = NAN; },
+    [](RotaryCheck& op) { op.rotary.scale = 0; },
+    [](RotaryCheck& op) { op.rotary.scale = NAN; },
+    [](RotaryCheck& op) { setSections(op, {}, 0, 0, 8, 0); },
+    [](RotaryCheck& op) { op.rotary.layout = Layout::mrope; },
+    [](RotaryCheck& op) { setSections(op, Layout::vision, 0, 0, 4, 4); },
+    [](RotaryCheck& op) { setSections(op, Layout::vision, 2, 2, 0, 0), op.rotary.ropeDim = 8; },
+    [](RotaryCheck& op) { setSections(op, Layout::vision, 4, 3, 1, 0); },
+    [](RotaryCheck& op) { setSections(op, Layout::vision, UINT32_MAX, 9, 0, 0); },
+    [](RotaryCheck& op) { op.rotary.frequencyFactors.assign(16, 1); },
+    [](RotaryCheck& op) { op.rotary.frequencyFactors = {1, 1, 1, 1, 1, 1, 1, 0}; },
+    [](RotaryCheck& op) { op.rotary.frequencyFactors = {1, NAN, 1, 1, 1, 1, 1, 1}; },
+    [](RotaryCheck& op) {
+      setSections(op, Layout::vision, 4, 4, 0, 0), op.rotary.yarn = YaRN{.originalContext = 4096};
+    },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = NAN}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = -1}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = 1.5f}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 0}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = INFINITY}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaSlow = -1}; },
+    [](RotaryCheck& op) { op.rotary.base = 1, op.rotary.yarn = YaRN{.originalContext = 9}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 1, .betaSlow = 32}; },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .betaFast = 2, .betaSlow = 2}; },
+    [](RotaryCheck& op) { op.rotary.scale = 4, op.rotary.yarn = YaRN{.originalContext = 9}; },
+    [](RotaryCheck& op) {
+      op.rotary.scale = 1.5, op.rotary.yarn = YaRN{.originalContext = 9, .extensionFactor = 0.25f};
+    },
+    [](RotaryCheck& op) { op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 1e-45f}; },
+    [](RotaryCheck& op) {
+      op.rotary.scale = std::exp(-10.0), op.rotary.yarn = YaRN{.originalContext = 9, .attentionFactor = 2e38f};
+    },
+    [](RotaryCheck& op) { op.rotary.scale = 100000; },
+    [](RotaryCheck& op) { op.rotary.scale = 1e300, op.rotary.frequencyFactors.assign(8, 1e-30f); },
+    [](RotaryCheck& op) { op.axes = 3, op.axesDiffer = true; },
+    [](RotaryCheck& op) { setSections(op, Layout::mrope, 2, 3, 3, 0), op.axes = 2; },
+    [](RotaryCheck& op) { setSections(op, Layout::imrope, 4, 2, 2, 0), useAxis3(op), op.axes = 3; },
+};
+
 constexpr GoldenText kRotationErrors{
     "Ops/MultiRoPE/Rules.inc",
 #include "Rules.inc"
@@ -115,11 +180,17 @@ constexpr GoldenText kRotationErrors{
 }  // namespace
 
 TEST(MultiRoPERules, EachHasItsError) {
-  expectRules<MultiRoPE>(kRotationErrors, multiRoPERules(), soundRotation(), kBrokenRotations);
+  ErrorLines errors;
+  expectRules<MultiRoPE>(errors, multiRoPERules(), MultiRoPE::name, soundRotation(), kBrokenRotations,
+                         [](const MultiRoPE& op) { return plan(op); });
+  expectRules<RotaryCheck>(errors, rotaryRules(), "Rotary", {.rotary = {}, .headDim = 16, .axes = 1}, kBrokenEmbeddings,
+                           [](const RotaryCheck& op) { return checkRules(rotaryRules(), op, "Rotary"); });
+  expectGolden(kRotationErrors, errors.lines());
 }
 
 TEST(MultiRoPERules, AcceptsWhatOnlyLooksWrong) {
   const Tensor tensor = f16(3, 2, 8);
+  const YaRN unused{.extensionFactor = 0, .attentionFactor = 1.19f, .betaFast = 0};
   const std::pair<MultiRoPE, size_t> cases[] = {
       // Zero tokens are no work.
       {{.queries = f16(0, 3, 4, 8), .positions = PositionList()}, 0},
@@ -130,6 +201,9 @@ TEST(MultiRoPERules, AcceptsWhatOnlyLooksWrong) {
        1},
       // Sources may repeat vectors.
       {{.queries = HeadsView(f16(32), kRepeated), .rotatedQueries = f16(3, 4, 8)}, 1},
+      // Not all numbers of an embedding are read, and no pair need turn.
+      {{.queries = tensor, .rotary = {.base = 0.5, .scale = 4, .yarn = unused}}, 1},
+      {{.queries = tensor, .rotary = {.frequencyFactors = std::vector<float>(4, INFINITY)}}, 1},
   };
   for (const auto& [op, dispatches] : cases) EXPECT_EQ(REQUIRE(plan(op)).dispatches.size(), dispatches);
   EXPECT_EQ(REQUIRE(plan(cases[1].first)).text(), REQUIRE(plan(MultiRoPE{.queries = tensor})).text());
