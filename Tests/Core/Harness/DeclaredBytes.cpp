@@ -12,6 +12,31 @@ const Binding* bindingOf(const Dispatch& dispatch, const Tensor& tensor) {
   return found == dispatch.buffers.end() ? nullptr : &*found;
 }
 
+const Binding& bindingAt(const Dispatch& dispatch, uint32_t index) {
+  for (const Binding& binding : dispatch.buffers) {
+    if (binding.index == index) return binding;
+  }
+  fail(__FILE__, __LINE__, fmt::format("nothing is bound at {}", index));
+  throw Stop{};
+}
+
+std::vector<bool> boundPart(const Binding& binding, const HeadsView& view, const std::vector<bool>& bytes) {
+  const auto begin = bytes.begin() + static_cast<ptrdiff_t>(binding.offset - view.tensor.byteOffset());
+  const auto end = begin + static_cast<ptrdiff_t>(binding.length);
+  EXPECT_EQ(std::count(bytes.begin(), begin, true) + std::count(end, bytes.end(), true), 0);
+  return {begin, end};
+}
+
+void expectDeclared(std::string_view name, const Dispatch& dispatch, const Tensor& tensor,
+                    const std::vector<bool>& read, const std::vector<bool>& written) {
+  const Binding* binding = bindingOf(dispatch, tensor);
+  if (!binding) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
+  EXPECT_EQ(binding->offset, tensor.byteOffset());
+  EXPECT_EQ(binding->length, tensor.byteCount());
+  expectCovers(fmt::format("{} read", name), binding->reads, read);
+  expectCovers(fmt::format("{} written", name), binding->writes, written);
+}
+
 void expectCovers(std::string_view name, const std::vector<Region>& regions, const std::vector<bool>& bytes) {
   std::vector<uint32_t> times(bytes.size());
   for (const Region& region : regions) {

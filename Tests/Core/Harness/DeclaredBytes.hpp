@@ -14,6 +14,9 @@ namespace mnk::test {
 // The binding of a tensor's buffer, or null.
 const Binding* bindingOf(const Dispatch& dispatch, const Tensor& tensor);
 
+// The binding at an index; otherwise the test fails and ends.
+const Binding& bindingAt(const Dispatch& dispatch, uint32_t index);
+
 // Vectors of a tensor, as many bytes each.
 std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::vector<uint64_t>& vectors);
 
@@ -22,6 +25,12 @@ std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::
 std::string dispatchLine(const Dispatch& dispatch, size_t longestInline);
 // A plan on a line, for golden texts: its dispatches, and scratch memory.
 std::string planLine(std::string_view name, const Plan& plan);
+
+// Returns the flags of the bound part out of the flags for a view's tensor. Fails if a flag outside that part is set.
+std::vector<bool> boundPart(const Binding& binding, const HeadsView& view, const std::vector<bool>& bytes);
+// All of a tensor is bound, and exactly these bytes are read, and these written.
+void expectDeclared(std::string_view name, const Dispatch& dispatch, const Tensor& tensor,
+                    const std::vector<bool>& read, const std::vector<bool>& written);
 
 // Fails unless the regions cover exactly these bytes, each once.
 void expectCovers(std::string_view name, const std::vector<Region>& regions, const std::vector<bool>& bytes);

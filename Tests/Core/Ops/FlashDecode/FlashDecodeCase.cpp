@@ -151,9 +151,11 @@ std::span<const NumberOption> numberOptions() {
 }
 
 void setFloats(AttentionOptions& options, Seeded* random) {
+  // Numbers of their own, so that a new option does not change what is drawn after these.
+  Seeded own(random ? random->next() : 0);
   for (const auto& [name, isFloat, get, set, valid, invalid] : numberOptions()) {
-    if (!isFloat || get(options) != 0 || (random && random->below(3) != 0)) continue;
-    set(options, valid[random ? random->below(valid.size()) : 0]);
+    if (!isFloat || get(options) != 0 || (random && own.below(3) != 0)) continue;
+    set(options, valid[random ? own.below(valid.size()) : 0]);
   }
 }
 

@@ -8,6 +8,7 @@
 #endif
 
 #include "Harness/EveryDevice.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "KVCacheQuantizeCase.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "Ops/Common/KVCodecTables.hpp"
@@ -111,6 +112,38 @@ TEST(KVCacheQuantizeSpecial, CountsEitherScaleOfAVectorThatHasTwo) {
     EXPECT(got.counts == (std::array<uint32_t, 2>{0, 2}));
     EXPECT_EQ(got.vectors[0].scales[1], 0u);
     EXPECT_EQ(got.vectors[1].scales[0], 0u);
+  });
+}
+
+// A multiple by a power of two has the same codes and the scale times that power, except where f16 rounds it again.
+TEST(KVCacheQuantizeSpecial, PowersOfTwoChangeTheScaleAlone) {
+  using enum KVCodec::Name;
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const auto& [codec, headDim] : {std::pair{KVCodec{turbo, 4}, 128},
+                                         {KVCodec{turbo, 5}, 80},
+                                         {KVCodec{mlx1, 8}, 256},
+                                         {KVCodec{mlx1Unrotated, 8}, 512},
+                                         {KVCodec{mlx1Affine4, 4}, 256}}) {
+      const Context context(fmt::format("{} at {}", codec.text(), headDim));
+      Seeded random;
+      const std::vector<float> vector = normalVector(random, static_cast<uint64_t>(headDim));
+      const std::vector<int> powers{0, -13, -9, -3, -1, 1, 5, 12};
+      std::vector<std::vector<float>> vectors(powers.size(), vector);
+      for (size_t v = 0; v < powers.size(); ++v) {
+        for (float& element : vectors[v]) element = std::ldexp(element, powers[v]);
+      }
+      const StoredVectors got = stored(device, {.codec = codec}, vectors);
+      const auto scaleOf = [&, dtype = codec.scaleType()](size_t v, size_t i) {
+        return valueOf(dtype, got.vectors[v].scales[i]);
+      };
+      for (size_t v = 0; v < powers.size(); ++v) {
+        EXPECT(got.vectors[v].bytes == got.vectors[0].bytes);
+        for (size_t i = 0; i < got.vectors[v].scales.size(); ++i) {
+          const double exact = std::ldexp(scaleOf(0, i), powers[v]);
+          if (codec.name != turbo || exact >= 0x1p-14) EXPECT_EQ(scaleOf(v, i), exact);
+        }
+      }
+    }
   });
 }
 
