@@ -328,7 +328,7 @@ Case drawnAttention(AttentionKind kind, uint64_t number, Seeded& random) {
 
 std::vector<Case> drawnAttentions(AttentionKind kind, uint64_t rounds) {
   constexpr std::array<uint64_t, 4> kCounts{216, 180, 100, 80};
-  Seeded random(10, static_cast<uint64_t>(kind));  // the same every time: together they reach every kernel
+  Seeded random(236, static_cast<uint64_t>(kind));  // the same every time: together they reach every kernel
   std::vector<Case> cases;
   for (uint64_t number = 0; number < rounds * kCounts.at(static_cast<size_t>(kind)); ++number) {
     Case& attend = cases.emplace_back(drawnAttention(kind, number, random));
