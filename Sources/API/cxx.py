@@ -104,7 +104,7 @@ def form(one):
     """What plans depend on, for the key of those that are kept."""
     names = [field.name for field in one.fields_in("cxx") if not field.is_tensor]
     every = ", ".join(field.name for field in one.fields_in("cxx"))
-    return (f"// All fields but the tensors: plans depend on every one.\n"
+    return (f"// All fields except tensors: plans depend on every one.\n"
             f"inline auto numbersOf(const {one.cxx}& from) {{\nconst auto& [{every}] = from;\n"
             f"return std::tie({', '.join(names)});\n}}\n\n")
 

@@ -25,7 +25,10 @@ class HostBuffer final : public Buffer {
 
   std::shared_ptr<Device> device() const override { return device_; }
   bool isOf(const Device& owner) const override { return device_.get() == &owner; }
-  bool detach() override { return device_.reset(), true; }
+  bool detach() override {
+    device_.reset();
+    return true;
+  }
   void attach(std::shared_ptr<Device> device) override { device_ = std::move(device); }
   MemoryRange range() const override;
   std::byte* contents() override { return memory_; }

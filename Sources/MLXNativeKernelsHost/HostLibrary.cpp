@@ -42,7 +42,11 @@ Result<void> setConstant(const HostLibrary& library, const FunctionConstant& val
                      fmt::format("index {}", value.index), "an index that a pipeline_constant declares",
                      "Correct the index, or leave the constant out.");
   }
-  const auto type = static_cast<ValueType>(value.type);  // the same cases
+  static_assert(static_cast<uint32_t>(ConstantType::boolean) == static_cast<uint32_t>(ValueType::boolean) &&
+                static_cast<uint32_t>(ConstantType::i32) == static_cast<uint32_t>(ValueType::i32) &&
+                static_cast<uint32_t>(ConstantType::u32) == static_cast<uint32_t>(ValueType::u32) &&
+                static_cast<uint32_t>(ConstantType::f32) == static_cast<uint32_t>(ValueType::f32));
+  const auto type = static_cast<ValueType>(value.type);
   for (const RegisteredConstant* constant : declared) {
     if (constant->type != type) continue;
     arguments.constants[value.index] = value.bits;

@@ -72,6 +72,8 @@ final class RecordedStepTests: DeviceTestCase {
             XCTAssertEqual(try caches[0].keys.bytes(), try caches[1].keys.bytes(), "run \(run)")
             XCTAssertEqual(try caches[2].keys.bytes(), try caches[1].keys.bytes(), "run \(run)")
         }
+        try caches[0].reset(sequence: 2)
+        XCTAssertEqual(try (0..<3).map(caches[0].nextPosition(ofSequence:)), [4, 0, 0])
     }
 
     func testTokensRotatedByTheNextPositionsAreAppended() throws {

@@ -38,11 +38,12 @@ extension KernelEncoder {
 
 extension CacheStep {
     fileprivate borrowing func descriptor(op: String, in memory: CallMemory) throws(KernelError) -> mnk_cache_step {
+        let queries = try queries?.descriptor(of: "queries", op: op) ?? mnk_heads_view()
+        let keys = try keys?.descriptor(of: "keys", op: op) ?? mnk_heads_view()
+        let values = try values?.descriptor(of: "values", op: op) ?? mnk_heads_view()
         let rows = try ListedRows(of: cache, sequences, rowCounts: rowCounts, op: op, in: memory)
         return mnk_cache_step(
-            queries: try queries?.descriptor(of: "queries", op: op) ?? mnk_heads_view(),
-            keys: try keys?.descriptor(of: "keys", op: op) ?? mnk_heads_view(),
-            values: try values?.descriptor(of: "values", op: op) ?? mnk_heads_view(),
+            queries: queries, keys: keys, values: values,
             sequences: rows.sequences, row_counts: rows.rowCounts, sequence_count: rows.count,
             results: results?.descriptor ?? mnk_attention_results(),
             options: try options?.descriptor(op: op) ?? mnk_attention_options(), has_rotary: rotary != nil,

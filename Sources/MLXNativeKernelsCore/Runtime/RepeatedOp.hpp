@@ -24,7 +24,7 @@
 
 namespace mnk {
 
-// Words that identify something, as long as they fit.
+// A list of 64-bit words of limited length, compared as a key.
 class Words {
  public:
   // Whether some did not fit, so that the words identify nothing.
@@ -96,7 +96,7 @@ class OpForm : public Words {
   uint64_t hash() const;
 
  private:
-  std::array<Operand, 32> operands_;  // too large if others do not fit
+  std::array<Operand, 32> operands_;  // a form with more of them is too large
   uint32_t operandCount_ = 0;
   uint32_t stage_ = 0;
   bool lacksMemory_ = false;

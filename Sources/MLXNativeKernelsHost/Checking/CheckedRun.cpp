@@ -238,7 +238,7 @@ Error foundError(const DispatchJob& job, std::vector<std::string> texts, const R
   return makeError(ErrorCode::deviceFault, job.op(),
                    fmt::format("{} broke {}{}", job.name(), count == 1 ? "a rule" : fmt::format("{} rules", count),
                                job.inSubmission()),
-                   std::move(got), "accesses in bounds, declared by the dispatch, and ordered by barriers",
+                   got, "accesses in bounds, declared by the dispatch, and ordered by barriers",
                    "Correct the kernel at the lines named, or its dispatch." + replayHint(job.options));
 }
 

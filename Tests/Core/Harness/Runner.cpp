@@ -78,6 +78,12 @@ int core_test_program(int argumentCount, char** arguments) {
     times.emplace_back(processorSeconds() - begin, name);
     std::fflush(stdout);
   }
+  for (const std::string& start : only) {
+    const auto fits = [&](const auto& time) { return time.second.starts_with(start); };
+    if (parts > 1 || std::any_of(times.begin(), times.end(), fits)) continue;
+    std::printf("no test that ran starts with %s\n", start.c_str());
+    failed += 1;
+  }
   std::sort(times.rbegin(), times.rend());
   for (size_t i = 0; i < std::min(slowest, times.size()); ++i) {
     std::printf("%8.2f s %s\n", times[i].first, times[i].second.c_str());

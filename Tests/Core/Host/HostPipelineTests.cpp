@@ -84,6 +84,10 @@ TEST(HostPipeline, RefusesUnknownFunctionsAndConstants) {
                                                 .got = "nothing",
                                                 .expected = "MNK_HOST_LIBRARY",
                                                 .fix = "Link that file"});
+  EXPECT_ERROR(
+      device->registry().pipeline(
+          {.library = REQUIRE(FakeDevice::make()->registry().shippedLibrary()), .function = "copy16", .constants = {}}),
+      {.what = "not of a Host device"});
 }
 
 TEST(HostPipeline, RefusesAPlanForAnotherDevice) {

@@ -7,7 +7,7 @@
 #include <latch>
 #include <thread>
 
-#include "Cache/AttentionCacheFixture.hpp"
+#include "Cache/QuantizedCacheFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Harness/Golden.hpp"
@@ -218,6 +218,59 @@ TEST(RecordedStep, ReportsErrorsOfRecording) {
   no(RecordedStep::record(device, [](CommandEncoder&) -> Result<void> { throw std::bad_alloc(); }));
   device->failAt(Call::makeSubmission);
   EXPECT(!RecordedStep::record(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
+}
+
+TEST(RecordedStep, ADeviceFailureReachesItsCaches) {
+  RecordingFixture s;
+  const RecordedStep step = s.both();
+  REQUIRE(step.run());
+  s.device->holdCompletions();
+  const Completion failed = REQUIRE(step.run());
+  EXPECT(s.device->finishNext(fakeFailure()));
+  EXPECT(!failed.wait());
+  EXPECT(s.cache.isSuspect() && s.other.isSuspect());
+  EXPECT_ERROR(step.run(), {.op = "AttentionCache.append"});
+  for (AttentionCache* cache : {&s.cache, &s.other}) REQUIRE(cache->truncate(1, 0));
+  const Completion again = REQUIRE(step.run());
+  EXPECT(s.device->finishNext({}));
+  REQUIRE(again.wait());
+  EXPECT_EQ(*s.cache.nextPosition(0), 2u);
+}
+
+// A recorded call patches what it planned: over a ring of codes that wraps, it stores the bytes and gives the results
+// of calls that are made anew.
+TEST(RecordedStep, GivesTheResultsOfFreshStepsOnARingOfCodes) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random;
+    AttentionCacheDescriptor descriptor = turboDescriptor();
+    descriptor.capacity = 24, descriptor.whenFull = KVWrap::ring, descriptor.pinned = 2;
+    const AttentionCache recorded = makeCache(device, descriptor), fresh = makeCache(device, descriptor);
+    const auto row = [&] { return someTokens(device, random, 1, descriptor.kvHeads, descriptor.headDim); };
+    const Tensor token = row(), into = row(), expected = row();
+    const auto encode = [&](AttentionCache cache, const Tensor& results) {
+      return [=](CommandEncoder& encoder) mutable {
+        return cache.appendAndAttend(encoder, {.queries = token,
+                                               .keys = token,
+                                               .values = token,
+                                               .results = {.output = results},
+                                               .options = {.window = 20},
+                                               .rotary = RotaryStep{},
+                                               .sequences = {0}});
+      };
+    };
+    const RecordedStep step = record(device, encode(recorded, into));
+    for (int run = 0; run < 30; ++run) {
+      REQUIRE(token.writeBytes(bytesOf(row())));
+      REQUIRE(REQUIRE(step.run()).wait());
+      CommandEncoder encoder(device);
+      REQUIRE(encode(fresh, expected)(encoder));
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      EXPECT(bytesOf(into) == bytesOf(expected));
+    }
+    const auto got = *recorded.quantizedView(), wanted = *fresh.quantizedView();
+    EXPECT(bytesOf(got.keys.codes) == bytesOf(wanted.keys.codes));
+    EXPECT(bytesOf(got.values->scales) == bytesOf(wanted.values->scales));
+  });
 }
 
 TEST(RecordedStep, AMovedFromStepIsEmpty) {

@@ -352,8 +352,8 @@ Error unknownFunction(const MetalLibrary& library, const KernelKey& key) {
                     "Export the kernel with export_kernel or instantiate_kernel, or correct the name.");
 }
 
-Error unusable(std::string what, const KernelKey& key, const NS::Error* error) {
-  return metalError(ErrorCode::shaderBuild, std::move(what), reason(error),
+Error unusable(std::string_view what, const KernelKey& key, const NS::Error* error) {
+  return metalError(ErrorCode::shaderBuild, what, reason(error),
                     fmt::format("{} with a value of the declared type for each constant it needs", key.text()),
                     "Correct the kernel or its constants.");
 }

@@ -25,7 +25,7 @@ std::vector<Case> mergedCases(Kernel kernel) {
   std::vector<Case> cases;
   for (const AttentionKind kind : {AttentionKind::dense, AttentionKind::quantized}) {
     size_t left = 10;
-    for (Case& attend : drawnAttentions(kind)) {
+    for (Case& attend : drawnAttentions(kind, 2)) {
       const bool isSplit = attend.options.splits > 1 && attend.longest() > 16 && attend.longest() <= 150;
       const bool isUsual = attend.size <= 16 && attend.sizes.empty() && attend.specials.empty();
       if (left == 0 || !isSplit || !isUsual || (kernel == Kernel::matrix && !attend.fitsMatrices())) continue;
@@ -114,7 +114,7 @@ TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
                                           {1e3f, 0, false},
                                           {40.0f, 39, false},
                                           {6e4f, 0, true}}) {
-      Case& attend = cases.emplace_back(codedCase(codec, Kernel::vector, 40));
+      Case& attend = cases.emplace_back(codedCase(codec, Kernel::matrix, 40));
       attend.name += fmt::format(", value {} of scale {}", key, size);
       attend.specials = {{.isKey = false, .key = key, .number = size}};
       if (!rises) continue;

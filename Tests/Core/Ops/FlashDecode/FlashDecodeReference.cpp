@@ -126,6 +126,7 @@ void weigh(AttendedRow& row, const std::vector<ScoredKey>& keys, double sink) {
 }  // namespace
 
 uint64_t CacheGeometry::indexOf(uint64_t sequence, uint64_t head, uint64_t slot) const {
+  if (sequence == kOnlySequence) sequence = 0;
   return layout == KVLayout::headMajor ? (sequence * heads + head) * capacity + slot
                                        : (sequence * capacity + slot) * heads + head;
 }
@@ -211,8 +212,7 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
 
   std::vector<AttendedRow> results;
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
-    const bool isOnly = op.sequences[s].sequence == kOnlySequence;
-    const uint64_t sequence = isOnly ? 0 : op.sequences[s].sequence, ownRows = op.sequences[s].rows;
+    const uint64_t sequence = op.sequences[s].sequence, ownRows = op.sequences[s].rows;
     const uint64_t rows = ownRows != 0 ? ownRows : axes.tokens, first = results.size();
     results.resize(first + rows * heads);
     for (uint64_t r = first; r < results.size(); ++r) results[r].output.assign(values.headDim(), 0);

@@ -130,7 +130,7 @@ struct AttendedSequence {
   bool operator==(const AttendedSequence&) const = default;
 };
 
-// All fields but the tensors: plans depend on every one.
+// All fields except tensors: plans depend on every one.
 inline auto numbersOf(const AttentionOptions& from) {
   const auto& [scale, isCausal, window, windowSeesPinned, softcap, mask, slopes, sinks, splits, kernel, merge] = from;
   return std::tie(scale, isCausal, window, windowSeesPinned, softcap, splits, kernel, merge);

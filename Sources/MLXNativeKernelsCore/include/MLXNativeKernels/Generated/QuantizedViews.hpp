@@ -165,7 +165,7 @@ struct QuantizedKVCacheView {
   KVCodec::Name codecName() const { return keys.isDense() && values ? values->codec.name : keys.codec.name; }
 };
 
-// All fields but the tensors: plans depend on every one.
+// All fields except tensors: plans depend on every one.
 inline auto numbersOf(const KVQuantizeOptions& from) {
   const auto& [candidates, keyScale, valueScale, nonFinite] = from;
   return std::tie(candidates, keyScale, valueScale, nonFinite);

@@ -118,13 +118,13 @@ struct RotaryEmbedding {
   bool isInverse = false;
 };
 
-// All fields but the tensors: plans depend on every one.
+// All fields except tensors: plans depend on every one.
 inline auto numbersOf(const RotaryEmbedding::YaRN& from) {
   const auto& [originalContext, extensionFactor, attentionFactor, betaFast, betaSlow, roundsCorners] = from;
   return std::tie(originalContext, extensionFactor, attentionFactor, betaFast, betaSlow, roundsCorners);
 }
 
-// All fields but the tensors: plans depend on every one.
+// All fields except tensors: plans depend on every one.
 inline auto numbersOf(const RotaryEmbedding& from) {
   const auto& [layout, sections, base, ropeDim, pairing, otherAxis, scale, frequencyFactors, yarn, isInverse] = from;
   return std::tie(layout, sections, base, ropeDim, pairing, otherAxis, scale, frequencyFactors, yarn, isInverse);
