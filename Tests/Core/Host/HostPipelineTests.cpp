@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "Harness/FakeDevice.hpp"
 #include "HostLibrary.hpp"
 #include "HostTestSupport.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"

@@ -243,24 +243,24 @@ TEST(RecordedStep, GivesTheResultsOfFreshStepsOnARingOfCodes) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
     AttentionCacheDescriptor descriptor = turboDescriptor();
-    descriptor.capacity = 24, descriptor.whenFull = KVWrap::ring, descriptor.pinned = 2;
+    descriptor.capacity = 24, descriptor.pinned = 2, descriptor.valueHeadDim = 0, descriptor.isStorageOnly = false;
     const AttentionCache recorded = makeCache(device, descriptor), fresh = makeCache(device, descriptor);
     const auto row = [&] { return someTokens(device, random, 1, descriptor.kvHeads, descriptor.headDim); };
-    const Tensor token = row(), into = row(), expected = row();
+    const Tensor token = row(), into = row(), expected = row();  // queries are like keys
     const auto encode = [&](AttentionCache cache, const Tensor& results) {
       return [=](CommandEncoder& encoder) mutable {
         return cache.appendAndAttend(encoder, {.queries = token,
                                                .keys = token,
                                                .values = token,
+                                               .rotary = RotaryStep{},
                                                .results = {.output = results},
                                                .options = {.window = 20},
-                                               .rotary = RotaryStep{},
                                                .sequences = {0}});
       };
     };
     const RecordedStep step = record(device, encode(recorded, into));
     for (int run = 0; run < 30; ++run) {
-      REQUIRE(token.writeBytes(bytesOf(row())));
+      REQUIRE(token.write(bytesOf(row())));
       REQUIRE(REQUIRE(step.run()).wait());
       CommandEncoder encoder(device);
       REQUIRE(encode(fresh, expected)(encoder));

@@ -397,7 +397,7 @@ std::vector<Case> rareAttentions() {
       c.keyCodec = KVCodec{.bits = 4}, c.valueCodec = KVCodec{.bits = 3};
       c.queries = DType::f16;
       c.kvHeads = 1, c.group = group;
-      c.options.splits = 1, c.options.kernel = AttentionOptions::Kernel::matrix;
+      c.options.splits = 1, c.options.kernel = AttentionOptions::Kernel::vector;
     });
   }
   // More sequences than one dispatch has room for, the longest of them in the second.

@@ -182,6 +182,7 @@ void attendOnEveryDevice(const std::vector<FlashDecodeCase>& cases, uint32_t sim
   using enum AttentionOptions::Kernel;
   constexpr size_t kCasesAtOnce = 64;  // whose memory is held
   Seeded random;
+  const bool isNamed = cases.size() <= kCasesAtOnce;  // each has a reason; of drawn ones, half run by matrices too
   for (size_t begin = 0; begin < cases.size(); begin += kCasesAtOnce) {
     std::vector<PreparedFlashDecode> all;
     for (size_t c = begin; c < std::min(cases.size(), begin + kCasesAtOnce); ++c) {
@@ -198,7 +199,7 @@ void attendOnEveryDevice(const std::vector<FlashDecodeCase>& cases, uint32_t sim
         all.back().name += ", as planned for any device";
         all.back().isForAnyDevice = true;
       }
-      if (c % 2 == 0 && options.kernel == vector && cases[c].fitsMatrices()) {
+      if ((c % 2 == 0 || isNamed) && options.kernel == vector && cases[c].fitsMatrices()) {
         made.name += ", by the matrix kernel";
         made.attend.options.kernel = matrix;
         all.push_back(made);
