@@ -114,7 +114,7 @@ TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
                                           {1e3f, 0, false},
                                           {40.0f, 39, false},
                                           {6e4f, 0, true}}) {
-      Case& attend = cases.emplace_back(codedCase(codec, Kernel::matrix, 40));
+      Case& attend = cases.emplace_back(codedCase(codec, Kernel::vector, 40));
       attend.name += fmt::format(", value {} of scale {}", key, size);
       attend.specials = {{.isKey = false, .key = key, .number = size}};
       if (!rises) continue;
