@@ -1,6 +1,7 @@
 // A temporary folder of shell scripts that replace programs the library starts.
 #pragma once
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
