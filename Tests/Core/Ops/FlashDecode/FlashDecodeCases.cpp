@@ -391,6 +391,13 @@ std::vector<Case> rareAttentions() {
       c.mask = MaskCase{.dtype = dtype, .hasEmptyRows = true, .hasFiniteHoles = true};
     });
   }
+  // Windows that begin inside a tile of the matrix kernel, for one row and for several.
+  for (const uint64_t rows : {1, 3, 8}) {
+    add(fmt::format("windows of {} rows that begin inside a tile", rows), 64, 100, [&](Case& c) {
+      c.rows = rows, c.options.window = 43, c.options.splits = 1;
+      c.options.kernel = AttentionOptions::Kernel::vector;
+    });
+  }
   // Long tiles of the matrix kernel, for a block of rows and for two.
   for (const auto& [headDim, group] : {std::pair<uint64_t, uint64_t>{64, 1}, {128, 1}, {128, 16}}) {
     add(fmt::format("{} heads of {} over many codes", group, headDim), headDim, 530, [&](Case& c) {
